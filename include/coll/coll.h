@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/* Collective communication between the processes of one parallel job.
+ *
+ * The calls follow NCCL (nccl.h) in snake case: same argument order, same
+ * meaning of count and of in place. There is no stream; where NCCL has one,
+ * the last argument is a request: NULL waits.
+ *
+ *   lengths    in elements, unless a name ends in _bytes
+ *   vectors    contiguous, aligned to their element; NULL only if count is 0
+ *   in place   send == recv; any other overlap is COLL_ERR_INVALID
+ *   threads    one thread at a time per communicator; different communicators
+ *              are independent. coll_comm_abort() may come from any thread
+ *   order      every rank of a communicator makes the same calls in the same
+ *              order, with the same count, dtype and op
+ *   errors     a negative coll_status; coll_last_error() has the sentence.
+ *              After any error but INVALID, UNSUPPORTED and MEMORY the outputs
+ *              are undefined and only abort or destroy is left
+ */
+#ifndef COLL_COLL_H
+#define COLL_COLL_H
+
+#include <stddef.h>
+
+#include "coll/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+#define COLL_VERSION_MAJOR 0
+#define COLL_VERSION_MINOR 1
+#define COLL_VERSION_PATCH 0
+#define COLL_VERSION                                                           \
+    (COLL_VERSION_MAJOR * 10000 + COLL_VERSION_MINOR * 100 + COLL_VERSION_PATCH)
+
+typedef struct coll_comm coll_comm;       /* a group of ranks */
+typedef struct coll_request coll_request; /* a collective under way */
+
+/* Names a job. One process makes it and passes the bytes to all ranks. */
+typedef struct coll_unique_id {
+    unsigned char bytes[128];
+} coll_unique_id;
+
+/* COLL_VERSION of the library in use, which may differ from the header's. */
+int coll_version(void);
+
+/* A short lower-case phrase; static storage, never NULL. */
+const char *coll_status_string(coll_status status);
+
+/* The sentence about the last error: of this communicator if it failed, else
+ * of the calling thread; "" if there was none. Valid until the thread's next
+ * call into libcoll. comm may be NULL. */
+const char *coll_last_error(const coll_comm *comm);
+
+/* Makes an id and starts to listen for the ranks that will present it, in a
+ * thread of this process, until all ranks have left or none came within
+ * COLL_JOIN_SECONDS. Listens on the interface COLL_INTERFACE, else on every
+ * address of this host. Fails with SYSTEM. */
+coll_status coll_get_unique_id(coll_unique_id *id);
+
+/* Joins the job `id` as `rank` of `nranks`; returns once all have joined.
+ *
+ * The caller owns *comm and ends it with coll_comm_destroy() or _abort().
+ * Fails with INVALID (rank outside [0, nranks), or taken), PEER (not all came
+ * within COLL_JOIN_SECONDS: the sentence names who is missing), SYSTEM, MEMORY.
+ */
+coll_status coll_comm_init_rank(coll_comm **comm, int nranks, coll_unique_id id,
+                                int rank);
+
+/* Joins the job that the environment describes: COLL_RANK, COLL_NRANKS and
+ * COLL_ROOT (collrun sets them), else RANK, WORLD_SIZE, MASTER_ADDR and
+ * MASTER_PORT (torchrun sets those), else one rank alone. Fails like
+ * coll_comm_init_rank(), and with INVALID for a half-set environment. */
+coll_status coll_comm_init(coll_comm **comm);
+
+/* Waits for this rank's outstanding operations and for the other ranks to come
+ * here too, then leaves. NULL is allowed. An error says that not all ranks
+ * left in order; the communicator is gone all the same. Requests are to be
+ * ended by coll_wait() or coll_test() before. */
+coll_status coll_comm_destroy(coll_comm *comm);
+
+/* Fails all work of this communicator, here and at the other ranks, with
+ * COLL_ERR_ABORTED, and wakes who waits. Never blocks; may be called from any
+ * thread. The communicator still needs coll_comm_destroy(). */
+coll_status coll_comm_abort(coll_comm *comm);
+
+/* COLL_OK, or the error that ended this communicator. Never blocks. */
+coll_status coll_comm_get_async_error(const coll_comm *comm);
+
+/* The number of ranks, and this rank. */
+int coll_comm_count(const coll_comm *comm);
+int coll_comm_user_rank(const coll_comm *comm);
+
+/* Forces or forbids algorithms from the next call on, in COLL_ALGO's words:
+ * "ring", "allreduce:0-4k:recursive_doubling;4k-:^ring"; NULL or "" goes back
+ * to the library's own choice. Every rank must make the same call. Fails with
+ * INVALID; the sentence lists the valid names. */
+coll_status coll_comm_set_algorithm(coll_comm *comm, const char *rules);
+
+/* recv[i] = op over all ranks of send[i], for i in [0, count).
+ *
+ *   send, recv   count elements each; both stay the caller's, and neither may
+ *                be touched until the call, or its request, has finished
+ *   request      NULL: wait. Else the call returns at once, and *request goes
+ *                to coll_wait(), or to coll_test() until that says COLL_OK.
+ *                Requests of one communicator run one after another
+ *
+ * The same nranks, count, topology and COLL_ALGO give the same bits each time.
+ * Fails with INVALID, UNSUPPORTED (op on this dtype), MEMORY, PEER, SYSTEM,
+ * TIMEOUT, ABORTED, MISMATCH. Algorithms and costs: libcoll/README.md.
+ */
+coll_status coll_allreduce(const void *send, void *recv, size_t count,
+                           coll_dtype dtype, coll_op op, coll_comm *comm,
+                           coll_request **request);
+
+/* COLL_OK: finished; *request is freed and set to NULL. Never blocks. An error
+ * ends and frees the request too. *request == NULL is COLL_OK. */
+coll_status coll_test(coll_request **request);
+
+/* Like coll_test(), but returns only with COLL_OK or an error. */
+coll_status coll_wait(coll_request **request);
+
+/* What an allreduce of this size would run, and how long the library's model
+ * expects it to take. The algorithm's name has static storage. */
+typedef struct coll_choice {
+    const char *algorithm;
+    double predicted_seconds;
+} coll_choice;
+coll_status coll_explain(const coll_comm *comm, size_t count, coll_dtype dtype,
+                         coll_op op, coll_choice *choice);
+
+/* Sizes and names of datatypes and operators ("f32", "sum"); 0 or NULL for a
+ * value outside the enum. The lookups return false for an unknown name. */
+size_t coll_dtype_bytes(coll_dtype dtype);
+const char *coll_dtype_name(coll_dtype dtype);
+const char *coll_op_name(coll_op op);
+int coll_dtype_find(const char *name, coll_dtype *dtype);
+int coll_op_find(const char *name, coll_op *op);
+
+/* The tables behind coll_info. The i-th entry, or 0 past the last. */
+typedef struct coll_setting_info {
+    const char *name, *value, *fallback, *meaning;
+    const char *source; /* "default", "environment", or the file's path */
+} coll_setting_info;
+typedef struct coll_algorithm_info {
+    const char *collective, *name, *when;
+} coll_algorithm_info;
+int coll_setting_get(int i, coll_setting_info *info);
+int coll_algorithm_get(int i, coll_algorithm_info *info);
+const char *coll_transport_get(int i); /* NULL past the last */
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+#endif

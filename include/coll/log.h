@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* Messages of the library: silent unless COLL_LOG or the program asks.
+ *
+ * COLL_LOG=warn,select:debug sets a level for all subjects and one for some.
+ * Messages go to stderr, one line each, unless a hook takes them.
+ */
+#ifndef COLL_LOG_H
+#define COLL_LOG_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+typedef enum coll_log_level {
+    COLL_LOG_OFF,
+    COLL_LOG_ERROR,
+    COLL_LOG_WARN,
+    COLL_LOG_INFO,
+    COLL_LOG_DEBUG,
+} coll_log_level;
+
+/* Called with one line without its newline, from any thread. */
+typedef void coll_log_hook(coll_log_level level, const char *subject,
+                           const char *line, void *context);
+
+/* NULL goes back to stderr. Not thread-safe: set it before the first call. */
+void coll_log_set_hook(coll_log_hook *hook, void *context);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+#endif

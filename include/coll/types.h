@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* Status codes, datatypes and operators. */
+#ifndef COLL_TYPES_H
+#define COLL_TYPES_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What every function that can fail returns. Errors are negative. */
+typedef enum coll_status {
+    COLL_OK = 0,
+    COLL_IN_PROGRESS = 1,      /* not finished yet: call coll_test() again */
+    COLL_ERR_INVALID = -1,     /* the caller broke a documented rule */
+    COLL_ERR_MEMORY = -2,      /* an allocation failed */
+    COLL_ERR_UNSUPPORTED = -3, /* valid, but nothing here can serve it */
+    COLL_ERR_PEER = -4,        /* another rank failed, left or never came */
+    COLL_ERR_SYSTEM = -5,      /* the system, UCX or hwloc refused */
+    COLL_ERR_TIMEOUT = -6,     /* a deadline passed with every rank alive */
+    COLL_ERR_ABORTED = -7,     /* some rank called coll_comm_abort() */
+    COLL_ERR_MISMATCH = -8,    /* ranks made different calls */
+} coll_status;
+
+/* Names and sizes: libcoll/op/dtypes.def. */
+typedef enum coll_dtype {
+    COLL_I8,
+    COLL_U8,
+    COLL_I16,
+    COLL_U16,
+    COLL_I32,
+    COLL_U32,
+    COLL_I64,
+    COLL_U64,
+    COLL_F16,    /* IEEE binary16 */
+    COLL_BF16,   /* the upper half of a binary32 */
+    COLL_F32,
+    COLL_F64,
+    COLL_F8E4M3, /* OCP FP8, 448 the largest, no infinity */
+    COLL_F8E5M2, /* OCP FP8, 57344 the largest, with infinity */
+} coll_dtype;
+
+typedef enum coll_op {
+    COLL_SUM, /* integers wrap */
+    COLL_PROD,
+    COLL_MIN, /* a NaN wins */
+    COLL_MAX, /* a NaN wins */
+    COLL_AVG, /* the sum divided by the number of ranks; integers towards 0 */
+    COLL_BAND, /* this and the following: integers only */
+    COLL_BOR,
+    COLL_BXOR,
+    COLL_LAND, /* 1 if both are nonzero, else 0 */
+    COLL_LOR,
+} coll_op;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
