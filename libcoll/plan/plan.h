@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* A plan is one rank's part of a collective, written down as data.
+ *
+ * The vector is cut into equal chunks. A step sends, receives, reduces or
+ * copies one run of chunks. Steps start in the order written, each once the
+ * (at most two) steps in its `after` have finished; transfers finish in any
+ * order. A plan holds no addresses, counts or datatypes, so one plan serves
+ * every call of the same shape: see exec.h, which runs it.
+ */
+#ifndef PLAN_PLAN_H
+#define PLAN_PLAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "coll/types.h"
+
+enum plan_kind { PLAN_SEND, PLAN_RECV, PLAN_REDUCE, PLAN_COPY, PLAN_JOIN };
+enum plan_buf { PLAN_IN, PLAN_OUT, PLAN_TMP, PLAN_NBUFS };
+
+typedef int32_t step_id; /* index into plan.steps */
+#define PLAN_START ((step_id)-1)
+
+struct step {
+    uint8_t kind;           /* enum plan_kind */
+    uint8_t dst, a, b;      /* enum plan_buf: dst = a op b */
+    int32_t peer;           /* send, recv: the other rank */
+    int32_t chunk, nchunks; /* the data: chunks [chunk, chunk + nchunks) */
+    int32_t slot;           /* its place in PLAN_TMP, in slots of one chunk */
+    step_id after[2];       /* start when these have finished */
+    uint32_t reserved;
+};
+_Static_assert(sizeof(struct step) == 32, "two steps to a cache line");
+
+/* All that a planner may know, so that plans can be cached and simulated. */
+struct plan_shape {
+    int rank, nranks;
+    int segments; /* pieces for planners that pipeline, from 1 to ... */
+};
+enum {
+    PLAN_SEGMENTS_MAX = 16
+}; /* ... so that they fit the executor's window */
+
+struct plan {
+    struct step *steps;
+    int nsteps, capacity;
+    int nchunks, nslots;
+    coll_status status; /* sticky: adding to a failed plan does nothing */
+};
+
+/* Where an operand lives. Build with IN(), OUT() and TMP(). A run of chunks
+ * in PLAN_TMP lies contiguously from its slot on. */
+struct place {
+    uint8_t buf;
+    int32_t chunk, nchunks, slot;
+};
+#define IN(c)            ((struct place){PLAN_IN, (c), 1, 0})
+#define OUT(c)           ((struct place){PLAN_OUT, (c), 1, 0})
+#define TMP(c, s)        ((struct place){PLAN_TMP, (c), 1, (s)})
+#define IN_RUN(c, n)     ((struct place){PLAN_IN, (c), (n), 0})
+#define OUT_RUN(c, n)    ((struct place){PLAN_OUT, (c), (n), 0})
+#define TMP_RUN(c, n, s) ((struct place){PLAN_TMP, (c), (n), (s)})
+
+void plan_init(struct plan *p, int nchunks, int nslots);
+void plan_free(struct plan *p);
+
+/* Each returns its step. dst, a and b of a step name the same run of chunks,
+ * and at most one of them is in PLAN_TMP. */
+step_id plan_send(struct plan *p, int peer, struct place src, step_id after);
+step_id plan_recv(struct plan *p, int peer, struct place dst, step_id after);
+step_id plan_copy(struct plan *p, struct place dst, struct place src,
+                  step_id after);
+step_id plan_reduce(struct plan *p, struct place dst, struct place a,
+                    struct place b, step_id after);
+step_id plan_join(struct plan *p, step_id x, step_id y);
+
+/* The plan as text, one step a line; returns the length it needs, as
+ * snprintf() does, and writes at most bytes of it. */
+size_t plan_print(const struct plan *p, char *text, size_t bytes);
+
+#endif
