@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Allreduce by recursive halving, then doubling; largest exchange far.
+ *
+ *   time   2 log2 n alpha + (n - 1)/n (2 beta + gamma) bytes, for n a power of
+ *          two; else 2 alpha + (2 beta + gamma) bytes more
+ *   when   medium to long vectors; ranks that are far apart in number
+ *          but near in the network (dealt round robin over the groups)
+ *   from   Rabenseifner, "Optimization of collective reduction operations",
+ *          ICCS 2004; both step orders: Fang et al., "swCaffe", CLUSTER 2018
+ */
+#include "algo/algo.h"
+#include "algo/parts.h"
+
+void plan_allreduce_halving_doubling(struct plan *p, const struct plan_shape *s)
+{
+    plan_halving_then_doubling(p, s, true);
+}
