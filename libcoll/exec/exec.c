@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+#include "exec/exec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+coll_status exec_init(struct exec *e, const struct plan *plan,
+                      struct transport *const *to)
+{
+    *e = (struct exec){.plan = plan, .to = to};
+    e->finished = calloc((size_t)plan->nsteps + 1, sizeof(*e->finished));
+    return e->finished ? COLL_OK : COLL_ERR_MEMORY;
+}
+
+void exec_free(struct exec *e)
+{
+    free(e->finished);
+    e->finished = NULL;
+}
+
+/* The first element of a chunk; chunk sizes differ by at most one element. */
+static size_t chunk_start(const struct exec *e, int32_t chunk)
+{
+    const size_t c = (size_t)chunk;
+    return c * e->chunk_min + (c < e->nlonger ? c : e->nlonger);
+}
+
+size_t exec_tmp_bytes(const struct plan *p, size_t count, size_t elem_bytes)
+{
+    const size_t nchunks = (size_t)p->nchunks;
+    const size_t longest = count / nchunks + (count % nchunks != 0);
+    return (size_t)p->nslots * longest * elem_bytes;
+}
+
+void exec_start(struct exec *e, const struct exec_call *call)
+{
+    const size_t nchunks = (size_t)e->plan->nchunks;
+    e->call = *call;
+    e->base[PLAN_IN] = (char *)call->in;
+    e->base[PLAN_OUT] = call->out;
+    e->base[PLAN_TMP] = call->tmp;
+    e->chunk_min = call->count / nchunks;
+    e->nlonger = call->count % nchunks;
+    e->slot_bytes = (e->chunk_min + (e->nlonger > 0)) * call->elem_bytes;
+    e->next = 0;
+    e->flying = 0;
+    e->run++;
+}
+
+static bool finished(const struct exec *e, step_id s)
+{
+    return s == PLAN_START || e->finished[s] == e->run;
+}
+
+static char *address(const struct exec *e, int buf, const struct step *s,
+                     size_t offset)
+{
+    if (!e->base[buf])
+        return NULL;
+    return e->base[buf]
+           + (buf == PLAN_TMP ? (size_t)s->slot * e->slot_bytes : offset);
+}
+
+static void start_transfer(struct exec *e, step_id id, const struct step *s,
+                           size_t offset, size_t bytes)
+{
+    const int free_slot = __builtin_ctzll(~e->flying);
+    struct transfer *t = &e->flight[free_slot].transfer;
+    struct transport *to = e->to[s->peer];
+    const bool sends = s->kind == PLAN_SEND;
+    *t = (struct transfer){
+        .buf = address(e, sends ? s->a : s->dst, s, offset),
+        .bytes = bytes,
+        .peer = s->peer,
+        .tag = e->call.tag,
+        .status = COLL_IN_PROGRESS,
+    };
+    e->flight[free_slot].step = id;
+    e->flying |= 1ull << free_slot;
+    if (sends)
+        to->ops->send(to, t);
+    else
+        to->ops->recv(to, t);
+}
+
+static void do_local(struct exec *e, const struct step *s, size_t offset,
+                     size_t count, size_t bytes)
+{
+    char *dst = address(e, s->dst, s, offset);
+    const char *a = address(e, s->a, s, offset);
+    if (s->kind == PLAN_REDUCE) {
+        if (dst)
+            e->call.reduce(dst, a, address(e, s->b, s, offset), count);
+    } else if (dst && dst != a) {
+        memcpy(dst, a, bytes);
+    }
+    if (e->meter && e->meter->ops->work)
+        e->meter->ops->work(e->meter, bytes, s->kind == PLAN_REDUCE);
+}
+
+/* Starts one step. Local steps finish here; transfers may keep flying. */
+static void start(struct exec *e, step_id id)
+{
+    const struct step *s = &e->plan->steps[id];
+    const size_t first = chunk_start(e, s->chunk);
+    const size_t count = chunk_start(e, s->chunk + s->nchunks) - first;
+    const size_t offset = first * e->call.elem_bytes;
+    const size_t bytes = count * e->call.elem_bytes;
+
+    if (bytes > 0 && (s->kind == PLAN_SEND || s->kind == PLAN_RECV)) {
+        start_transfer(e, id, s, offset, bytes);
+        return;
+    }
+    if (bytes > 0 && s->kind != PLAN_JOIN)
+        do_local(e, s, offset, count, bytes);
+    e->finished[id] = e->run;
+}
+
+/* Moves finished transfers out of the window. */
+static coll_status land(struct exec *e)
+{
+    for (uint64_t left = e->flying; left; left &= left - 1) {
+        const int i = __builtin_ctzll(left);
+        const coll_status status = e->flight[i].transfer.status;
+        if (status == COLL_IN_PROGRESS)
+            continue;
+        if (status < 0)
+            return status;
+        e->finished[e->flight[i].step] = e->run;
+        e->flying &= ~(1ull << i);
+    }
+    return COLL_OK;
+}
+
+coll_status exec_progress(struct exec *e)
+{
+    const struct plan *p = e->plan;
+    for (;;) {
+        const step_id before = e->next;
+        const coll_status status = land(e);
+        if (status < 0)
+            return status;
+        while (e->next < p->nsteps && ~e->flying) {
+            const struct step *s = &p->steps[e->next];
+            if (!finished(e, s->after[0]) || !finished(e, s->after[1]))
+                break;
+            start(e, e->next++);
+        }
+        /* What was just started may have finished at once. */
+        if (e->next == before)
+            break;
+    }
+    return e->next == p->nsteps && !e->flying ? COLL_OK : COLL_IN_PROGRESS;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs a plan: starts steps in order, lets them finish out of order.
+ *
+ * A run allocates nothing. Chunks of no elements move no messages.
+ */
+#ifndef EXEC_EXEC_H
+#define EXEC_EXEC_H
+
+#include "op/op.h"
+#include "plan/plan.h"
+#include "transport/transport.h"
+
+enum { EXEC_WINDOW = 64 }; /* transfers in flight at once */
+
+/* What one run works on. in may equal out. tmp: exec_tmp_bytes(). All NULL: a
+ * dry run, of which only the timing is wanted. */
+struct exec_call {
+    const void *in;
+    void *out, *tmp;
+    size_t count, elem_bytes;
+    reduce_fn *reduce;
+    uint32_t tag; /* equal on all ranks, see struct transfer */
+};
+
+struct exec {
+    const struct plan *plan;
+    struct transport *const *to; /* per rank */
+    struct transport *meter;     /* whose work() is told of local work */
+    struct exec_call call;
+    char *base[PLAN_NBUFS];
+    size_t chunk_min, nlonger; /* the first nlonger chunks have one more */
+    size_t slot_bytes;
+    uint32_t run;       /* stamps finished[], so that a rerun needs no reset */
+    uint32_t *finished; /* per step: the run in which it last finished */
+    step_id next;       /* first step not yet started */
+    uint64_t flying;    /* bit i: flight[i] is under way */
+    struct {
+        struct transfer transfer;
+        step_id step;
+    } flight[EXEC_WINDOW];
+};
+
+/* plan and to stay the caller's and outlive the exec. */
+coll_status exec_init(struct exec *, const struct plan *plan,
+                      struct transport *const *to);
+void exec_free(struct exec *);
+
+size_t exec_tmp_bytes(const struct plan *, size_t count, size_t elem_bytes);
+void exec_start(struct exec *, const struct exec_call *);
+
+/* COLL_OK: all done; COLL_IN_PROGRESS: call again once a transport moved; an
+ * error of a transfer: the run is over once the transports are cancelled. */
+coll_status exec_progress(struct exec *);
+
+#endif

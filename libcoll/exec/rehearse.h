@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs one planner at every rank of a simulated machine, in one thread: to
+ * price an algorithm, and to prove it. */
+#ifndef EXEC_REHEARSE_H
+#define EXEC_REHEARSE_H
+
+#include "exec/exec.h"
+#include "transport/sim.h"
+
+struct rehearsal {
+    void (*plan)(struct plan *, const struct plan_shape *);
+    int nranks, segments;
+    size_t count, elem_bytes;
+    struct sim_net net;
+    reduce_fn *reduce;           /* NULL in a dry run */
+    char **in, **out;            /* one vector a rank; NULL: a dry run */
+    struct sim_traffic *traffic; /* per rank, written; may be NULL */
+};
+
+/* *seconds: virtual time until the last rank finished. PEER: the plans wait
+ * on one another; MISMATCH: they disagree on a message; MEMORY. */
+coll_status rehearse(const struct rehearsal *, double *seconds);
+
+#endif

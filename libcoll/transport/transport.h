@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* A transport moves messages between ranks. One row of transports.def each.
+ *
+ * Everything is non-blocking and single-threaded: a communicator calls its
+ * transports from one thread at a time. Messages between two ranks match in
+ * posting order. A transfer is memory of the caller (the executor), which the
+ * transport may link and mark until its status leaves COLL_IN_PROGRESS.
+ */
+#ifndef TRANSPORT_TRANSPORT_H
+#define TRANSPORT_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "coll/types.h"
+
+/* One message on its way. The caller fills in the first four and sets status
+ * to COLL_IN_PROGRESS; the rest belongs to the transport until it sets status
+ * to COLL_OK or an error (it has then called fail() with the sentence). */
+struct transfer {
+    void *buf;    /* read by send, written by recv; bytes long */
+    size_t bytes; /* equal on both sides, never 0 */
+    int peer;     /* never this rank */
+    uint32_t tag; /* operation fingerprint: both sides must agree, else the
+                     receiver gets COLL_ERR_MISMATCH; also if bytes differ */
+    coll_status status;
+    struct transfer *next;
+    size_t moved;
+    void *handle;
+    double posted; /* virtual time, the simulator's */
+};
+
+enum { TRANSPORT_ADDRESS_MAX = 2048 };
+
+struct transport_address {
+    uint32_t bytes; /* 0: this rank does not offer this transport */
+    unsigned char data[TRANSPORT_ADDRESS_MAX];
+};
+
+/* What a transport may know about the job. Lives longer than the transport. */
+struct transport_job {
+    int rank, nranks;
+    const uint64_t *host_of; /* per rank: equal for ranks that share a kernel,
+                                its namespaces and so its memory */
+    uint64_t job;            /* random, equal on all ranks, never 0 */
+    struct sim *sim;         /* for the row sim only, else NULL */
+};
+
+struct transport;
+
+/* `progress` is the only call that may take long, and it never blocks. */
+struct transport_ops {
+    const char *name;
+
+    /* Makes this rank's end. No communication with other ranks. Fails with
+     * UNSUPPORTED if this machine cannot (the job then goes on without). */
+    coll_status (*open)(struct transport **, const struct transport_job *);
+
+    /* The bytes that the other ranks need to reach this one. */
+    void (*address)(struct transport *, struct transport_address *);
+
+    /* Called once with all ranks' addresses, in rank order. Sets reached[r]
+     * for each rank that this one can exchange messages with. The caller
+     * uses a pair only if both sides reached each other. An unreachable peer
+     * is no error. Data that a peer wrote is checked, never trusted. */
+    coll_status (*connect)(struct transport *,
+                           const struct transport_address *all, bool *reached);
+
+    /* Start a message. May complete it at once. Only for reached peers. */
+    void (*send)(struct transport *, struct transfer *);
+    void (*recv)(struct transport *, struct transfer *);
+
+    /* Moves what can be moved; returns whether anything did. */
+    bool (*progress)(struct transport *);
+
+    /* Ends all transfers with COLL_ERR_ABORTED. After it returns no byte of a
+     * transfer's memory is read or written, whatever peers do. */
+    void (*cancel)(struct transport *);
+
+    /* Optional, before an orderly close: COLL_OK once everything sent has left
+     * this rank; else COLL_IN_PROGRESS, to be called again. */
+    coll_status (*flush)(struct transport *);
+
+    /* Optional: told of local work, so that a simulator can charge for it. */
+    void (*work)(struct transport *, size_t bytes, bool reduces);
+
+    /* Frees everything. Peers may be gone or dead already. */
+    void (*close)(struct transport *);
+};
+
+struct transport {
+    const struct transport_ops *ops;
+};
+
+/* All rows of transports.def, best first. */
+extern const struct transport_ops *const transports[];
+extern const int ntransports;
+
+const struct transport_ops *transport_find(const char *name); /* or NULL */
+
+#endif
