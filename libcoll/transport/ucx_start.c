@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#include "transport/ucx_start.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/env.h"
+#include "base/log.h"
+
+/* Which of UCX's transports to use; NULL leaves it to UCX. Those that let one
+ * process write into another's memory behind its back (cma, xpmem, knem) are
+ * left out: cancel() could not stop them. */
+static const char *choose_tls(const struct transport_job *job)
+{
+    const char *chosen = setting_text(SETTING_UCX_TLS);
+    int local = 0;
+    for (int r = 0; r < job->nranks; r++)
+        local += job->host_of[r] == job->host_of[job->rank];
+    if (*chosen)
+        return chosen;
+    if (getenv("UCX_TLS"))
+        return NULL;
+    if (local == job->nranks) /* no network, so no open port */
+        return "posix,sysv,self";
+    if (local > 1 && !strcmp(setting_text(SETTING_TRANSPORT), "ucx"))
+        return "^cma,xpmem,knem";
+    return "^posix,sysv,cma,xpmem,knem";
+}
+
+static const char *choose_devices(void)
+{
+    const char *chosen = setting_text(SETTING_UCX_NET_DEVICES);
+    if (!*chosen && !getenv("UCX_NET_DEVICES"))
+        chosen = setting_text(SETTING_INTERFACE);
+    return *chosen ? chosen : NULL;
+}
+
+static ucs_status_t configure(const struct ucx_api *api, const char *tls,
+                              const char *devices, ucp_config_t **config)
+{
+    ucs_status_t status = api->ucp_config_read(NULL, NULL, config);
+    if (status == UCS_OK && tls)
+        status = api->ucp_config_modify(*config, "TLS", tls);
+    if (status == UCS_OK && devices)
+        status = api->ucp_config_modify(*config, "NET_DEVICES", devices);
+    return status;
+}
+
+coll_status ucx_start(const struct ucx_api *api,
+                      const struct transport_job *job, ucp_context_h *context,
+                      ucp_worker_h *worker)
+{
+    const char *tls = choose_tls(job), *devices = choose_devices();
+    const ucp_params_t params = {
+        .field_mask =
+            UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
+        .features = UCP_FEATURE_TAG,
+        .estimated_num_eps = (size_t)job->nranks,
+    };
+    const ucp_worker_params_t worker_params = {
+        .field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
+        .thread_mode = UCS_THREAD_MODE_SERIALIZED,
+    };
+    ucp_config_t *config = NULL;
+    ucs_status_t status = configure(api, tls, devices, &config);
+    if (status == UCS_OK)
+        status = api->ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params,
+                                       config, context);
+    if (config)
+        api->ucp_config_release(config);
+    if (status == UCS_OK)
+        status = api->ucp_worker_create(*context, &worker_params, worker);
+    if (status == UCS_OK)
+        return COLL_OK;
+    return fail(COLL_ERR_UNSUPPORTED, "ucx",
+                "UCX cannot start with transports \"%s\" and devices \"%s\": "
+                "%s",
+                tls ? tls : getenv("UCX_TLS"), devices ? devices : "all",
+                api->ucs_status_string(status));
+}

@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: MIT */
+/* What every row of transports.def promises, told by n ends in one thread.
+ *
+ * Each claim runs with all ranks on one host, with two on each and with one on
+ * each; a transport that does not reach the others there is left out. So UCX
+ * is tested over shared memory and over TCP (loopback).
+ */
+#include <criterion/criterion.h>
+
+#include "letters.h"
+#include "transport/ring.h"
+#include "transport/segment.h"
+#include "transport/sim.h"
+
+enum { MAX_ENDS = 8 };
+
+struct fabric { /* all ends of one job */
+    const struct transport_ops *ops;
+    int per_host; /* ranks of each host */
+    int n;
+    struct sim *sim;
+    uint64_t hosts[MAX_ENDS];
+    struct transport_job jobs[MAX_ENDS];
+    struct transport *ends[MAX_ENDS];
+};
+
+static void fabric_close(struct fabric *f)
+{
+    for (int r = 0; r < f->n; r++)
+        if (f->ends[r])
+            f->ends[r]->ops->close(f->ends[r]);
+    sim_free(f->sim);
+}
+
+static bool fabric_connect(struct fabric *f)
+{
+    static struct transport_address all[MAX_ENDS];
+    bool complete = true;
+    for (int r = 0; r < f->n; r++)
+        f->ops->address(f->ends[r], &all[r]);
+    for (int r = 0; r < f->n; r++) {
+        bool reached[MAX_ENDS] = {false};
+        cr_assert_eq(f->ops->connect(f->ends[r], all, reached), COLL_OK);
+        for (int q = 0; q < f->n; q++)
+            complete &= reached[q] || q == r;
+    }
+    return complete;
+}
+
+/* False, with nothing left open, if the ends do not reach one another. */
+static bool fabric_open(struct fabric *f, const struct transport_ops *ops,
+                        int per_host, int n)
+{
+    const struct sim_net net = {
+        .link = {1e-6, 1e-9}
+    };
+    setenv("UCX_NET_DEVICES", "lo", 0);
+    *f = (struct fabric){.ops = ops, .per_host = per_host, .n = n};
+    if (!strcmp(ops->name, "sim"))
+        f->sim = sim_create(n, &net);
+    for (int r = 0; r < n; r++) {
+        f->hosts[r] = 100 + (uint64_t)(r / per_host);
+        f->jobs[r] = (struct transport_job){
+            .rank = r,
+            .nranks = n,
+            .host_of = f->hosts,
+            .job = 0x123456789abcdef,
+            .sim = f->sim,
+        };
+    }
+    for (int r = 0; r < n; r++)
+        cr_assert_eq(ops->open(&f->ends[r], &f->jobs[r]), COLL_OK, "%s rank %d",
+                     ops->name, r);
+    if (fabric_connect(f))
+        return true;
+    fabric_close(f);
+    return false;
+}
+
+static bool fabric_progress(struct fabric *f)
+{
+    bool moved = false;
+    for (int r = 0; r < f->n; r++)
+        if (f->ends[r])
+            moved |= f->ops->progress(f->ends[r]);
+    return moved;
+}
+
+/* Until none of the letters is on its way; false if that takes too long. */
+static bool drive(struct fabric *f, struct letter *const *letters, size_t n)
+{
+    const double deadline = letter_clock() + 20;
+    for (size_t i = 0; i < n;) {
+        if (letter_status(letters[i]) != COLL_IN_PROGRESS)
+            i++;
+        else if (!fabric_progress(f) && letter_clock() > deadline)
+            return false;
+    }
+    return true;
+}
+
+/* Drives, checks and frees. */
+static void deliver(struct fabric *f, struct letter **letters, size_t n)
+{
+    cr_assert(drive(f, letters, n), "%s, %d a host, %d ranks: stuck",
+              f->ops->name, f->per_host, f->n);
+    for (size_t i = 0; i < n; i++) {
+        cr_assert(letter_good(letters[i]),
+                  "%s, %d a host, %d ranks: letter %zu, %zu bytes, status %d",
+                  f->ops->name, f->per_host, f->n, i,
+                  letters[i]->transfer.bytes, letter_status(letters[i]));
+        letter_free(letters[i]);
+    }
+}
+
+/* Runs a claim over all rows and arrangements. */
+static void everywhere(int n, void (*claim)(struct fabric *))
+{
+    static const int per_host[] = {MAX_ENDS, 2, 1};
+    int ran = 0;
+    for (int i = 0; i < ntransports; i++)
+        for (int k = 0; k < 3; k++) {
+            struct fabric f;
+            if (!fabric_open(&f, transports[i], per_host[k], n))
+                continue;
+            claim(&f);
+            fabric_close(&f);
+            ran++;
+        }
+    cr_assert_geq(ran, 1 + 3 + 3, "shm serves one host, the others all");
+}
+
+static const size_t sizes[] = {
+    1,    7,    8,    40,   41,   63,     64,     65,     4095,    8191,
+    8192, 8193, 8128, 8129, 8256, 131071, 131072, 131073, 1 << 20, 16 << 20,
+};
+enum { NSIZES = sizeof(sizes) / sizeof(sizes[0]), NSMALL = NSIZES - 2 };
+
+/* The receive is posted before the send or after it. */
+static void exchange(struct fabric *f, int from, int to, size_t bytes,
+                     bool late)
+{
+    struct letter *both[2];
+    const uint64_t seed = bytes + (uint64_t)from;
+    if (!late)
+        both[1] = letter_recv(f->ends[to], from, bytes, seed);
+    both[0] = letter_send(f->ends[from], to, bytes, seed);
+    if (late) {
+        fabric_progress(f);
+        both[1] = letter_recv(f->ends[to], from, bytes, seed);
+    }
+    deliver(f, both, 2);
+}
+
+static void every_size(struct fabric *f)
+{
+    const int n = f->n == 2 ? NSIZES : f->n < 5 ? NSMALL : NSMALL - 8;
+    for (int from = 0; from < f->n; from++)
+        for (int to = 0; to < f->n; to++)
+            for (int i = 0; i < n && from != to; i++) {
+                exchange(f, from, to, sizes[i], false);
+                exchange(f, from, to, sizes[i], true);
+            }
+}
+
+Test(transports, every_pair_exchanges_every_size)
+{
+    const int counts[] = {2, 3, 5, 8};
+    for (int i = 0; i < 4; i++)
+        everywhere(counts[i], every_size);
+}
+
+Test(transports, a_small_ring_carries_every_size)
+{
+    setenv("COLL_SHM_RING", "4K", 1);
+    everywhere(2, every_size);
+}
+
+static void two_hundred(struct fabric *f)
+{
+    enum { EACH = 200, PAIRS = 6 };
+    static struct letter *all[2 * EACH * PAIRS];
+    size_t n = 0;
+    for (int from = 0; from < f->n; from++)
+        for (int to = 0; to < f->n; to++)
+            for (size_t k = 0; k < EACH && from != to; k++) {
+                const size_t bytes = 1 + k * 37 % 3000;
+                all[n++] = letter_send(f->ends[from], to, bytes, k);
+                all[n++] = letter_recv(f->ends[to], from, bytes, k);
+            }
+    deliver(f, all, n);
+}
+
+Test(transports, messages_of_a_pair_arrive_in_posting_order)
+{
+    everywhere(3, two_hundred);
+}
+
+static void large_both_ways(struct fabric *f)
+{
+    struct letter *all[4];
+    for (int r = 0; r < 2; r++)
+        all[r] = letter_send(f->ends[r], !r, 8 << 20, (uint64_t)r);
+    for (int i = 0; i < 10; i++)
+        fabric_progress(f);
+    for (int r = 0; r < 2; r++)
+        all[2 + r] = letter_recv(f->ends[r], !r, 8 << 20, !r);
+    deliver(f, all, 4);
+}
+
+Test(transports, large_messages_cross_without_deadlock)
+{
+    everywhere(2, large_both_ways);
+}
+
+/* Sizes and seeds follow from the pair and the letter's number, so the two
+ * ends agree whenever each is posted. */
+static size_t size_of(int from, int to, uint32_t k)
+{
+    uint32_t state = (uint32_t)from * 8191 + (uint32_t)to * 127 + k;
+    letter_draw(&state);
+    const uint32_t shift = letter_draw(&state) % 17;
+    return 1 + letter_draw(&state) % (1u << shift);
+}
+
+static void random_traffic(struct fabric *f)
+{
+    enum { EACH = 40, ENDS = 4, ALL = 2 * EACH * ENDS * (ENDS - 1) };
+    static struct letter *all[ALL];
+    uint32_t posted[ENDS][ENDS][2] = {{{0}}}, state = 7;
+    size_t n = 0;
+    while (n < ALL) {
+        const int me = (int)(letter_draw(&state) % ENDS);
+        const int peer = (int)(letter_draw(&state) % ENDS);
+        const bool sends = letter_draw(&state) % 2;
+        const uint32_t k = posted[me][peer][sends];
+        f->ops->progress(f->ends[letter_draw(&state) % ENDS]);
+        if (me == peer || k == EACH)
+            continue;
+        posted[me][peer][sends]++;
+        all[n++] =
+            sends ? letter_send(f->ends[me], peer, size_of(me, peer, k), k)
+                  : letter_recv(f->ends[me], peer, size_of(peer, me, k), k);
+    }
+    deliver(f, all, ALL);
+}
+
+Test(transports, random_traffic_arrives_whole)
+{
+    everywhere(4, random_traffic);
+}
+
+Test(transports, ucx_serves_inside_and_between_hosts)
+{
+    setenv("COLL_TRANSPORT", "ucx", 1); /* else it leaves the inside to shm */
+    everywhere(4, random_traffic);
+}
+
+/* The next message is delivered all the same: the wrong one is used up. */
+static void wrong(struct fabric *f, uint32_t tag, size_t sent, size_t expected)
+{
+    struct letter *tx = letter_new(1, sent, 1),
+                  *rx = letter_new(0, expected, 1);
+    struct letter *both[2] = {tx, rx};
+    rx->transfer.tag = 0xc0ffee ^ tag;
+    f->ops->recv(f->ends[1], &rx->transfer);
+    f->ops->send(f->ends[0], &tx->transfer);
+    cr_assert(drive(f, both, 2), "%s: %zu sent, %zu expected: stuck",
+              f->ops->name, sent, expected);
+    cr_assert_eq(letter_status(rx), COLL_ERR_MISMATCH,
+                 "%s: %zu sent, %zu expected: status %d", f->ops->name, sent,
+                 expected, letter_status(rx));
+    letter_free(tx);
+    letter_free(rx);
+    exchange(f, 0, 1, 100, false);
+}
+
+static void mismatches(struct fabric *f)
+{
+    const size_t some[] = {8, 41, 5000, 300000};
+    for (int i = 0; i < 4; i++) {
+        wrong(f, 1, some[i], some[i]);
+        wrong(f, 1u << 31, some[i], some[i]);
+        for (int k = 0; k < 4; k++)
+            if (k != i)
+                wrong(f, 0, some[i], some[k]);
+    }
+}
+
+Test(transports, another_tag_or_length_is_a_mismatch)
+{
+    everywhere(2, mismatches);
+}
+
+/* Sends and receives at every stage, then cancel at both ends in turn: each is
+ * over, and no buffer changes afterwards although the other side goes on. */
+static void cancelled(struct fabric *f)
+{
+    enum { N = 24 };
+    struct letter *tx[N], *rx[N];
+    char *copies[N];
+    for (size_t i = 0; i < N; i++) {
+        const size_t bytes = i % 3 == 0 ? 16 : i % 3 == 1 ? 9000 : 1 << 20;
+        tx[i] = letter_send(f->ends[0], 1, bytes, i);
+        rx[i] = letter_recv(f->ends[1], 0, bytes + (i > 20), i);
+    }
+    for (int i = 0; i < 6; i++)
+        fabric_progress(f);
+    f->ops->cancel(f->ends[1]);
+    for (size_t i = 0; i < N; i++) {
+        const size_t bytes = rx[i]->transfer.bytes + LETTER_GUARD;
+        cr_assert(letter_status(rx[i]) == COLL_OK
+                      || letter_status(rx[i]) == COLL_ERR_ABORTED
+                      || (letter_status(rx[i]) == COLL_ERR_MISMATCH && i > 20),
+                  "%s: status %d", f->ops->name, letter_status(rx[i]));
+        copies[i] = memcpy(malloc(bytes), rx[i]->transfer.buf, bytes);
+    }
+    for (int i = 0; i < 200; i++)
+        fabric_progress(f);
+    f->ops->cancel(f->ends[0]);
+    for (size_t i = 0; i < N; i++) {
+        cr_assert_neq(letter_status(tx[i]), COLL_IN_PROGRESS);
+        cr_assert_arr_eq(copies[i], rx[i]->transfer.buf,
+                         rx[i]->transfer.bytes + LETTER_GUARD);
+        letter_free(tx[i]);
+        letter_free(rx[i]);
+        free(copies[i]);
+    }
+    if (!f->sim) { /* whose ends may go on */
+        struct letter *late = letter_send(f->ends[0], 1, 8, 0);
+        cr_assert_eq(letter_status(late), COLL_ERR_ABORTED, "%s", f->ops->name);
+        letter_free(late);
+    }
+    for (int i = 0; i < 200; i++) /* memory is gone: ASan sees any access */
+        fabric_progress(f);
+}
+
+Test(transports, cancel_ends_all_and_touches_nothing_afterwards)
+{
+    for (int i = 0; i < 3; i++)
+        everywhere(2, cancelled);
+}
+
+/* Closes in the order of ranks, each while the next still has transfers. */
+static void close_one_by_one(struct fabric *f)
+{
+    struct letter *rx[MAX_ENDS];
+    for (int r = 0; r < f->n; r++)
+        exchange(f, r, (r + 1) % f->n, 5000, r % 2);
+    for (int r = 0; r < f->n; r++)
+        rx[r] = letter_recv(f->ends[r], (r + 1) % f->n, 64, 0);
+    for (int r = 0; r < f->n; r++) {
+        f->ops->close(f->ends[r]);
+        f->ends[r] = NULL;
+        for (int i = 0; i < 20 && !f->sim; i++)
+            fabric_progress(f);
+    }
+    for (int r = 0; r < f->n; r++) {
+        cr_assert_neq(letter_status(rx[r]), COLL_OK);
+        cr_assert_neq(letter_status(rx[r]), COLL_IN_PROGRESS);
+        letter_free(rx[r]);
+    }
+}
+
+Test(transports, an_end_closes_with_peers_gone)
+{
+    everywhere(3, close_one_by_one);
+}
+
+static coll_status flush_one(struct fabric *f, int r)
+{
+    const double deadline = letter_clock() + 5;
+    coll_status status = COLL_IN_PROGRESS;
+    while (status == COLL_IN_PROGRESS && letter_clock() < deadline) {
+        status = f->ops->flush(f->ends[r]);
+        fabric_progress(f);
+    }
+    return status;
+}
+
+static void orderly(struct fabric *f)
+{
+    for (int r = 0; r < f->n; r++)
+        exchange(f, r, (r + 1) % f->n, 100000, false);
+    for (int r = 0; r < f->n && f->ops->flush; r++)
+        cr_assert_eq(flush_one(f, r), COLL_OK, "%s", f->ops->name);
+    const double start = letter_clock();
+    for (int r = 0; r < f->n; r++) {
+        f->ops->close(f->ends[r]);
+        f->ends[r] = NULL;
+    }
+    cr_assert_lt(letter_clock() - start, 2.0, "%s closes in %g s", f->ops->name,
+                 letter_clock() - start);
+}
+
+Test(transports, an_orderly_close_is_quick)
+{
+    everywhere(4, orderly);
+}
+
+static void idle(struct fabric *f)
+{
+    exchange(f, 0, 1, 1000, false);
+    for (int i = 0; i < 1000; i++) /* what it still had to say */
+        fabric_progress(f);
+    for (int i = 0; i < 1000; i++)
+        cr_assert_not(fabric_progress(f), "%s", f->ops->name);
+}
+
+Test(transports, progress_of_an_idle_end_is_none)
+{
+    everywhere(2, idle);
+}
+
+Test(transports, what_cannot_be_opened_says_why)
+{
+    const uint64_t hosts[2] = {1, 1};
+    const struct transport_job job = {
+        .rank = 0, .nranks = 2, .host_of = hosts, .job = 1};
+    struct transport *t = NULL;
+    setenv("COLL_SHM_RING", "12", 1); /* settings are read at first use */
+    cr_assert_eq(transport_find("sim")->open(&t, &job), COLL_ERR_UNSUPPORTED);
+    cr_assert_eq(transport_find("shm")->open(&t, &job), COLL_ERR_INVALID);
+    setenv("UCX_TLS", "nonesuch", 1);
+    cr_assert_eq(transport_find("ucx")->open(&t, &job), COLL_ERR_UNSUPPORTED);
+    cr_assert_null(t);
+}
+
+/* Addresses that lie, one field each: nobody is reached, nothing breaks. */
+Test(transports, a_false_address_is_not_reached)
+{
+    for (int i = 0; i < ntransports; i++) {
+        static struct transport_address all[2];
+        struct fabric f;
+        if (transports[i] == transport_find("sim")
+            || !fabric_open(&f, transports[i], 2, 2))
+            continue;
+        fabric_close(&f);
+        const bool ucx = !strcmp(transports[i]->name, "ucx");
+        /* UCX's own bytes cannot be checked; our mark before them is. */
+        for (size_t at = 0; at < (ucx ? 4 : 88); at += ucx ? 1 : 8) {
+            bool reached[2] = {true, true};
+            for (int r = 0; r < 2; r++) {
+                cr_assert_eq(f.ops->open(&f.ends[r], &f.jobs[r]), COLL_OK);
+                f.ops->address(f.ends[r], &all[r]);
+            }
+            /* Another process number sends it through /proc, as a rank that
+             * is no thread of this one. */
+            all[1].data[ucx ? at : 24] ^= 1;
+            all[1].data[at] ^= !ucx;
+            cr_assert_eq(f.ops->connect(f.ends[0], all, reached), COLL_OK);
+            cr_assert_eq(reached[1], !ucx && at == 24, "%s, byte %zu",
+                         f.ops->name, at);
+            fabric_close(&f);
+        }
+    }
+}
+
+/* What rank 0 fills and rank 1 reads, as rank 0's own code would have it. */
+static struct ring forge(struct fabric *f, struct segment_view *view)
+{
+    static struct transport_address address;
+    struct segment_name name;
+    cr_assert(fabric_open(f, transport_find("shm"), 2, 2));
+    f->ops->address(f->ends[1], &address);
+    memcpy(&name, address.data, sizeof(name));
+    cr_assert_null(segment_attach(&name, 0, view));
+    return ring_over(view->memory, view->bytes, f->jobs[0].job);
+}
+
+Test(transports, nonsense_in_shared_memory_is_an_error)
+{
+    const struct {
+        uint64_t total;
+        uint32_t here;
+    } headers[] = {
+        {100, 99        },
+        {100, UINT32_MAX},
+        {100, 0         },
+        {0,   0         },
+        {0,   100       }
+    };
+    struct fabric f;
+    struct segment_view view;
+    for (int i = 0; i < 5; i++) {
+        struct ring ring = forge(&f, &view);
+        struct ring_cell *cell = ring_cell(&ring);
+        struct letter *rx = letter_recv(f.ends[1], 0, 100, 0);
+        cell->total = headers[i].total;
+        cell->tag = rx->transfer.tag;
+        cell->here = headers[i].here;
+        ring_filled(&ring);
+        cr_assert(drive(&f, &rx, 1), "header %d", i);
+        cr_assert_eq(letter_status(rx),
+                     headers[i].total ? COLL_ERR_PEER : COLL_ERR_MISMATCH);
+        letter_free(rx);
+        rx = letter_recv(f.ends[1], 0, 100, 0);
+        cr_assert_eq(letter_status(rx), COLL_ERR_PEER, "header %d", i);
+        letter_free(rx);
+        segment_detach(&view);
+        fabric_close(&f);
+    }
+    struct ring ring = forge(&f, &view);
+    atomic_store(ring.consumed, 1000000);
+    struct letter *tx = letter_send(f.ends[0], 1, 1 << 20, 0);
+    cr_assert(drive(&f, &tx, 1));
+    cr_assert_eq(letter_status(tx), COLL_ERR_PEER);
+    letter_free(tx);
+    segment_detach(&view);
+    fabric_close(&f);
+}
