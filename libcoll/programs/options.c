@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT */
+/* Command lines from tables: see programs/options.h.
+ *
+ * getopt_long() is not used because its messages say neither what is valid nor
+ * what was meant, and its table cannot carry types, ranges and help texts.
+ */
+#include "programs/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WIDTH = 80, HELP_COLUMN = 28, MAX_CHOICES = 64 };
+
+/* What every program has besides its table. */
+/* clang-format off */
+static const struct option_row builtin[] = {
+    {.letter = 'h', .name = "help", .help = "show this text and end"},
+    {.name = "version", .help = "show the version and end"},
+};
+/* clang-format on */
+enum { NBUILTIN = sizeof(builtin) / sizeof(builtin[0]) };
+
+void options_die(const struct program *p, const char *format, ...)
+{
+    va_list args;
+    fflush(stdout);
+    flockfile(stderr);
+    fprintf(stderr, "%s: ", p->name);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+    funlockfile(stderr);
+    exit(2);
+}
+
+/* The table's rows, then the built-in ones. */
+static const struct option_row *row_at(const struct program *p, int i)
+{
+    return i < p->noptions ? &p->options[i] : &builtin[i - p->noptions];
+}
+
+static bool letter_taken(const struct program *p, char letter)
+{
+    for (int i = 0; i < p->noptions; i++)
+        if (p->options[i].letter == letter)
+            return true;
+    return false;
+}
+
+/* A table may use -h for itself. */
+static char letter_of(const struct program *p, int i)
+{
+    const char letter = row_at(p, i)->letter;
+    return i >= p->noptions && letter_taken(p, letter) ? 0 : letter;
+}
+
+/* Prints text from column `at` on, wrapped at spaces, indented to `indent`. */
+static void print_wrapped(const char *text, int at, int indent)
+{
+    bool first = true;
+    while (*text) {
+        const int length = (int)strcspn(text, " ");
+        if (!first && at + 1 + length > WIDTH) {
+            printf("\n%*s", indent, "");
+            at = indent;
+        } else if (!first) {
+            at += printf(" ");
+        }
+        at += printf("%.*s", length, text);
+        text += length + (text[length] == ' ');
+        first = false;
+    }
+    putchar('\n');
+}
+
+/* "core|none" -> "core, none"; the caller frees. */
+static char *list_of_choices(const char *choices)
+{
+    char *list = malloc(2 * strlen(choices) + 1), *to = list;
+    if (!list)
+        abort();
+    for (; *choices; choices++) {
+        if (*choices == '|') {
+            *to++ = ',';
+            *to++ = ' ';
+        } else {
+            *to++ = *choices;
+        }
+    }
+    *to = '\0';
+    return list;
+}
+
+static void print_row(const struct program *p, int i)
+{
+    const struct option_row *row = row_at(p, i);
+    const char letter = letter_of(p, i);
+    char text[2048];
+    int at = letter ? printf("  -%c", letter) : printf("    ");
+    if (row->name)
+        at += printf("%s --%s", letter ? "," : " ", row->name);
+    if (row->arg)
+        at += printf(" %s", row->arg);
+    if (at + 2 > HELP_COLUMN) {
+        putchar('\n');
+        at = 0;
+    }
+    printf("%*s", HELP_COLUMN - at, "");
+    if (row->choices) {
+        char *list = list_of_choices(row->choices);
+        snprintf(text, sizeof(text), "%s; one of: %s", row->help, list);
+        free(list);
+    } else {
+        snprintf(text, sizeof(text), "%s", row->help);
+    }
+    print_wrapped(text, HELP_COLUMN, HELP_COLUMN);
+}
+
+static void print_usage(const char *usage)
+{
+    for (const char *lead = "Usage: "; *usage; lead = "       ") {
+        const int length = (int)strcspn(usage, "\n");
+        printf("%s%.*s\n", lead, length, usage);
+        usage += length + (usage[length] == '\n');
+    }
+}
+
+__attribute__((noreturn)) static void show_help(const struct program *p)
+{
+    print_usage(p->usage);
+    printf("\n%s\n\nOptions:\n", p->summary);
+    for (int i = 0; i < p->noptions + NBUILTIN; i++)
+        print_row(p, i);
+    if (p->epilogue)
+        printf("\n%s\n", p->epilogue);
+    exit(fflush(stdout) || ferror(stdout) ? 1 : 0);
+}
+
+__attribute__((noreturn)) static void show_version(const struct program *p)
+{
+    printf("%s (libcoll) %s\n", p->name, COLL_BUILD_VERSION);
+    exit(fflush(stdout) || ferror(stdout) ? 1 : 0);
+}
+
+/* "from 1 to 9", "of at least 1", or "" if the row takes any value. */
+static const char *range_of(const struct option_row *row, char *text,
+                            size_t size)
+{
+    text[0] = '\0';
+    if (row->min != row->max && row->max >= 9.2e18)
+        snprintf(text, size, " of at least %.15g", row->min);
+    else if (row->min != row->max)
+        snprintf(text, size, " from %.15g to %.15g", row->min, row->max);
+    return text;
+}
+
+static bool in_range(const struct option_row *row, double x)
+{
+    return row->min == row->max || (x >= row->min && x <= row->max);
+}
+
+__attribute__((noreturn)) static void
+bad_value(const struct program *p, const struct option_row *row,
+          const char *spelled, const char *value, const char *what)
+{
+    char range[80];
+    options_die(p, "%s: found \"%s\", valid is %s%s", spelled, value, what,
+                range_of(row, range, sizeof(range)));
+}
+
+static void set_int(const struct program *p, const struct option_row *row,
+                    const char *spelled, const char *value)
+{
+    char *end;
+    errno = 0;
+    const long x = strtol(value, &end, 10);
+    if (end == value || *end || errno || !in_range(row, (double)x))
+        bad_value(p, row, spelled, value, "a whole number");
+    *(long *)row->out = x;
+}
+
+static void set_number(const struct program *p, const struct option_row *row,
+                       const char *spelled, const char *value)
+{
+    char *end;
+    const double x = strtod(value, &end);
+    if (end == value || *end || !isfinite(x) || !in_range(row, x))
+        bad_value(p, row, spelled, value, "a number");
+    *(double *)row->out = x;
+}
+
+static void set_bytes(const struct program *p, const struct option_row *row,
+                      const char *spelled, const char *value)
+{
+    static const char what[] = "a size in bytes such as 512, 4K, 64M or 1G";
+    const char *units = "KMGT", *unit = NULL;
+    char *end;
+    double x = isdigit((unsigned char)*value) ? strtod(value, &end) : -1;
+    if (x < 0 || !isfinite(x))
+        bad_value(p, row, spelled, value, what);
+    if (*end)
+        unit = strchr(units, toupper((unsigned char)*end));
+    if (*end && (!unit || end[1]))
+        bad_value(p, row, spelled, value, what);
+    for (long i = 0; unit && i <= unit - units; i++)
+        x *= 1024;
+    if (x != floor(x) || x >= (double)SIZE_MAX || !in_range(row, x))
+        bad_value(p, row, spelled, value, what);
+    *(size_t *)row->out = (size_t)x;
+}
+
+/* Splits a copy of "a|b|c" in place. */
+static int split_choices(char *copy, const char **names)
+{
+    int count = 0;
+    char *rest;
+    for (char *name = strtok_r(copy, "|", &rest); name && count < MAX_CHOICES;
+         name = strtok_r(NULL, "|", &rest))
+        names[count++] = name;
+    return count;
+}
+
+static void set_text(const struct program *p, const struct option_row *row,
+                     const char *spelled, const char *value)
+{
+    const char *names[MAX_CHOICES];
+    char *copy = row->choices ? strdup(row->choices) : NULL;
+    const int count = copy ? split_choices(copy, names) : 0;
+    bool valid = !count;
+    for (int i = 0; i < count; i++)
+        valid |= !strcmp(names[i], value);
+    if (!valid) {
+        const char *near = nearest_name(value, names, count);
+        options_die(p, "%s: found \"%s\", valid is %s%s%s%s", spelled, value,
+                    list_of_choices(row->choices),
+                    near ? "; did you mean " : "", near ? near : "",
+                    near ? "?" : "");
+    }
+    free(copy);
+    *(const char **)row->out = value;
+}
+
+static void add_to_list(struct option_list *list, const char *value)
+{
+    const char **items =
+        realloc(list->items, ((size_t)list->count + 1) * sizeof(*items));
+    if (!items)
+        abort();
+    list->items = items;
+    list->items[list->count++] = value;
+}
+
+/* `spelled` is the option as the user wrote it, without its value. */
+static void take(const struct program *p, const struct option_row *row,
+                 const char *spelled, const char *value)
+{
+    if (row == &builtin[0])
+        show_help(p);
+    if (row == &builtin[1])
+        show_version(p);
+    switch (row->kind) {
+    case OPTION_FLAG:
+        *(bool *)row->out = true;
+        break;
+    case OPTION_TEXT:
+        set_text(p, row, spelled, value);
+        break;
+    case OPTION_INT:
+        set_int(p, row, spelled, value);
+        break;
+    case OPTION_NUMBER:
+        set_number(p, row, spelled, value);
+        break;
+    case OPTION_BYTES:
+        set_bytes(p, row, spelled, value);
+        break;
+    case OPTION_LIST:
+        add_to_list(row->out, value);
+        break;
+    }
+}
+
+__attribute__((noreturn)) static void unknown(const struct program *p,
+                                              const char *name)
+{
+    struct option_list names = {0};
+    for (int i = 0; i < p->noptions + NBUILTIN; i++)
+        if (row_at(p, i)->name)
+            add_to_list(&names, row_at(p, i)->name);
+    const char *near = nearest_name(name, names.items, names.count);
+    options_die(p,
+                "--%s: no such option%s%s%s (%s --help lists the valid ones)",
+                name, near ? "; did you mean --" : "", near ? near : "",
+                near ? "?" : "", p->name);
+}
+
+__attribute__((noreturn)) static void missing(const struct program *p,
+                                              const struct option_row *row,
+                                              const char *spelled)
+{
+    options_die(p, "%s: found nothing after it, valid is %s %s", spelled,
+                spelled, row->arg ? row->arg : "VALUE");
+}
+
+/* --name, --name=value; `next` is the following argument or NULL. Returns how
+ * many arguments were used. */
+static int parse_long(const struct program *p, char *word, const char *next)
+{
+    char *equals = strchr(word, '=');
+    const struct option_row *row = NULL;
+    if (equals)
+        *equals = '\0';
+    for (int i = 0; i < p->noptions + NBUILTIN && !row; i++)
+        if (row_at(p, i)->name && !strcmp(row_at(p, i)->name, word + 2))
+            row = row_at(p, i);
+    if (!row)
+        unknown(p, word + 2);
+    if (row->kind == OPTION_FLAG) {
+        if (equals)
+            options_die(p, "%s: found \"=%s\", valid is %s alone", word,
+                        equals + 1, word);
+        take(p, row, word, NULL);
+        return 1;
+    }
+    if (!equals && !next)
+        missing(p, row, word);
+    take(p, row, word, equals ? equals + 1 : next);
+    return equals ? 1 : 2;
+}
+
+/* -x value, -xvalue, -abc. Returns how many arguments were used. */
+static int parse_letters(const struct program *p, const char *word,
+                         const char *next)
+{
+    for (const char *at = word + 1; *at; at++) {
+        const struct option_row *row = NULL;
+        const char spelled[] = {'-', *at, '\0'};
+        for (int i = 0; i < p->noptions + NBUILTIN && !row; i++)
+            if (letter_of(p, i) == *at)
+                row = row_at(p, i);
+        if (!row)
+            options_die(p,
+                        "%s%s%s: no such option (%s --help lists the "
+                        "valid ones)",
+                        spelled, at[1] || at > word + 1 ? " in " : "",
+                        at[1] || at > word + 1 ? word : "", p->name);
+        if (row->kind == OPTION_FLAG) {
+            take(p, row, spelled, NULL);
+            continue;
+        }
+        if (!at[1] && !next)
+            missing(p, row, spelled);
+        take(p, row, spelled, at[1] ? at + 1 : next);
+        return at[1] ? 1 : 2;
+    }
+    return 1;
+}
+
+void options_parse(const struct program *p, int argc, char **argv,
+                   int *noperands, bool stop_early)
+{
+    int kept = 0;
+    bool options = true;
+    for (int i = 1; i < argc;) {
+        char *word = argv[i], *next = i + 1 < argc ? argv[i + 1] : NULL;
+        if (options && !strcmp(word, "--")) {
+            options = false;
+            i++;
+        } else if (options && !strncmp(word, "--", 2)) {
+            i += parse_long(p, word, next);
+        } else if (options && word[0] == '-' && word[1]) {
+            i += parse_letters(p, word, next);
+        } else {
+            argv[++kept] = word;
+            options = options && !stop_early;
+            i++;
+        }
+    }
+    if (kept + 1 < argc)
+        argv[kept + 1] = NULL;
+    *noperands = kept;
+}

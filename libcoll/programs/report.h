@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* What became of each rank, and how collrun tells it. */
+#ifndef PROGRAMS_REPORT_H
+#define PROGRAMS_REPORT_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "programs/hosts.h"
+
+enum rank_state { RANK_WAITING, RANK_RUNNING, RANK_EXITED, RANK_LOST };
+
+struct rank_result {
+    enum rank_state state;
+    pid_t pid;
+    int status;       /* as of waitpid(), if exited */
+    int order;        /* of all ends, from 1 */
+    bool ended_by_us; /* killed by a signal that collrun had sent before */
+};
+
+bool rank_failed(const struct rank_result *);
+
+/* Says on stderr which rank failed first and how, then the others, then which
+ * collrun ended. Nothing if all went well. `name` begins each line. */
+void report(const char *name, const struct hosts *,
+            const struct rank_result *ranks, int interrupted_by);
+
+/* The first failing rank's status, 128 + signal, 1 for a lost one; else 0. */
+int report_status(const struct rank_result *ranks, int nranks);
+
+#endif
