@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: MIT */
+/* Nets: their gradient, their equality on any number of ranks, what they report
+ * to whom, and what is said about bad texts. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/net.h"
+#include "random.h"
+
+enum { SEED = 20 };
+
+static const char small_net[] = "net small # all kinds of layers\n"
+                                "input 2x6x6\n"
+                                "\n"
+                                "conv 3 3x3 pad 1\n"
+                                "maxpool 2x2\n"
+                                "conv 4 2x2\n"
+                                "avgpool 2x2 stride 1\r\n"
+                                "dense 6\n"
+                                "relu\n"
+                                "dropout 0.25\n"
+                                "dense 3\n"
+                                "softmax_loss";
+
+static void create(struct net *net, const char *text, int batch)
+{
+    char error[200] = "";
+    cr_assert_eq(net_create(net, text, batch, error, sizeof(error)), 0, "%s",
+                 error);
+    net_init(net, SEED);
+}
+
+/* Images from -1 to 1 and labels. */
+static void make_batch(const struct net *net, float *images, int *labels, int n)
+{
+    const size_t size = shape_count(net->input) / (size_t)net->input.n;
+    for (size_t i = 0; i < size * (size_t)n; i++)
+        images[i] = 2 * random_unit(SEED, i) - 1;
+    for (int i = 0; i < n; i++)
+        labels[i] =
+            (int)random_below(SEED + 1, (uint64_t)i, (uint32_t)net->nclasses);
+}
+
+/* No maxpool or relu, whose kinks lie within any step for some image. */
+static const char smooth_net[] = "input 2x6x6\n"
+                                 "conv 3 3x3 pad 1\n"
+                                 "avgpool 2x2\n"
+                                 "conv 4 2x2\n"
+                                 "avgpool 2x2 stride 1\n"
+                                 "dense 6\n"
+                                 "dropout 0.25\n"
+                                 "dense 3\n"
+                                 "softmax_loss\n";
+
+Test(net, gradient_equals_differences)
+{
+    enum { N = 5 };
+    struct net net;
+    float images[N * 72];
+    int labels[N];
+    create(&net, smooth_net, N + 2);
+    make_batch(&net, images, labels, N);
+    net_forward(&net, images, labels, N, true, 7, 100, NULL);
+    net_backward(&net, 1, NULL, NULL);
+    float *gradient = malloc(net.grads.count * sizeof(float));
+    memcpy(gradient, net.grads.x, net.grads.count * sizeof(float));
+    for (size_t i = 0; i < net.params.count; i++) {
+        /* Error of a difference: about 20 roundings (half an eps) of logits
+         * below 8 in each of N images over 2h, 3e-4 in all; h^2 times third
+         * derivatives of order 1, 6e-5. Twice that is allowed. */
+        const float h = 1 / 128.0f, was = net.params.x[i];
+        net.params.x[i] = was + h;
+        double change =
+            net_forward(&net, images, labels, N, true, 7, 100, NULL);
+        net.params.x[i] = was - h;
+        change -= net_forward(&net, images, labels, N, true, 7, 100, NULL);
+        net.params.x[i] = was;
+        cr_assert_float_eq(change / (2 * h), gradient[i], 7e-4,
+                           "parameter %zu: %g, differences say %g", i,
+                           gradient[i], change / (2 * h));
+    }
+    free(gradient);
+    net_free(&net);
+}
+
+Test(net, k_ranks_match_one)
+{
+    enum { N = 12 };
+    struct net whole, part;
+    float images[N * 72];
+    int labels[N], right = 0, right_in_parts = 0;
+    create(&whole, small_net, N);
+    make_batch(&whole, images, labels, N);
+    const double loss =
+        net_forward(&whole, images, labels, N, true, 3, 0, &right);
+    net_backward(&whole, 1.0f / N, NULL, NULL);
+    for (int k = 2; k <= 6; k += k == 4 ? 2 : 1) {
+        const int n = N / k;
+        create(&part, small_net, n + 1);
+        double *sum = calloc(whole.grads.count, sizeof(double));
+        double loss_in_parts = 0, largest = 0;
+        right_in_parts = 0;
+        for (int r = 0; r < k; r++) {
+            int more;
+            loss_in_parts +=
+                net_forward(&part, images + r * n * 72, labels + r * n, n, true,
+                            3, (uint64_t)(r * n), &more);
+            right_in_parts += more;
+            net_backward(&part, 1.0f / N, NULL, NULL);
+            for (size_t i = 0; i < whole.grads.count; i++)
+                sum[i] += part.grads.x[i];
+        }
+        for (size_t i = 0; i < whole.grads.count; i++)
+            largest = fmax(largest, fabs(sum[i]));
+        for (size_t i = 0; i < whole.grads.count; i++)
+            cr_assert_lt(fabs(sum[i] - whole.grads.x[i]), 1e-5 * largest,
+                         "%d ranks, gradient %zu", k, i);
+        cr_assert_float_eq(loss_in_parts, loss, 1e-5 * loss);
+        cr_assert_eq(right, right_in_parts);
+        free(sum);
+        net_free(&part);
+    }
+    net_free(&whole);
+}
+
+struct ready {
+    const struct net *net;
+    size_t end; /* first number that was reported */
+    int ncalls;
+    float *seen; /* slices as they were when reported */
+};
+
+static void note_ready(void *context, size_t first, size_t count)
+{
+    struct ready *r = context;
+    cr_assert_eq(first + count, r->end);
+    cr_assert_gt(count, 0);
+    memcpy(r->seen + first, r->net->grads.x + first, count * sizeof(float));
+    r->end = first;
+    r->ncalls++;
+}
+
+Test(net, reports_each_slice_once_when_final_last_layer_first)
+{
+    struct net net;
+    float images[3 * 72];
+    int labels[3];
+    create(&net, small_net, 3);
+    make_batch(&net, images, labels, 3);
+    struct ready r = {&net, net.grads.count, 0,
+                      calloc(net.grads.count, sizeof(float))};
+    net_forward(&net, images, labels, 3, true, 1, 0, NULL);
+    net_backward(&net, 1, note_ready, &r);
+    cr_assert_eq(r.end, 0);
+    cr_assert_eq(r.ncalls, 4);
+    cr_assert_arr_eq(r.seen, net.grads.x, net.grads.count * sizeof(float));
+    /* Again, without images: the gradient starts from zero. */
+    r.end = net.grads.count;
+    cr_assert_eq(net_forward(&net, images, labels, 0, true, 1, 0, NULL), 0);
+    net_backward(&net, 1, note_ready, &r);
+    for (size_t i = 0; i < net.grads.count; i++)
+        cr_assert_eq(net.grads.x[i], 0);
+    free(r.seen);
+    net_free(&net);
+}
+
+Test(net, scale_multiplies_the_gradient)
+{
+    struct net a, b;
+    float images[4 * 72];
+    int labels[4];
+    create(&a, small_net, 4);
+    create(&b, small_net, 9);
+    make_batch(&a, images, labels, 4);
+    net_forward(&a, images, labels, 4, true, 1, 0, NULL);
+    net_backward(&a, 1, NULL, NULL);
+    net_forward(&b, images, labels, 4, true, 1, 0, NULL);
+    net_backward(&b, 0.25f, NULL, NULL);
+    net_backward(&b, 0.25f, NULL, NULL);
+    for (size_t i = 0; i < a.grads.count; i++)
+        cr_assert_eq(b.grads.x[i], 0.25f * a.grads.x[i], "gradient %zu", i);
+    net_free(&a);
+    net_free(&b);
+}
+
+Test(net, copies_what_backward_needs)
+{
+    struct net net;
+    float images[2 * 72], first[400];
+    int labels[2];
+    create(&net, small_net, 2);
+    cr_assert_lt(net.grads.count, 400);
+    for (int i = 0; i < 2; i++) {
+        make_batch(&net, images, labels, 2);
+        net_forward(&net, images, labels, 2, true, 1, 0, NULL);
+        if (i) {
+            memset(images, 0, sizeof(images));
+            memset(labels, 0, sizeof(labels));
+        }
+        net_backward(&net, 1, NULL, NULL);
+        if (!i)
+            memcpy(first, net.grads.x, net.grads.count * sizeof(float));
+    }
+    cr_assert_arr_eq(first, net.grads.x, net.grads.count * sizeof(float));
+    net_free(&net);
+}
+
+/* Inputs of 1 through two dropouts: where the first lets a number pass, the
+ * second decides by itself. */
+Test(net, dropout_differs_by_seed_and_layer)
+{
+    enum { SIZE = 400 };
+    struct net net;
+    float images[SIZE], first[SIZE];
+    int differ = 0, passed = 0, passed_again = 0;
+    for (int i = 0; i < SIZE; i++)
+        images[i] = 1;
+    create(&net, "input 1x20x20\ndropout 0.5\ndropout 0.5\nsoftmax_loss", 1);
+    net_forward(&net, images, &(const int){0}, 1, true, 1, 0, NULL);
+    memcpy(first, net.y[0].x, sizeof(first));
+    for (int i = 0; i < SIZE; i++) {
+        passed += net.y[0].x[i] != 0;
+        passed_again += net.y[1].x[i] != 0;
+    }
+    net_forward(&net, images, &(const int){0}, 1, true, 2, 0, NULL);
+    for (int i = 0; i < SIZE; i++)
+        differ += net.y[0].x[i] != first[i];
+    cr_assert(differ > SIZE / 4 && passed > SIZE / 4);
+    cr_assert(passed_again > SIZE / 8 && passed_again < passed * 3 / 4);
+    net_free(&net);
+}
+
+Test(net, loss_is_cross_entropy_and_right_answers_are_counted)
+{
+    struct net net;
+    const float images[] = {1, 2, 3, 3, 1, 2};
+    const int labels[] = {2, 1};
+    int right = -1;
+    create(&net, "input 3x1x1\nsoftmax_loss", 2);
+    const double all = exp(1) + exp(2) + exp(3),
+                 loss = -log(exp(3) / all) - log(exp(1) / all);
+    cr_assert_float_eq(
+        net_forward(&net, images, labels, 2, false, 0, 0, &right), loss, 1e-6);
+    cr_assert_eq(right, 1);
+    net_backward(&net, 1, NULL, NULL);
+    net_free(&net);
+}
+
+Test(net, init_depends_on_the_seed_and_the_layer_only)
+{
+    struct net a, b;
+    create(&a, small_net, 1);
+    create(&b, small_net, 8);
+    cr_assert_arr_eq(a.params.x, b.params.x, a.params.count * sizeof(float));
+    net_init(&b, SEED + 1);
+    cr_assert_neq(a.params.x[0], b.params.x[0]);
+    net_free(&a);
+    net_free(&b);
+    create(&a, "input 4x1x1\ndense 4\ndense 4\nsoftmax_loss", 1);
+    cr_assert_neq(a.params.x[0], a.params.x[20]);
+    /* The same on every machine, so also the same for ever. */
+    cr_assert_eq(a.params.x[0],
+                 sqrtf(0.75f) * (2 * random_unit(random_u64(SEED, 0), 0) - 1));
+    net_free(&a);
+}
+
+Test(net, built_in_nets_are_lenet)
+{
+    const struct {
+        const char *name;
+        size_t nparams;
+    } nets[] = {
+        {"lenet",  431080},
+        {"lenet5", 61706 }
+    };
+    for (int i = 0; i < 2; i++) {
+        struct net net;
+        cr_assert_str_eq(net_names()[i], nets[i].name);
+        create(&net, net_text(nets[i].name), 3);
+        cr_assert_eq(net.params.count, nets[i].nparams);
+        cr_assert_eq(net.nclasses, 10);
+        cr_assert_str_eq(net.text, net_text(nets[i].name));
+        net_free(&net);
+    }
+    cr_assert_null(net_names()[2]);
+    cr_assert_null(net_text("no such net"));
+}
+
+/* Where each text is wrong, and some of what is said about it. */
+/* clang-format off */
+static const struct {
+    const char *text;
+    int line, column;
+    const char *says;
+} bad[] = {
+    {"", 1, 1, "without an input line"},
+    {"net x\n# only\n", 3, 1, "without an input line"},
+    {"input 1x28x28\nconv 20 5x5\n", 3, 1, "softmax_loss"},
+    {"input 1x28x28\nconv 20 5x5", 2, 12, "softmax_loss"},
+    {"input 1x28x28", 1, 14, "softmax_loss"},
+    {"conv 20 5x5\n", 1, 1, "input line comes first"},
+    {"input 1x8x8\ninput 1x8x8\n", 2, 1, "second input"},
+    {"input 1x8x8\nnet x\n", 2, 1, "first line"},
+    {"net\n", 1, 4, "one name"},
+    {"net a b\n", 1, 7, "one name"},
+    {"input\n", 1, 6, "1x28x28"},
+    {"input 1x28\n", 1, 7, "1x28x28"},
+    {"input 1x28x28x1\n", 1, 7, "1x28x28"},
+    {"input 1x0x28\n", 1, 7, "1x28x28"},
+    {"input 1x-1x28\n", 1, 7, "1x28x28"},
+    {"input 1x1x1 2\n", 1, 13, "1x28x28"},
+    {"input 99999x99999x99999\n", 1, 7, "too large"},
+    {"input 99999999999999999999x1x1\n", 1, 7, "1x28x28"},
+    {"input 1x8x8\n  cnov 2 3x3\n", 2, 3, "did you mean \"conv\""},
+    {"input 1x8x8\nsoftmax\n", 2, 1, "softmax_loss"},
+    {"inptu 1x8x8\n", 1, 1, "did you mean \"input\""},
+    {"input 1x8x8\nqwertzuiop\n", 2, 1, "valid are: conv max"},
+    {"input 1x8x8\nconv\n", 2, 5, "conv 20 5x5"},
+    {"input 1x8x8\nconv 2\n", 2, 7, "as in 5x5"},
+    {"input 1x8x8\nconv 0 3x3\n", 2, 6, "\"0\""},
+    {"input 1x8x8\nconv 2 3\n", 2, 8, "as in 5x5"},
+    {"input 1x8x8\nconv 2 3x3 strid 1\n", 2, 12, "stride S"},
+    {"input 1x8x8\nconv 2 3x3 stride\n", 2, 18, "stride 2"},
+    {"input 1x8x8\nconv 2 3x3 stride 0\n", 2, 19, "stride 2"},
+    {"input 1x8x8\nconv 2 3x3 pad x\n", 2, 16, "pad 2"},
+    {"input 1x8x8\nconv 2 3x3 pad 3\n", 2, 8, "smaller"},
+    {"input 1x8x8\nconv 2 9x3\n", 2, 8, "1x8x8"},
+    {"input 1x8x8\nmaxpool 4x4\nmaxpool 3x3\n", 3, 9, "1x2x2"},
+    {"input 1x8x8\nmaxpool\n", 2, 8, "as in 5x5"},
+    {"input 1x8x8\nconv 2000000000 5x5\n", 2, 6, "too large"},
+    {"input 1x8x8\nconv 99999999999 5x5\n", 2, 6, "output"},
+    {"input 1x20000x20000\nconv 1 9x9 pad 4\n", 2, 6, "too large"},
+    {"input 9x8x8\ndense 2147483647\n", 2, 7, "too large"},
+    {"input 1x1x1\nconv 900000000 1x1\n", 2, 1, "too large"},
+    {"input 1x8x8\ndense\n", 2, 6, "dense 500"},
+    {"input 1x8x8\ndense ten\n", 2, 7, "dense 500"},
+    {"input 1x8x8\ndense 10 3\n", 2, 10, "no options"},
+    {"input 1x8x8\nrelu 3\n", 2, 6, "no options"},
+    {"input 1x8x8\ndropout\n", 2, 8, "dropout 0.5"},
+    {"input 1x8x8\ndropout 1\n", 2, 9, "dropout 0.5"},
+    {"input 1x8x8\ndropout nan\n", 2, 9, "dropout 0.5"},
+    {"input 1x8x8\ndropout 0.5x\n", 2, 9, "dropout 0.5"},
+    {"input 1x8x8\nsoftmax_loss\nrelu\n", 3, 1, "follow"},
+    {"input 1x8x8\ndense 1\nsoftmax_loss\n", 3, 1, "2 classes"},
+    {"input 1x8x8\nsoftmax_loss 3\n", 2, 14, "no options"},
+    {"input 1x8x8\nconv 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1\n",
+     2, 36, "too many words"},
+};
+/* clang-format on */
+
+Test(net, errors_name_line_column_and_what_is_valid)
+{
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct net net;
+        char error[400] = "", small[24], start[40];
+        snprintf(start, sizeof(start), "line %d, column %d: ", bad[i].line,
+                 bad[i].column);
+        cr_assert_eq(net_create(&net, bad[i].text, 3, error, sizeof(error)), -1,
+                     "accepted: %s", bad[i].text);
+        cr_assert_eq(strncmp(error, start, strlen(start)), 0, "%s\n%s",
+                     bad[i].text, error);
+        cr_assert_not_null(strstr(error, bad[i].says), "%s\n%s", bad[i].text,
+                           error);
+        cr_assert_null(strchr(error, '\n'));
+        cr_assert_null(net.layers);
+        net_create(&net, bad[i].text, 3, small, sizeof(small));
+        cr_assert_eq(strncmp(error, small, sizeof(small) - 1), 0);
+    }
+}
+
+Test(net, every_truncation_of_a_text_is_refused_or_whole)
+{
+    const char *text = net_text("lenet");
+    char cut[600], error[400];
+    for (size_t n = 0; n + 2 < strlen(text); n++) {
+        struct net net;
+        snprintf(cut, sizeof(cut), "%.*s", (int)n, text);
+        error[0] = '\0';
+        cr_assert_eq(net_create(&net, cut, 1, error, sizeof(error)), -1);
+        cr_assert_eq(strncmp(error, "line ", 5), 0, "%s", error);
+        net_free(&net);
+    }
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernels/gemm.h"
+
+#include <assert.h>
+#include <cblas.h>
+#include <stdlib.h>
+
+void gemm(struct matrix a, struct matrix b, float beta, float *c)
+{
+    const int m = a.transposed ? a.columns : a.rows;
+    const int k = a.transposed ? a.rows : a.columns;
+    const int n = b.transposed ? b.rows : b.columns;
+    assert(k == (b.transposed ? b.columns : b.rows));
+    if (m && n)
+        cblas_sgemm(CblasRowMajor, a.transposed ? CblasTrans : CblasNoTrans,
+                    b.transposed ? CblasTrans : CblasNoTrans, m, n, k, 1, a.x,
+                    a.columns, b.x, b.columns, beta, c, n);
+}
+
+void gemm_threads(int nthreads)
+{
+    if (nthreads > 0)
+        openblas_set_num_threads(nthreads);
+    else if (!getenv("OPENBLAS_NUM_THREADS"))
+        openblas_set_num_threads(1);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* Layers in a row with their arenas, built from a text.
+ *
+ *     net lenet
+ *     input 1x28x28
+ *     conv 20 5x5
+ *     maxpool 2x2
+ *     ...
+ *     dense 10
+ *     softmax_loss
+ *
+ * One layer a line, # comments; the net line is optional. The last layer is the
+ * loss. Not thread-safe. Nothing is allocated after net_create(), and equal
+ * calls give equal bits.
+ */
+#ifndef TRAINER_NET_NET_H
+#define TRAINER_NET_NET_H
+
+#include "layer/layer.h"
+
+struct net {
+    char *text; /* as given, for checkpoints */
+    struct layer *layers;
+    int nlayers, nclasses;
+    struct shape input;         /* n: the largest batch */
+    struct arena params, grads; /* all layers, first layer first */
+    struct arena acts, dacts, saved, scratch;
+    struct tensor *y, *dy; /* per layer: views of acts and dacts */
+    float *images;         /* in acts: a copy of the last forward's images */
+    int *labels, n;        /* and of its labels; n is how many */
+};
+
+/* Builds a net for at most `batch` images. On failure returns -1 and writes
+ * "line 3, column 6: ..." to error. */
+int net_create(struct net *, const char *text, int batch, char *error,
+               size_t error_bytes);
+void net_free(struct net *);
+void net_init(struct net *, uint64_t seed);
+
+/* The texts of the built-in nets (trainer/nets/NAME.net, compiled in); NULL
+ * for an unknown name. net_names() ends with NULL. */
+const char *net_text(const char *name);
+const char *const *net_names(void);
+
+/* Runs n images, 0 <= n <= batch, (C,H,W each); labels n class numbers, each
+ * from 0 to nclasses - 1; both are copied. Returns the loss summed over the
+ * images and counts right answers in *ncorrect (may be NULL). */
+double net_forward(struct net *, const float *images, const int *labels, int n,
+                   bool training, uint64_t seed, uint64_t first_image,
+                   int *ncorrect);
+
+/* After a forward: zeroes grads, then fills them with scale times the gradient
+ * of the summed loss. ready (may be NULL) is called after each layer with
+ * parameters, last layer first, with the slice of grads that became final. */
+typedef void grads_ready_fn(void *context, size_t first, size_t count);
+void net_backward(struct net *, float scale, grads_ready_fn *ready,
+                  void *context);
+
+#endif
