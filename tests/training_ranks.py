@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Training with several ranks: usage training_ranks.py BUILD_FOLDER.
+
+k ranks with batch b do what one rank with batch k*b does, to rounding; the
+same k twice gives the same bytes; a run that was stopped and resumed ends with
+the bytes of one that was not; one that is killed leaves a whole checkpoint.
+"""
+import array
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+BUILD = os.path.abspath(sys.argv[1])
+TRAIN = os.path.join(BUILD, "coll_train")
+ENV = dict(os.environ, OPENBLAS_NUM_THREADS="1")
+GLOBAL_BATCH = 32
+STEPS = 50
+# Every kind of layer; the learning rate is low enough for a smooth descent,
+# where rounding does not grow.
+NET = """net small
+input 1x28x28
+conv 6 5x5 stride 2 pad 2
+relu
+maxpool 2x2
+conv 12 3x3
+avgpool 2x2
+dense 40
+relu
+dropout 0.3
+dense 10
+softmax_loss
+"""
+FOLDER = tempfile.TemporaryDirectory(prefix="training_ranks.")
+OPTIONS = ["--net", os.path.join(FOLDER.name, "small.net"),
+           "--data", "synthetic:1490", "--lr", "0.01", "--momentum", "0.9",
+           "--weight-decay", "1e-4", "--schedule", "step", "--every", "20",
+           "--gamma", "0.5", "--warmup", "10",
+           "--global-batch", str(GLOBAL_BATCH)]
+failures = 0
+
+
+def check(claim, holds, detail=""):
+    global failures
+    failures += not holds
+    print(("ok" if holds else "FAILED"), "-", claim, detail, flush=True)
+
+
+def command(nranks, *options):
+    return [os.path.join(BUILD, "collrun"), "-n", str(nranks), TRAIN,
+            *OPTIONS, *options]
+
+
+def train(nranks, checkpoint, *options):
+    done = subprocess.run(
+        command(nranks, "--checkpoint", checkpoint, *options), env=ENV,
+        capture_output=True, text=True, timeout=120)
+    if done.returncode:
+        sys.exit(f"{' '.join(done.args)}: status {done.returncode}\n"
+                 f"{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def export(checkpoint):
+    """The tensors of a checkpoint by name, through the exported file."""
+    path = checkpoint + ".safetensors"
+    subprocess.run([TRAIN, "export", "--checkpoint", checkpoint,
+                    "--safetensors", path], check=True, env=ENV)
+    data = read(path)
+    size = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + size])
+    header.pop("__metadata__")
+    tensors = {}
+    for name, entry in header.items():
+        first, end = (8 + size + at for at in entry["data_offsets"])
+        tensors[name] = array.array("f", data[first:end])
+    return tensors
+
+
+def distance(a, b):
+    """|a - b| / |b| of the worst tensor, in the Euclidean norm."""
+    worst = 0.0
+    for name, x in a.items():
+        difference = sum((u - v) ** 2 for u, v in zip(x, b[name])) ** 0.5
+        size = sum(v * v for v in b[name]) ** 0.5
+        worst = max(worst, difference / size)
+    return worst
+
+
+def same_as_one_rank(folder):
+    one = os.path.join(folder, "1.ckpt")
+    train(1, one, "--steps", str(STEPS))
+    reference = export(one)
+    for nranks in (2, 4):
+        first = os.path.join(folder, f"{nranks}.ckpt")
+        second = os.path.join(folder, f"{nranks}-again.ckpt")
+        train(nranks, first, "--steps", str(STEPS))
+        train(nranks, second, "--steps", str(STEPS))
+        error = distance(export(first), reference)
+        check(f"{nranks} ranks train what 1 rank trains", error < 1e-5,
+              f"(relative difference {error:.2g})")
+        check(f"{nranks} ranks twice give the same bytes",
+              read(first) == read(second))
+
+
+def resume(folder):
+    """Needs what same_as_one_rank() left."""
+    path = os.path.join(folder, "resumed.ckpt")
+    log = os.path.join(folder, "resumed.jsonl")
+    train(2, path, "--steps", "23", "--log", log)
+    out = train(2, path, "--steps", str(STEPS), "--log", log, "--resume")
+    check("resumed at step 23, 2 ranks end with the bytes of one run",
+          read(path) == read(os.path.join(folder, "2.ckpt")))
+    with open(log) as file:
+        lines = [json.loads(line) for line in file]
+    check("the log has every step once and ends with the result",
+          [line.get("step") for line in lines]
+          == [*range(1, STEPS + 1), None] and lines[-1]["final"] is True)
+    check("the last line agrees with the log",
+          out.startswith(f"test accuracy {lines[-1]['accuracy']:.4f}  loss "),
+          repr(out))
+
+
+def stop(folder):
+    path = os.path.join(folder, "stopped.ckpt")
+    log = os.path.join(folder, "stopped.jsonl")
+    job = subprocess.Popen(
+        command(2, "--epochs", "1000", "--checkpoint", path, "--log", log),
+        env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while (not os.path.exists(log) or not read(log)) and job.poll() is None:
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.05)
+    job.send_signal(signal.SIGTERM)
+    errors = job.communicate(timeout=60)[1]
+    check("SIGTERM ends the job with an error status", job.returncode != 0,
+          f"(status {job.returncode})")
+    check("and with a checkpoint", os.path.exists(path), errors)
+    steps = len(read(log).splitlines())
+    check("of the step that the log ends with",
+          f"after step {steps} of" in errors, repr(errors))
+    train(2, path, "--steps", str(steps + 2), "--resume")
+
+
+def refuse(folder):
+    """Bad input: status 2 and one line that says what was found."""
+    path = os.path.join(folder, "2.ckpt")
+    cases = [(["--net", "lenett"], "did you mean lenet?"),
+             (["--data", "cifar10"], "valid here is"),
+             (["--strategy", "hogwild-sgd"], "valid in this version is sync"),
+             (["--precision", "bf16"], "valid is f32"),
+             (["--checkpoint", path, "--resume", "--seed", "9"],
+              "--seed was 1, found 9"),
+             (["--resume", folder], "a folder"),
+             (["--momentum", "2"], "--momentum"),
+             ([os.path.join(folder, "no.yaml")], "no.yaml: cannot read")]
+    for options, expected in cases:
+        done = subprocess.run([TRAIN, *OPTIONS, *options], env=ENV,
+                              capture_output=True, text=True, timeout=60)
+        check(f"{' '.join(options)} is refused",
+              done.returncode == 2 and expected in done.stderr
+              and done.stderr.count("\n") == 1 and not done.stdout,
+              repr(done.stderr))
+
+
+def main():
+    with FOLDER as folder:
+        with open(os.path.join(folder, "small.net"), "w") as file:
+            file.write(NET)
+        same_as_one_rank(folder)
+        resume(folder)
+        stop(folder)
+        refuse(folder)
+        left = [name for name in os.listdir(folder) if name.endswith(".tmp")]
+        check("no temporary file is left", not left, str(left))
+    return 1 if failures else 0
+
+
+sys.exit(main())

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT */
+/* coll_train: train a net on this machine or, under collrun, with all ranks of
+ * a job; evaluate and export what was trained. Manual: coll_train.1. */
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "coll/coll.h"
+#include "command_line.h"
+#include "file.h"
+#include "kernels/gemm.h"
+#include "net/checkpoint.h"
+#include "net/safetensors.h"
+#include "report.h"
+#include "train.h"
+
+static const struct options *o; /* set first */
+
+/* The signal to stop for; the handler is all that writes it. */
+static volatile sig_atomic_t stop;
+
+static void on_signal(int number)
+{
+    stop = number;
+}
+
+/* The first signal asks, the second kills. */
+static void catch_signals(void)
+{
+    const struct sigaction action = {
+        .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* One whole line, so that those of several ranks do not mix. */
+__attribute__((format(printf, 1, 2))) static void complain(const char *format,
+                                                           ...)
+{
+    va_list args;
+    flockfile(stderr);
+    fputs("coll_train: ", stderr);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+    funlockfile(stderr);
+}
+
+static int join(coll_comm **comm)
+{
+    const coll_status status = coll_comm_init(comm);
+    if (status)
+        complain("%s", *coll_last_error(NULL) ? coll_last_error(NULL)
+                                              : coll_status_string(status));
+    return status ? 1 : 0;
+}
+
+/* After a failure of this rank the others are told; after success all leave
+ * together. Returns the exit status. */
+static int leave(coll_comm *comm, int exit_status)
+{
+    if (exit_status == 1 || exit_status == 2)
+        coll_comm_abort(comm);
+    const coll_status status = coll_comm_destroy(comm);
+    if (status && !exit_status) {
+        complain("%s", coll_status_string(status));
+        return 1;
+    }
+    return exit_status;
+}
+
+/* Prints the last line; standard output may be a full disk. */
+static int print_score(const struct report_final *f)
+{
+    printf("test accuracy %.4f  loss %.4g  images/s %.0f  communication "
+           "%.1f %%  time %.1f s\n",
+           f->accuracy, f->loss, f->images_per_s, 100 * f->comm_share,
+           f->seconds);
+    if (!fflush(stdout) && !ferror(stdout))
+        return 0;
+    complain("cannot write to standard output");
+    return 1;
+}
+
+static void list_nets(char *list, size_t bytes, int *count)
+{
+    const char *const *names = net_names();
+    list[0] = '\0';
+    for (*count = 0; names[*count]; (*count)++) {
+        const size_t used = strlen(list);
+        snprintf(list + used, bytes - used, "%s%s", *count ? ", " : "",
+                 names[*count]);
+    }
+}
+
+/* A built-in name, else a file. */
+static const char *find_net(const char *name)
+{
+    char error[512], list[256];
+    int count;
+    const char *text = net_text(name);
+    if (text)
+        return text;
+    if (!strchr(name, '/') && access(name, F_OK)) {
+        list_nets(list, sizeof(list), &count);
+        const char *near = nearest_name(name, net_names(), count);
+        options_die(&train_program,
+                    "--net: found \"%s\", valid is %s or a file"
+                    "%s%s%s",
+                    name, list, near ? "; did you mean " : "", near ? near : "",
+                    near ? "?" : "");
+    }
+    text = file_text(name, 1 << 20, error, sizeof(error));
+    if (!text)
+        options_die(&train_program, "--net: %s", error);
+    return text;
+}
+
+static struct train_settings settings(void)
+{
+    const bool own_file =
+        o->resume && (!*o->resume || !strcmp(o->resume, "true"));
+    if (own_file && !o->checkpoint)
+        options_die(&train_program, "--resume: found no file, valid is a "
+                                    "file's name here or with --checkpoint");
+    if (o->checkpoint_every && !o->checkpoint)
+        options_die(&train_program, "--checkpoint-every: found no "
+                                    "--checkpoint, which says where to write");
+    return (struct train_settings){
+        .net_text = find_net(o->net),
+        .data = o->data,
+        .strategy = o->strategy,
+        .optimiser = "sgd",
+        .epochs = o->epochs,
+        .steps = o->steps,
+        .batch = o->batch,
+        .global_batch = o->global_batch,
+        .threads = o->threads,
+        .seed = (uint64_t)o->seed,
+        .optim = {o->lr, o->momentum, o->weight_decay},
+        .schedule = {o->schedule, o->lr, o->gamma, o->every, o->warmup, 0},
+        .checkpoint = o->checkpoint,
+        .checkpoint_every = o->checkpoint_every,
+        .resume = own_file ? o->checkpoint : o->resume,
+        .resume_optional = own_file,
+        .stop = &stop,
+    };
+}
+
+static int start_report(struct report *r, const struct train *t)
+{
+    char error[512];
+    if (report_open(r, o->log, t->step, error, sizeof(error))) {
+        complain("--log: %s", error);
+        return 1;
+    }
+    r->bar = isatty(STDERR_FILENO);
+    r->nsteps = t->nsteps;
+    r->nepochs = (t->nsteps + t->epoch_steps - 1) / t->epoch_steps;
+    return 0;
+}
+
+static int draw(const struct report *r, const struct train *t)
+{
+    char title[256], error[512];
+    snprintf(title, sizeof(title), "%s on %s, %d rank%s, %d images a step",
+             o->net, o->data, t->nranks, t->nranks == 1 ? "" : "s",
+             t->nranks * t->batch);
+    if (!o->plot || !report_plot(r, o->plot, title, error, sizeof(error)))
+        return 0;
+    complain("--plot: %s", error);
+    return 1;
+}
+
+/* Evaluates a run that had nothing left to do. */
+static int score_again(struct train *t)
+{
+    const coll_status status =
+        evaluate(&t->net, &t->test, &t->strategy, &t->score);
+    if (status)
+        complain("%s", *coll_last_error(t->comm) ? coll_last_error(t->comm)
+                                                 : coll_status_string(status));
+    return status ? 1 : 0;
+}
+
+static struct report_final summary(const struct train *t, double seconds)
+{
+    return (struct report_final){
+        .accuracy = t->score.accuracy,
+        .loss = t->score.loss,
+        .images_per_s = t->seconds > 0 ? t->images_done / t->seconds : 0,
+        .comm_share = t->seconds > 0 ? t->comm_seconds / t->seconds : 0,
+        .seconds = seconds,
+    };
+}
+
+/* What rank 0 does at the end of a run; also draws what a stopped or failed
+ * one has reached. */
+static int finish_report(struct report *r, const struct train *t, double start,
+                         int exit_status)
+{
+    char error[512];
+    int failed = 0;
+    const struct report_final f = summary(t, now() - start);
+    if (!exit_status)
+        report_final(r, &f);
+    failed |= draw(r, t);
+    if (report_close(r, error, sizeof(error))) {
+        complain("--log: %s", error);
+        failed = 1;
+    }
+    if (!exit_status)
+        failed |= print_score(&f);
+    return exit_status ? exit_status : failed;
+}
+
+static int run(struct train *t, double start)
+{
+    struct report report = {0};
+    const bool root = t->rank == 0;
+    const bool idle = t->step >= t->nsteps;
+    if (root && start_report(&report, t))
+        return 1;
+    int status = train_run(t, t->nsteps, root ? &report : NULL);
+    if (!status && idle)
+        status = score_again(t);
+    if (root)
+        status = finish_report(&report, t, start, status);
+    if (t->error[0] && (status < 128 || root))
+        complain("%s", t->error);
+    return status;
+}
+
+static int train_main(int argc, char **argv)
+{
+    const double start = now();
+    struct train t;
+    coll_comm *comm;
+    o = parse_train(argc, argv);
+    const struct train_settings s = settings();
+    int status = train_open_data(&t, &s);
+    if (status) {
+        complain("%s", t.error);
+    } else if (!(status = join(&comm))) {
+        catch_signals();
+        status = train_open(&t, comm);
+        if (status)
+            complain("%s", t.error);
+        else
+            status = run(&t, start);
+        status = leave(comm, status);
+    }
+    train_close(&t);
+    return status;
+}
+
+/* Opens the checkpoint and builds its net for `batch` images; exits 2. */
+static void open_checkpoint(const struct program *p, struct checkpoint *c,
+                            struct net *net, int batch)
+{
+    char error[512];
+    if (!o->checkpoint)
+        options_die(p, "--checkpoint: found none, valid is a file that "
+                       "training wrote");
+    if (checkpoint_read(c, o->checkpoint, error, sizeof(error)))
+        options_die(p, "--checkpoint: %s", error);
+    if (net_create(net, c->text, batch, error, sizeof(error)))
+        options_die(p, "--checkpoint: %s: its net, %s", o->checkpoint, error);
+    if (net->params.count != c->nparams)
+        options_die(p,
+                    "--checkpoint: %s: %zu parameters, valid is %zu for "
+                    "its net",
+                    o->checkpoint, c->nparams, net->params.count);
+    memcpy(net->params.x, c->params, c->nparams * sizeof(float));
+}
+
+static int eval_main(int argc, char **argv)
+{
+    const double start = now();
+    struct checkpoint c;
+    struct net net;
+    struct dataset data;
+    struct score score;
+    char error[512];
+    coll_comm *comm;
+    o = parse_eval(argc, argv);
+    open_checkpoint(&eval_program, &c, &net, (int)o->batch);
+    gemm_threads((int)o->threads);
+    if (dataset_open(&data, o->data, DATASET_TEST, error, sizeof(error))
+        || net_fits(&net, &data, error, sizeof(error)))
+        options_die(&eval_program, "--data: %s", error);
+    int status = join(&comm);
+    if (!status) {
+        struct strategy strategy = {.comm = comm, .net = &net};
+        const double began = now();
+        const coll_status failed = evaluate(&net, &data, &strategy, &score);
+        const double seconds = now() - began;
+        const struct report_final f = {
+            score.accuracy, score.loss, (double)data.count / seconds,
+            strategy.seconds / seconds, now() - start};
+        if (failed)
+            complain("%s", *coll_last_error(comm) ? coll_last_error(comm)
+                                                  : coll_status_string(failed));
+        else if (!coll_comm_user_rank(comm))
+            status = print_score(&f);
+        status = leave(comm, failed ? 1 : status);
+    }
+    dataset_close(&data);
+    net_free(&net);
+    checkpoint_free(&c);
+    return status;
+}
+
+static int export_main(int argc, char **argv)
+{
+    struct checkpoint c;
+    struct net net;
+    char error[512];
+    o = parse_export(argc, argv);
+    if (!o->safetensors)
+        options_die(&export_program, "--safetensors: found none, valid is the "
+                                     "file to write");
+    open_checkpoint(&export_program, &c, &net, 1);
+    const int failed = safetensors_write(o->safetensors, &net, c.state.step,
+                                         error, sizeof(error));
+    if (failed)
+        complain("export: %s", error);
+    net_free(&net);
+    checkpoint_free(&c);
+    return failed ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && !strcmp(argv[1], "eval"))
+        return eval_main(argc - 1, argv + 1);
+    if (argc > 1 && !strcmp(argv[1], "export"))
+        return export_main(argc - 1, argv + 1);
+    return train_main(argc, argv);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+#include "command_line.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job.h"
+
+static struct options o = {
+    .net = "lenet", .data = "fashion-mnist", .strategy = "sync",
+    .schedule = "fixed", .precision = "f32", .epochs = 1, .batch = 64,
+    .seed = 1, .lr = 0.01, .gamma = 0.1,
+};
+
+static const struct option_row train_rows[] = {
+    {0, "net", "NAME|FILE", OPTION_TEXT, &o.net, 0, 0, NULL,
+     "net to train: a built-in name (default lenet) or a file"},
+    {0, "data", "NAME[:PATH]", OPTION_TEXT, &o.data, 0, 0, NULL,
+     "data set: fashion-mnist (default), mnist:FOLDER, synthetic[:COUNT]"},
+    {0, "epochs", "N", OPTION_INT, &o.epochs, 1, 1e6, NULL,
+     "passes over the training set (default 1)"},
+    {0, "steps", "N", OPTION_INT, &o.steps, 1, 1e12, NULL,
+     "train for so many steps in all, whatever --epochs says"},
+    {0, "batch", "N", OPTION_INT, &o.batch, 1, 1 << 20, NULL,
+     "images per rank and step (default 64)"},
+    {0, "global-batch", "N", OPTION_INT, &o.global_batch, 1, 1 << 30, NULL,
+     "images per step of the whole job, instead of --batch"},
+    {0, "lr", "RATE", OPTION_NUMBER, &o.lr, 0, 1e6, NULL,
+     "learning rate (default 0.01)"},
+    {0, "momentum", "M", OPTION_NUMBER, &o.momentum, 0, 1, NULL,
+     "momentum of the gradient (default 0)"},
+    {0, "weight-decay", "D", OPTION_NUMBER, &o.weight_decay, 0, 1e6, NULL,
+     "L2 penalty on the weights (default 0)"},
+    {0, "schedule", "NAME", OPTION_TEXT, &o.schedule, 0, 0,
+     "fixed|step|cosine", "how the learning rate changes (default fixed)"},
+    {0, "gamma", "G", OPTION_NUMBER, &o.gamma, 0, 1e6, NULL,
+     "schedule step: factor of each change (default 0.1)"},
+    {0, "every", "N", OPTION_INT, &o.every, 1, 1e12, NULL,
+     "schedule step: steps between changes (default one epoch)"},
+    {0, "warmup", "N", OPTION_INT, &o.warmup, 0, 1e12, NULL,
+     "let the learning rate rise from 0 over so many steps (default 0)"},
+    {0, "strategy", "NAME", OPTION_TEXT, &o.strategy, 0, 0, NULL,
+     "how ranks share what they learn: sync (default)"},
+    {0, "seed", "N", OPTION_INT, &o.seed, 0, 9.3e18, NULL,
+     "seed of weights, order of images and dropout (default 1)"},
+    {0, "deterministic", NULL, OPTION_FLAG, &o.deterministic, 0, 0, NULL,
+     "the same bits in every run with as many ranks; sync always is"},
+    {0, "threads", "N", OPTION_INT, &o.threads, 1, 1024, NULL,
+     "threads per rank for matrix products (default 1)"},
+    {0, "precision", "NAME", OPTION_TEXT, &o.precision, 0, 0, "f32",
+     "numbers to compute with (default f32)"},
+    {0, "checkpoint", "FILE", OPTION_TEXT, &o.checkpoint, 0, 0, NULL,
+     "write the state of training there after each epoch"},
+    {0, "checkpoint-every", "N", OPTION_INT, &o.checkpoint_every, 1, 1e12,
+     NULL, "and also every N steps"},
+    {0, "resume", "[FILE]", OPTION_TEXT, &o.resume, 0, 0, NULL,
+     "go on from FILE; without it, from --checkpoint's file if that exists"},
+    {0, "log", "FILE", OPTION_TEXT, &o.log, 0, 0, NULL,
+     "write one JSON object per step there"},
+    {0, "plot", "FILE", OPTION_TEXT, &o.plot, 0, 0, NULL,
+     "draw loss, accuracy and learning rate there (PNG)"},
+};
+
+static const struct option_row eval_rows[] = {
+    {0, "checkpoint", "FILE", OPTION_TEXT, &o.checkpoint, 0, 0, NULL,
+     "file that training wrote"},
+    {0, "data", "NAME[:PATH]", OPTION_TEXT, &o.data, 0, 0, NULL,
+     "data set whose test images to use (default fashion-mnist)"},
+    {0, "batch", "N", OPTION_INT, &o.batch, 1, 1 << 20, NULL,
+     "images per rank at a time (default 64)"},
+    {0, "threads", "N", OPTION_INT, &o.threads, 1, 1024, NULL,
+     "threads per rank for matrix products (default 1)"},
+};
+
+static const struct option_row export_rows[] = {
+    {0, "checkpoint", "FILE", OPTION_TEXT, &o.checkpoint, 0, 0, NULL,
+     "file that training wrote"},
+    {0, "safetensors", "FILE", OPTION_TEXT, &o.safetensors, 0, 0, NULL,
+     "file to write the weights to"},
+};
+
+#define COUNT(rows) (int)(sizeof(rows) / sizeof(rows[0]))
+
+const struct program train_program = {
+    "coll_train",
+    "coll_train [OPTIONS] [JOB.yaml]\n"
+    "coll_train eval --checkpoint FILE [--data NAME[:PATH]]\n"
+    "coll_train export --checkpoint FILE --safetensors FILE",
+    "Trains a convolutional net, under collrun with all ranks of a job. A job\n"
+    "file holds options as \"name: value\" lines; the command line wins.",
+    train_rows, COUNT(train_rows),
+    "Example:\n  collrun -n 2 coll_train --net lenet --data fashion-mnist "
+    "--epochs 2",
+};
+const struct program eval_program = {
+    "coll_train eval", "coll_train eval --checkpoint FILE [OPTIONS]",
+    "Says how well a trained net does on a test set.", eval_rows,
+    COUNT(eval_rows), NULL,
+};
+const struct program export_program = {
+    "coll_train export",
+    "coll_train export --checkpoint FILE --safetensors FILE",
+    "Writes the weights of a checkpoint in safetensors format.", export_rows,
+    COUNT(export_rows), NULL,
+};
+
+/* "--resume" may stand alone, which option tables do not know: it becomes
+ * "--resume=", and "--resume FILE" becomes "--resume=FILE". A job file behind
+ * it is none to resume from. */
+static int join_resume(int argc, char **argv)
+{
+    int kept = 0;
+    for (int i = 0; i < argc; i++) {
+        const char *file = i + 1 < argc ? argv[i + 1] : "-";
+        const size_t length = strlen(file);
+        const bool job = length > 5 && !strcmp(file + length - 5, ".yaml");
+        if (strcmp(argv[i], "--resume")) {
+            argv[kept++] = argv[i];
+            continue;
+        }
+        const bool alone = file[0] == '-' || job;
+        char *word = malloc(length + 16);
+        if (!word)
+            abort();
+        sprintf(word, "--resume=%s", alone ? "" : file);
+        argv[kept++] = word;
+        i += !alone;
+    }
+    argv[kept] = NULL;
+    return kept;
+}
+
+/* Options may follow from a job file; those of the command line are parsed
+ * again so that they win. */
+const struct options *parse_train(int argc, char **argv)
+{
+    int noperands;
+    char error[512];
+    argc = join_resume(argc, argv);
+    char **again = calloc((size_t)argc + 1, sizeof(*again));
+    for (int i = 0; i < argc; i++)
+        if (!again || !(again[i] = strdup(argv[i])))
+            abort();
+    options_parse(&train_program, argc, argv, &noperands, false);
+    if (noperands > 1)
+        options_die(&train_program, "found \"%s\", valid is one job file",
+                    argv[2]);
+    if (noperands == 1) {
+        if (job_read(argv[1], train_rows, COUNT(train_rows), error,
+                     sizeof(error)))
+            options_die(&train_program, "%s", error);
+        options_parse(&train_program, argc, again, &noperands, false);
+    }
+    return &o;
+}
+
+static void no_operands(const struct program *p, int argc, char **argv)
+{
+    int noperands;
+    options_parse(p, argc, argv, &noperands, false);
+    if (noperands)
+        options_die(p, "found \"%s\", valid are options only", argv[1]);
+}
+
+const struct options *parse_eval(int argc, char **argv)
+{
+    no_operands(&eval_program, argc, argv);
+    return &o;
+}
+
+const struct options *parse_export(int argc, char **argv)
+{
+    no_operands(&export_program, argc, argv);
+    return &o;
+}

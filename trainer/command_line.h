@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* The options of coll_train and its commands. */
+#ifndef TRAINER_COMMAND_LINE_H
+#define TRAINER_COMMAND_LINE_H
+
+#include "programs/options.h"
+
+struct options {
+    const char *net, *data, *strategy, *schedule, *precision;
+    const char *log, *checkpoint, *resume, *plot, *safetensors;
+    long epochs, steps, batch, global_batch, every, warmup, checkpoint_every;
+    long seed, threads;
+    double lr, gamma, momentum, weight_decay;
+    bool deterministic;
+};
+
+extern const struct program train_program, eval_program, export_program;
+
+/* The options of a command line and, for training, of its job file. Bad input
+ * ends the program with status 2. The result lives as long as the process. */
+const struct options *parse_train(int argc, char **argv);
+const struct options *parse_eval(int argc, char **argv);
+const struct options *parse_export(int argc, char **argv);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* How the ranks of a job share what they learn; one row of strategies.def
+ * each. The only folder of the trainer that includes coll/coll.h. */
+#ifndef TRAINER_DIST_STRATEGY_H
+#define TRAINER_DIST_STRATEGY_H
+
+#include "coll/coll.h"
+#include "net/net.h"
+
+struct strategy {
+    const struct strategy_ops *ops;
+    coll_comm *comm;
+    struct net *net;
+    double seconds; /* spent in communication so far */
+    void *own;
+};
+
+struct strategy_ops {
+    const char *name; /* "sync" */
+    coll_status (*open)(struct strategy *);
+    /* From net_backward, last layer first: this slice of the gradient arena is
+     * final. May start to communicate. NULL: waits for finish. */
+    coll_status (*grads_ready)(struct strategy *, size_t first, size_t count);
+    /* After backward: returns once the gradients are the job's. */
+    coll_status (*finish)(struct strategy *);
+    void (*close)(struct strategy *);
+};
+
+extern const struct strategy_ops *const strategies[];
+extern const int nstrategies;
+/* NULL for an unknown name, with what was found and what is valid in error. */
+const struct strategy_ops *strategy_find(const char *name, char *error,
+                                         size_t error_bytes);
+
+/* ops->finish(), with its time added to seconds. */
+coll_status strategy_finish(struct strategy *);
+/* Sums (or COLL_MAX ...) a few numbers over the ranks, in place; timed too. */
+coll_status strategy_reduce(struct strategy *, double *x, size_t count,
+                            coll_op op);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* Synchronous data parallelism: after every step the gradients of all ranks
+ * are summed. Each rank scales its own by one over the images of the whole
+ * global batch before the sum, so the sum is the mean gradient, and k ranks
+ * do what one rank with a k times larger batch does. */
+#include "dist/strategy.h"
+
+static coll_status open_sync(struct strategy *s)
+{
+    (void)s;
+    return COLL_OK;
+}
+
+/* The whole arena at once: one long vector uses links better than one per
+ * layer, and nothing overlaps with backward here. */
+static coll_status finish(struct strategy *s)
+{
+    struct arena *grads = &s->net->grads;
+    return coll_allreduce(grads->x, grads->x, grads->count, COLL_F32, COLL_SUM,
+                          s->comm, NULL);
+}
+
+static void close_sync(struct strategy *s)
+{
+    (void)s;
+}
+
+const struct strategy_ops strategy_sync = {
+    .name = "sync",
+    .open = open_sync,
+    .finish = finish,
+    .close = close_sync,
+};

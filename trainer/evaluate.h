@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* How well a net does on a data set, with the images split over the ranks. */
+#ifndef TRAINER_EVALUATE_H
+#define TRAINER_EVALUATE_H
+
+#include "data/dataset.h"
+#include "dist/strategy.h"
+#include "net/net.h"
+
+struct score {
+    double loss, accuracy; /* means over all images */
+};
+
+/* -1 and one line in error if the images do not fit the net's input. */
+int net_fits(const struct net *, const struct dataset *, char *error,
+             size_t error_bytes);
+
+/* Every rank of the strategy's communicator calls this and gets the same. */
+coll_status evaluate(struct net *, const struct dataset *, struct strategy *,
+                     struct score *);
+
+#endif

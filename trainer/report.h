@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* What the user sees of a run: the log, the progress bar, the curves. Only
+ * rank 0 has one. */
+#ifndef TRAINER_REPORT_H
+#define TRAINER_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+struct report_point {
+    long step, epoch; /* from 1 */
+    double loss, accuracy, lr, images_per_s, comm_share, step_ms;
+    double test_loss, test_accuracy; /* NAN unless evaluated after the step */
+};
+
+struct report_final {
+    double accuracy, loss, images_per_s, comm_share, seconds;
+};
+
+struct report {
+    const char *log_path;
+    FILE *log; /* or NULL */
+    bool bar;  /* draw a progress bar on stderr */
+    long nsteps, nepochs, first_step;
+    double started, drawn; /* seconds; of the bar */
+    struct report_point *points;
+    size_t npoints, room;
+};
+
+/* log_path may be NULL. A run that resumes after first_step steps keeps the
+ * log's lines up to there. -1 with one line in error. */
+int report_open(struct report *, const char *log_path, long first_step,
+                char *error, size_t error_bytes);
+void report_step(struct report *, const struct report_point *);
+/* Ends the log with the final object. */
+void report_final(struct report *, const struct report_final *);
+/* Loss, accuracy and learning rate over the steps. */
+int report_plot(const struct report *, const char *path, const char *title,
+                char *error, size_t error_bytes);
+/* -1 with one line in error if the log could not be written. */
+int report_close(struct report *, char *error, size_t error_bytes);
+
+#endif

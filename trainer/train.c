@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+#include "train.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "net/checkpoint.h"
+#include "random.h"
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static struct share load_batch(struct train *t)
+{
+    const struct share share =
+        sampler_share(&t->sampler, t->step / t->epoch_steps,
+                      t->step % t->epoch_steps, t->rank, t->nranks, t->batch);
+    const size_t pixels = shape_count(t->train.image);
+    for (int i = 0; i < share.count; i++)
+        t->train.ops->read(&t->train, share.images[i],
+                           t->images + (size_t)i * pixels, &t->labels[i]);
+    return share;
+}
+
+static void grads_ready(void *context, size_t first, size_t count)
+{
+    struct strategy *s = context;
+    s->ops->grads_ready(s, first, count); /* finish() returns its error */
+}
+
+/* Fills the net's gradients with this rank's part of the mean over the global
+ * batch. Returns the summed loss; a rank without images adds nothing. */
+static double learn(struct train *t, struct share share, int *ncorrect)
+{
+    *ncorrect = 0;
+    if (!share.count) {
+        memset(t->net.grads.x, 0, t->net.grads.count * sizeof(float));
+        return 0;
+    }
+    const uint64_t seed = random_u64(~t->settings.seed, (uint64_t)t->step);
+    const double loss = net_forward(&t->net, t->images, t->labels, share.count,
+                                    true, seed, share.first, ncorrect);
+    net_backward(&t->net, 1.0f / (float)share.global_count,
+                 t->strategy.ops->grads_ready ? grads_ready : NULL,
+                 &t->strategy);
+    return loss;
+}
+
+static int save_checkpoint(struct train *t)
+{
+    const struct train_settings *s = &t->settings;
+    struct checkpoint c = {
+        .state =
+            {
+                .step = (uint64_t)t->step,
+                .epoch = (uint64_t)(t->step / t->epoch_steps),
+                .seed = s->seed,
+                .images = t->train.count,
+                .global_batch = (uint64_t)t->batch * (uint64_t)t->nranks,
+                .nranks = (uint64_t)t->nranks,
+                .every = (uint64_t)s->schedule.every,
+                .warmup = (uint64_t)s->schedule.warmup,
+                .total = (uint64_t)s->schedule.total,
+                .lr = s->schedule.lr,
+                .gamma = s->schedule.gamma,
+                .momentum = s->optim.momentum,
+                .weight_decay = s->optim.weight_decay,
+            },
+        .text = t->net.text,
+        .params = t->net.params.x,
+        .optim = t->optim_state.x,
+        .nparams = t->net.params.count,
+        .noptim = t->optim_state.count,
+    };
+    for (size_t i = 0; i < c.nparams; i++)
+        if (!isfinite(c.params[i]))
+            return train_fail(t, 1,
+                              "step %ld: parameter %zu is %g; the checkpoint "
+                              "%s is left as it was",
+                              t->step, i, (double)c.params[i], s->checkpoint);
+    snprintf(c.state.schedule, sizeof(c.state.schedule), "%s",
+             s->schedule.name);
+    snprintf(c.state.optimiser, sizeof(c.state.optimiser), "%s", s->optimiser);
+    snprintf(c.state.strategy, sizeof(c.state.strategy), "%s", s->strategy);
+    snprintf(c.state.data, sizeof(c.state.data), "%s", t->train.ops->name);
+    return checkpoint_write(s->checkpoint, &c, t->error, sizeof(t->error)) ? 1
+                                                                           : 0;
+}
+
+static bool checkpoint_due(const struct train *t, bool last)
+{
+    const long every = t->settings.checkpoint_every;
+    return t->settings.checkpoint && t->rank == 0
+           && (last || t->step % t->epoch_steps == 0
+               || (every && t->step % every == 0));
+}
+
+/* Sums over the ranks: loss, right answers, ranks asked to stop. */
+struct sums {
+    double loss, correct, stop;
+};
+
+static int stop_signal(const struct train *t)
+{
+    return t->settings.stop ? *t->settings.stop : 0;
+}
+
+static int not_finite(struct train *t, double mine)
+{
+    if (isfinite(mine))
+        return train_fail(t, 1,
+                          "rank %d, step %ld: the loss of another rank is not "
+                          "finite",
+                          t->rank, t->step);
+    return train_fail(t, 1,
+                      "rank %d, step %ld: the loss is %s; a lower --lr or "
+                      "some --warmup may help",
+                      t->rank, t->step,
+                      isnan(mine) ? "not a number" : "infinite");
+}
+
+/* Evaluates where it is due, then tells the report about the step. */
+static int tell(struct train *t, struct report *report, struct share share,
+                struct sums sums, double seconds, double comm, bool last)
+{
+    struct report_point p = {
+        .step = t->step,
+        .epoch = (t->step - 1) / t->epoch_steps + 1,
+        .loss = sums.loss / share.global_count,
+        .accuracy = sums.correct / share.global_count,
+        .lr = schedule_lr(&t->settings.schedule, t->step - 1),
+        .images_per_s = share.global_count / seconds,
+        .comm_share = comm / seconds,
+        .step_ms = seconds * 1e3,
+        .test_loss = NAN,
+        .test_accuracy = NAN,
+    };
+    t->seconds += seconds;
+    t->comm_seconds += comm;
+    t->images_done += share.global_count;
+    if (last || t->step % t->epoch_steps == 0) {
+        const coll_status status =
+            evaluate(&t->net, &t->test, &t->strategy, &t->score);
+        if (status)
+            return train_comm_failed(t, status);
+        p.test_loss = t->score.loss;
+        p.test_accuracy = t->score.accuracy;
+    }
+    if (report)
+        report_step(report, &p);
+    return 0;
+}
+
+int train_run(struct train *t, long until, struct report *report)
+{
+    bool stopped = false;
+    while (t->step < until && t->step < t->nsteps && !stopped) {
+        const double start = now(), talked = t->strategy.seconds;
+        const struct share share = load_batch(t);
+        int ncorrect;
+        const double loss = learn(t, share, &ncorrect);
+        coll_status status = strategy_finish(&t->strategy);
+        if (status)
+            return train_comm_failed(t, status);
+        struct sums sums = {loss, ncorrect, stop_signal(t) != 0};
+        status = strategy_reduce(&t->strategy, &sums.loss, 3, COLL_SUM);
+        if (status)
+            return train_comm_failed(t, status);
+        if (!isfinite(sums.loss))
+            return not_finite(t, loss);
+        t->optim->step(&t->settings.optim,
+                       schedule_lr(&t->settings.schedule, t->step),
+                       t->net.params.x, t->net.grads.x, t->optim_state.x,
+                       t->net.params.count);
+        t->step++;
+        stopped = sums.stop > 0;
+        const double seconds = now() - start,
+                     comm = t->strategy.seconds - talked;
+        const bool last = t->step == t->nsteps;
+        if (tell(t, report, share, sums, seconds, comm, last && !stopped))
+            return 1;
+        if (checkpoint_due(t, last || stopped) && save_checkpoint(t))
+            return 1;
+    }
+    if (!stopped)
+        return 0;
+    const int number = stop_signal(t) ? stop_signal(t) : SIGTERM;
+    return train_fail(t, 128 + number,
+                      "stopped by signal %d after step %ld of %ld", number,
+                      t->step, t->nsteps);
+}

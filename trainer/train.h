@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/* Training: what to do, where it is, and the loop. */
+#ifndef TRAINER_TRAIN_H
+#define TRAINER_TRAIN_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "data/dataset.h"
+#include "data/sampler.h"
+#include "dist/strategy.h"
+#include "evaluate.h"
+#include "net/net.h"
+#include "optim/optim.h"
+#include "report.h"
+
+struct train_settings {
+    const char *net_text, *data, *strategy, *optimiser;
+    long epochs, steps;       /* steps > 0: so many in all, not epochs */
+    long batch, global_batch; /* per rank; global_batch > 0 counts instead */
+    long threads;             /* of this rank; 0: see gemm_threads() */
+    uint64_t seed;
+    struct optim_settings optim;
+    struct schedule_settings schedule; /* train_open() fills in total, and
+                                          every if it is 0: an epoch */
+    const char *checkpoint;            /* NULL: none */
+    long checkpoint_every;             /* steps; 0: once an epoch */
+    const char *resume;                /* a file, or NULL */
+    bool resume_optional;              /* start afresh if it does not exist */
+    const volatile sig_atomic_t *stop; /* a signal's number, 0 or NULL */
+};
+
+struct train {
+    struct train_settings settings;
+    coll_comm *comm;
+    int rank, nranks, batch;
+    long step, nsteps, epoch_steps; /* done, in all, in one epoch */
+    struct dataset train, test;
+    struct sampler sampler;
+    struct net net;
+    struct strategy strategy;
+    const struct optim_ops *optim;
+    struct arena optim_state;
+    float *images; /* of this rank's batch */
+    int *labels;
+    double seconds, comm_seconds, images_done; /* of this run's steps */
+    struct score score;                        /* the last evaluation */
+    char error[1024];
+};
+
+/* These return 0 or the program's exit status, with one line in error: 2 for
+ * bad input, 1 for a failure, 128 + N after signal N. Every rank of the
+ * communicator makes the same calls. */
+
+/* Opens the data only, so that bad input is found before the job joins. The
+ * strings of the settings must live as long as the train. */
+int train_open_data(struct train *, const struct train_settings *);
+
+/* Builds the rest and reads the checkpoint to resume from. The communicator
+ * stays the caller's. */
+int train_open(struct train *, coll_comm *);
+
+/* Trains up to step `until` (at most nsteps), reporting each step; evaluates
+ * at the end of each epoch and of training. report may be NULL. A checkpoint
+ * is written at the end of every epoch, every checkpoint_every steps, at the
+ * end and when stopped, never after a failure. */
+int train_run(struct train *, long until, struct report *);
+
+void train_close(struct train *);
+
+/* Both set error and return the exit status: the given one; 1 with what the
+ * library said and the step at which it did. */
+__attribute__((format(printf, 3, 4))) int
+train_fail(struct train *, int exit_status, const char *format, ...);
+int train_comm_failed(struct train *, coll_status);
+
+#endif

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+/* The start of training: everything that can be wrong is found here. */
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <zlib.h>
+
+#include "kernels/gemm.h"
+#include "net/checkpoint.h"
+#include "train.h"
+
+int train_fail(struct train *t, int exit_status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(t->error, sizeof(t->error), format, args);
+    va_end(args);
+    return exit_status;
+}
+
+int train_comm_failed(struct train *t, coll_status status)
+{
+    const char *why = coll_last_error(t->comm);
+    return train_fail(t, 1, "rank %d, step %ld: %s", t->rank, t->step,
+                      *why ? why : coll_status_string(status));
+}
+
+int train_open_data(struct train *t, const struct train_settings *settings)
+{
+    *t = (struct train){.settings = *settings};
+    char text[512];
+    t->strategy.ops = strategy_find(settings->strategy, text, sizeof(text));
+    if (!t->strategy.ops)
+        return train_fail(t, 2, "--strategy: %s", text);
+    t->optim = optim_find(settings->optimiser);
+    if (!t->optim)
+        return train_fail(t, 2, "no optimiser is called \"%s\"",
+                          settings->optimiser);
+    if (dataset_open(&t->train, settings->data, DATASET_TRAIN, text,
+                     sizeof(text))
+        || dataset_open(&t->test, settings->data, DATASET_TEST, text,
+                        sizeof(text)))
+        return train_fail(t, 2, "--data: %s", text);
+    return 0;
+}
+
+/* Sets batch, epoch_steps, nsteps and what the schedule needs of them. */
+static int count_steps(struct train *t)
+{
+    struct train_settings *s = &t->settings;
+    const long global =
+        s->global_batch ? s->global_batch : s->batch * t->nranks;
+    if (global % t->nranks)
+        return train_fail(t, 2,
+                          "--global-batch: found %ld, valid is a multiple of "
+                          "the %d ranks",
+                          global, t->nranks);
+    if (global > INT_MAX)
+        return train_fail(t, 2,
+                          "--batch: %ld images in a step of %d ranks, valid is "
+                          "at most %d",
+                          global, t->nranks, INT_MAX);
+    t->batch = (int)(global / t->nranks);
+    t->epoch_steps = sampler_steps(t->train.count, global);
+    t->nsteps = s->steps ? s->steps : s->epochs * t->epoch_steps;
+    s->schedule.total = t->nsteps;
+    if (!s->schedule.every)
+        s->schedule.every = t->epoch_steps;
+    const char *wrong = schedule_check(&s->schedule);
+    return wrong ? train_fail(t, 2, "--schedule: %s", wrong) : 0;
+}
+
+static int no_memory(struct train *t)
+{
+    return train_fail(t, 1, "rank %d: no memory for a batch of %d", t->rank,
+                      t->batch);
+}
+
+static int build(struct train *t)
+{
+    char text[512];
+    if (net_create(&t->net, t->settings.net_text, t->batch, text, sizeof(text)))
+        return train_fail(t, 2, "--net: %s", text);
+    if (net_fits(&t->net, &t->train, text, sizeof(text)))
+        return train_fail(t, 2, "--net: %s", text);
+    gemm_threads((int)t->settings.threads); /* net_create() set it */
+    net_init(&t->net, t->settings.seed);
+    t->strategy.comm = t->comm;
+    t->strategy.net = &t->net;
+    const size_t batch = (size_t)t->batch;
+    t->images = malloc(batch * shape_count(t->train.image) * sizeof(float));
+    t->labels = malloc(batch * sizeof(*t->labels));
+    if (!t->images || !t->labels
+        || sampler_create(&t->sampler, t->train.count, t->settings.seed)
+        || arena_alloc(&t->optim_state,
+                       t->net.params.count * (size_t)t->optim->nstate))
+        return no_memory(t);
+    const coll_status status = t->strategy.ops->open(&t->strategy);
+    return status ? train_comm_failed(t, status) : 0;
+}
+
+/* What makes the stream of images and the state of the optimiser must be as it
+ * was; everything else may change. */
+static const char *differs(const struct train *t, const struct checkpoint *c,
+                           char *text, size_t bytes)
+{
+    const struct checkpoint_state *s = &c->state;
+    const uint64_t global = (uint64_t)t->batch * (uint64_t)t->nranks;
+    if (strcmp(c->text, t->net.text))
+        return "it has another net than --net";
+    if (strcmp(s->data, t->train.ops->name) || s->images != t->train.count)
+        snprintf(text, bytes,
+                 "it was trained on %llu images of %s, --data has "
+                 "%zu of %s",
+                 (unsigned long long)s->images, s->data, t->train.count,
+                 t->train.ops->name);
+    else if (s->seed != t->settings.seed)
+        snprintf(text, bytes, "--seed was %llu, found %llu",
+                 (unsigned long long)s->seed,
+                 (unsigned long long)t->settings.seed);
+    else if (s->global_batch != global)
+        snprintf(text, bytes,
+                 "the batch of all ranks was %llu (%llu ranks), "
+                 "found %llu (%d ranks); --global-batch %llu keeps it",
+                 (unsigned long long)s->global_batch,
+                 (unsigned long long)s->nranks, (unsigned long long)global,
+                 t->nranks, (unsigned long long)s->global_batch);
+    else if (strcmp(s->optimiser, t->settings.optimiser)
+             || c->nparams != t->net.params.count
+             || c->noptim != t->optim_state.count)
+        snprintf(text, bytes,
+                 "its %zu parameters with %zu numbers of %s do "
+                 "not fit %zu with %zu of %s",
+                 c->nparams, c->noptim, s->optimiser, t->net.params.count,
+                 t->optim_state.count, t->settings.optimiser);
+    else
+        return NULL;
+    return text;
+}
+
+static int resume(struct train *t)
+{
+    const char *path = t->settings.resume;
+    struct checkpoint c;
+    struct stat status;
+    char text[512];
+    if (!path
+        || (t->settings.resume_optional && stat(path, &status)
+            && errno == ENOENT))
+        return 0;
+    if (checkpoint_read(&c, path, text, sizeof(text)))
+        return train_fail(t, 2, "--resume: %s", text);
+    const char *wrong = differs(t, &c, text, sizeof(text));
+    if (!wrong) {
+        memcpy(t->net.params.x, c.params, c.nparams * sizeof(float));
+        if (c.noptim)
+            memcpy(t->optim_state.x, c.optim, c.noptim * sizeof(float));
+        t->step = (long)c.state.step;
+    }
+    checkpoint_free(&c);
+    return wrong ? train_fail(t, 2, "--resume: %s: %s", path, wrong) : 0;
+}
+
+static double digest(const void *from, size_t bytes)
+{
+    return (double)crc32_z(0, from, bytes);
+}
+
+/* All ranks must start from the same; another file system, an old checkpoint
+ * or another option on one host would otherwise train nonsense. */
+static int agree(struct train *t)
+{
+    const struct train_settings *s = &t->settings;
+    const double numbers[] = {s->optim.lr,
+                              s->optim.momentum,
+                              s->optim.weight_decay,
+                              s->schedule.lr,
+                              s->schedule.gamma,
+                              (double)s->schedule.every,
+                              (double)s->schedule.warmup};
+    const struct claim {
+        const char *about;
+        double value;
+    } claims[] = {
+        {"the step to start from", (double)t->step},
+        {"the number of steps", (double)t->nsteps},
+        {"the batch", t->batch},
+        {"the images", (double)t->train.count},
+        {"the seed", digest(&s->seed, sizeof(s->seed))},
+        {"the net", digest(t->net.text, strlen(t->net.text))},
+        {"the learning rate and its kin",
+         digest(numbers, sizeof(numbers))
+             + digest(s->schedule.name, strlen(s->schedule.name))},
+        {"the weights",
+         digest(t->net.params.x, t->net.params.count * sizeof(float))},
+    };
+    enum { N = sizeof(claims) / sizeof(claims[0]) };
+    double bounds[2 * N];
+    for (int i = 0; i < N; i++) {
+        bounds[2 * i] = claims[i].value;
+        bounds[2 * i + 1] = -claims[i].value;
+    }
+    const coll_status status =
+        strategy_reduce(&t->strategy, bounds, 2 * N, COLL_MAX);
+    if (status)
+        return train_comm_failed(t, status);
+    for (int i = 0; i < N; i++)
+        if (bounds[2 * i] != -bounds[2 * i + 1])
+            return train_fail(t, 2,
+                              "rank %d: the ranks disagree about %s; all need "
+                              "the same options and files",
+                              t->rank, claims[i].about);
+    return 0;
+}
+
+int train_open(struct train *t, coll_comm *comm)
+{
+    t->comm = comm;
+    t->rank = coll_comm_user_rank(comm);
+    t->nranks = coll_comm_count(comm);
+    int status = count_steps(t);
+    if (!status)
+        status = build(t);
+    if (!status)
+        status = resume(t);
+    if (!status)
+        status = agree(t);
+    return status;
+}
+
+void train_close(struct train *t)
+{
+    if (t->strategy.net && t->strategy.ops)
+        t->strategy.ops->close(&t->strategy);
+    if (t->net.layers)
+        net_free(&t->net);
+    sampler_free(&t->sampler);
+    arena_free(&t->optim_state);
+    free(t->images);
+    free(t->labels);
+    dataset_close(&t->train);
+    dataset_close(&t->test);
+    *t = (struct train){0};
+}
