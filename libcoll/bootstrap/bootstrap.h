@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* How the ranks of a job find each other, and learn of each other's end.
+ *
+ * One process runs the hub, a thread that listens; each rank keeps one TCP
+ * connection to it, watched by a thread that sleeps in poll(). The protocol
+ * is in two state machines without I/O, hub.c and member.c; serve.c and link.c
+ * feed them sockets and the clock. After the start the links carry nothing
+ * until a rank ends, so they cost nothing; a link that closes without a
+ * farewell is how the job learns of a death, whatever transports the data use.
+ */
+#ifndef BOOTSTRAP_BOOTSTRAP_H
+#define BOOTSTRAP_BOOTSTRAP_H
+
+#include <stddef.h>
+
+#include "coll/coll.h"
+
+struct bootstrap; /* this rank's link to the hub */
+
+/* A fresh random id with this host's addresses (only those of `interface`
+ * if it is not ""), and a hub for it in this process. */
+coll_status bootstrap_create_id(coll_unique_id *id, const char *interface,
+                                double join_seconds);
+
+/* The id that every rank derives from COLL_ROOT ("host:port", "[v6]:port")
+ * and COLL_JOB_KEY. Resolves the host. */
+coll_status bootstrap_id_from_root(const char *root, const char *key,
+                                   coll_unique_id *id);
+
+/* Starts a hub for id in this process, on the addresses in it. Rank 0 of a
+ * job from the environment calls this before it joins. The hub ends by itself
+ * when every rank has left or failed, or none came in join_seconds. */
+coll_status bootstrap_serve(const coll_unique_id *id, double join_seconds);
+
+/* Returns once all nranks have joined. `about` (at most 255 bytes) is what
+ * other ranks' error sentences call this one, such as "host a, pid 12". */
+coll_status bootstrap_join(struct bootstrap **, const coll_unique_id *id,
+                           int rank, int nranks, const char *about,
+                           double join_seconds);
+
+/* all[r] = what rank r gave; bytes (at most 64 MiB / nranks) equal on all
+ * ranks. Rounds are collective and in order. The first form waits up to
+ * join_seconds. The second starts a round that _test() ends: COLL_OK,
+ * COLL_IN_PROGRESS or an error; mine is copied, all is written by _test(). */
+coll_status bootstrap_allgather(struct bootstrap *, const void *mine, void *all,
+                                size_t bytes);
+coll_status bootstrap_allgather_start(struct bootstrap *, const void *mine,
+                                      size_t bytes);
+coll_status bootstrap_allgather_test(struct bootstrap *, void *all);
+
+/* COLL_OK, or why the job failed: one atomic load. PEER: a rank went away;
+ * ABORTED: a rank aborted. The sentence names the rank and is valid until
+ * bootstrap_leave(). Any thread. */
+coll_status bootstrap_failure(const struct bootstrap *);
+const char *bootstrap_failure_sentence(const struct bootstrap *);
+
+/* Tells every rank that this one gives up, and why; also fails this rank with
+ * the same status. Never blocks; any thread. */
+void bootstrap_abort(struct bootstrap *, coll_status status, const char *why);
+
+/* Says farewell, ends the thread, frees. */
+void bootstrap_leave(struct bootstrap *);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* What the 128 bytes of a job's id hold: its key and where its hub listens. */
+#ifndef BOOTSTRAP_ID_H
+#define BOOTSTRAP_ID_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "bootstrap/frame.h"
+#include "coll/coll.h"
+
+enum { ID_ADDRESSES = 5 };
+
+struct id {
+    unsigned char key[FRAME_KEY];
+    uint16_t port; /* 0: not bound yet */
+    int naddresses;
+    struct {
+        int family; /* AF_INET, AF_INET6 */
+        unsigned char bytes[16];
+    } addresses[ID_ADDRESSES];
+};
+
+coll_unique_id id_pack(const struct id *);
+/* False: these bytes are no id. */
+bool id_unpack(const coll_unique_id *, struct id *);
+
+/* The i-th address as the system wants it; returns its length. */
+socklen_t id_socket_address(const struct id *, int i,
+                            struct sockaddr_storage *);
+/* "10.0.0.1:4711", "[::1]:4711" */
+struct id_text {
+    char text[64];
+};
+struct id_text id_print(const struct id *, int i);
+
+/* This host's addresses: of one interface, or of all if it is "". */
+coll_status id_local_addresses(struct id *, const char *interface);
+
+#endif

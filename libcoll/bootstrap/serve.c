@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+/* The hub's driver: a thread that feeds the state machine sockets and time. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/hub.h"
+#include "bootstrap/id.h"
+#include "bootstrap/tcp.h"
+
+struct server {
+    struct hub *hub;
+    int listeners[ID_ADDRESSES], nlisteners;
+    struct pollfd *polls; /* listeners, then connections; fd -1: free */
+    int nconns, room;
+};
+
+static void close_listeners(struct server *s)
+{
+    for (int i = 0; i < s->nlisteners; i++)
+        if (s->listeners[i] >= 0)
+            close(s->listeners[i]);
+    s->nlisteners = 0;
+}
+
+static void server_free(struct server *s)
+{
+    close_listeners(s);
+    for (int c = 0; c < s->nconns; c++)
+        if (s->polls[ID_ADDRESSES + c].fd >= 0)
+            close(s->polls[ID_ADDRESSES + c].fd);
+    hub_free(s->hub);
+    free(s->polls);
+    free(s);
+}
+
+static void hang_up(struct server *s, int c, const char *why)
+{
+    close(s->polls[ID_ADDRESSES + c].fd);
+    s->polls[ID_ADDRESSES + c].fd = -1;
+    hub_closed(s->hub, c, why, tcp_clock());
+}
+
+/* A free number for a connection, or -1. */
+static int free_number(struct server *s)
+{
+    for (int c = 0; c < s->nconns; c++)
+        if (s->polls[ID_ADDRESSES + c].fd < 0)
+            return c;
+    if (s->nconns == s->room) {
+        const int room = 2 * s->room + 16;
+        struct pollfd *polls =
+            realloc(s->polls, (size_t)(ID_ADDRESSES + room) * sizeof(*polls));
+        if (!polls)
+            return -1;
+        s->polls = polls;
+        s->room = room;
+    }
+    s->polls[ID_ADDRESSES + s->nconns].fd = -1;
+    return s->nconns++;
+}
+
+static void greet(struct server *s, int listener)
+{
+    while (hub_accepts(s->hub, tcp_clock())) {
+        const int fd =
+            accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
+            continue;
+        if (fd < 0)
+            return;
+        const int c = free_number(s);
+        if (c < 0) {
+            close(fd);
+            return;
+        }
+        tcp_tune(fd);
+        s->polls[ID_ADDRESSES + c] = (struct pollfd){.fd = fd};
+        hub_opened(s->hub, c, tcp_clock());
+    }
+}
+
+static void receive(struct server *s, int c)
+{
+    char bytes[16384];
+    const int fd = s->polls[ID_ADDRESSES + c].fd;
+    const ssize_t n = recv(fd, bytes, sizeof(bytes), 0);
+    if (n > 0)
+        hub_received(s->hub, c, bytes, (size_t)n, tcp_clock());
+    else if (n == 0)
+        hang_up(s, c, "its link ended");
+    else if (errno != EAGAIN && errno != EINTR)
+        hang_up(s, c, strerror(errno));
+}
+
+static void transmit(struct server *s, int c)
+{
+    const unsigned char *bytes;
+    size_t n;
+    while ((n = hub_output(s->hub, c, &bytes)) > 0) {
+        const ssize_t sent =
+            send(s->polls[ID_ADDRESSES + c].fd, bytes, n, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0 && errno != EAGAIN)
+            hang_up(s, c, strerror(errno));
+        if (sent < 0)
+            return;
+        hub_sent(s->hub, c, (size_t)sent);
+    }
+}
+
+/* Sends and closes as the hub wishes; says what to poll for next. */
+static void attend(struct server *s, int c)
+{
+    struct pollfd *p = &s->polls[ID_ADDRESSES + c];
+    const unsigned char *bytes;
+    if (hub_wish(s->hub, c) != LINK_DROP)
+        transmit(s, c);
+    if (p->fd < 0)
+        return;
+    const enum link_wish wish = hub_wish(s->hub, c);
+    const bool more = hub_output(s->hub, c, &bytes) > 0;
+    if (wish == LINK_DROP) {
+        hang_up(s, c, "dropped");
+        return;
+    }
+    if (wish == LINK_FINISH && !more)
+        shutdown(p->fd, SHUT_WR);
+    p->events = (short)(POLLIN | (more ? POLLOUT : 0));
+}
+
+static void serve_once(struct server *s)
+{
+    for (int c = 0; c < s->nconns; c++)
+        if (s->polls[ID_ADDRESSES + c].fd >= 0)
+            attend(s, c);
+    const double now = tcp_clock();
+    const bool room = hub_accepts(s->hub, now);
+    for (int i = 0; i < ID_ADDRESSES; i++)
+        s->polls[i] = (struct pollfd){
+            .fd = i < s->nlisteners && room ? s->listeners[i] : -1,
+            .events = POLLIN,
+        };
+    poll(s->polls, (nfds_t)(ID_ADDRESSES + s->nconns),
+         tcp_milliseconds(hub_deadline(s->hub), now));
+    const int nconns = s->nconns; /* those that are new were not polled */
+    for (int c = 0; c < nconns; c++)
+        if (s->polls[ID_ADDRESSES + c].fd >= 0
+            && s->polls[ID_ADDRESSES + c].revents
+                   & (POLLIN | POLLHUP | POLLERR))
+            receive(s, c);
+    for (int i = 0; i < s->nlisteners; i++)
+        if (s->polls[i].revents)
+            greet(s, s->listeners[i]);
+}
+
+static void *serve(void *context)
+{
+    struct server *s = context;
+    hub_tick(s->hub, tcp_clock());
+    while (!hub_finished(s->hub)) {
+        serve_once(s);
+        hub_tick(s->hub, tcp_clock());
+        if (!hub_listens(s->hub))
+            close_listeners(s);
+    }
+    log_line(COLL_LOG_DEBUG, "bootstrap", "the hub ends; %lu strangers called",
+             hub_strangers(s->hub));
+    server_free(s);
+    return NULL;
+}
+
+/* Listens on one address; the first to be bound picks the port of all. -1:
+ * errno says why. */
+static int listen_on(struct id *id, int i)
+{
+    struct sockaddr_storage a;
+    socklen_t length = id_socket_address(id, i, &a);
+    const int on = 1;
+    const int fd = socket(id->addresses[i].family,
+                          SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (bind(fd, (struct sockaddr *)&a, length) < 0 || listen(fd, 1024) < 0
+        || getsockname(fd, (struct sockaddr *)&a, &length) < 0) {
+        const int error = errno;
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    /* The port is at the same place in both families. */
+    id->port = ntohs(((struct sockaddr_in *)&a)->sin_port);
+    return fd;
+}
+
+/* Binds what is local to this host and keeps only that in id if `prune`. */
+static coll_status bind_all(struct server *s, struct id *id, bool prune)
+{
+    struct id bound = *id;
+    int error = 0, failed = 0;
+    bound.naddresses = 0;
+    for (int i = 0; i < id->naddresses; i++) {
+        const int fd = listen_on(id, i);
+        if (fd < 0) {
+            if (!error || error == EADDRNOTAVAIL) {
+                error = errno;
+                failed = i;
+            }
+            continue;
+        }
+        s->listeners[s->nlisteners++] = fd;
+        bound.addresses[bound.naddresses++] = id->addresses[i];
+    }
+    if (!s->nlisteners)
+        return fail(COLL_ERR_SYSTEM, "bootstrap", "cannot listen on %s: %s%s",
+                    id_print(id, failed).text, strerror(error),
+                    error == EADDRNOTAVAIL
+                        ? " (rank 0 must run on the root's host)"
+                        : "");
+    bound.port = id->port;
+    if (prune)
+        *id = bound;
+    return COLL_OK;
+}
+
+static coll_status start(struct id *id, double join_seconds, bool prune)
+{
+    pthread_t thread;
+    struct server *s = calloc(1, sizeof(*s));
+    coll_status status = COLL_ERR_MEMORY;
+    if (s) {
+        s->hub = hub_create(id->key, tcp_process(), join_seconds, tcp_clock());
+        s->polls = calloc(ID_ADDRESSES, sizeof(*s->polls));
+    }
+    if (!s || !s->hub || !s->polls)
+        fail(status, "bootstrap", "no memory for the hub");
+    else
+        status = bind_all(s, id, prune);
+    if (status == COLL_OK) {
+        const int error = tcp_thread(&thread, "coll-hub", true, serve, s);
+        if (error)
+            status = fail(COLL_ERR_SYSTEM, "bootstrap",
+                          "cannot start the hub's thread: %s", strerror(error));
+    }
+    if (status < 0 && s)
+        server_free(s);
+    return status;
+}
+
+coll_status bootstrap_serve(const coll_unique_id *packed, double join_seconds)
+{
+    struct id id;
+    if (!id_unpack(packed, &id))
+        return fail(COLL_ERR_INVALID, "bootstrap",
+                    "these bytes are no id of a job");
+    return start(&id, join_seconds, false);
+}
+
+coll_status bootstrap_create_id(coll_unique_id *packed, const char *interface,
+                                double join_seconds)
+{
+    struct id id = {.port = 0};
+    if (getrandom(id.key, sizeof(id.key), 0) != sizeof(id.key))
+        return fail(COLL_ERR_SYSTEM, "bootstrap", "getrandom: %s",
+                    strerror(errno));
+    coll_status status = id_local_addresses(&id, interface);
+    if (status == COLL_OK)
+        status = start(&id, join_seconds, true);
+    if (status == COLL_OK)
+        *packed = id_pack(&id);
+    return status;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+#include "bootstrap/tcp.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+double tcp_clock(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+uint64_t tcp_process(void)
+{
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    static uint64_t token;
+    static pid_t owner;
+    pthread_mutex_lock(&mutex);
+    if (owner != getpid()) {
+        owner = getpid();
+        if (getrandom(&token, sizeof(token), 0) != sizeof(token))
+            token = (uint64_t)owner << 32 ^ (uint64_t)(tcp_clock() * 1e9);
+    }
+    const uint64_t mine = token;
+    pthread_mutex_unlock(&mutex);
+    return mine;
+}
+
+void tcp_tune(int fd)
+{
+    const int on = 1, idle = 2, every = 1, probes = 3, silent_ms = 5000;
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof(every));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silent_ms,
+               sizeof(silent_ms));
+}
+
+int tcp_thread(pthread_t *thread, const char *name, bool detached,
+               void *(*run)(void *), void *context)
+{
+    sigset_t all, before;
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, detached
+                                                 ? PTHREAD_CREATE_DETACHED
+                                                 : PTHREAD_CREATE_JOINABLE);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int error = pthread_create(thread, &attributes, run, context);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    if (!error && !detached)
+        pthread_setname_np(*thread, name);
+    return error;
+}
+
+int tcp_milliseconds(double deadline, double now)
+{
+    if (deadline <= now)
+        return 0;
+    const double ms = ceil((deadline - now) * 1e3);
+    return isinf(ms) ? -1 : ms < 3600000 ? (int)ms : 3600000;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* What the two drivers share: sockets, clock, threads. */
+#ifndef BOOTSTRAP_TCP_H
+#define BOOTSTRAP_TCP_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+double tcp_clock(void); /* seconds, monotonic */
+
+/* Random, equal only within this process, also after a fork. */
+uint64_t tcp_process(void);
+
+/* Non-blocking, quick to send little, and told within seconds of a peer that
+ * became silent. */
+void tcp_tune(int fd);
+
+/* A thread that takes no signals; detached: ends by itself. Returns errno. */
+int tcp_thread(pthread_t *, const char *name, bool detached,
+               void *(*run)(void *), void *context);
+
+/* Until a deadline, for poll(): rounded up, -1 for ever. */
+int tcp_milliseconds(double deadline, double now);
+
+#endif
