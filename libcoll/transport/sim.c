@@ -246,6 +246,7 @@ static void sim_close(struct transport *t)
 
 const struct transport_ops transport_sim = {
     .name = "sim",
+    .simulated = true,
     .open = sim_open,
     .address = sim_address,
     .connect = sim_connect,

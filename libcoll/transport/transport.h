@@ -52,6 +52,7 @@ struct transport;
 /* `progress` is the only call that may take long, and it never blocks. */
 struct transport_ops {
     const char *name;
+    bool simulated; /* serves tests and predictions, never a real job */
 
     /* Makes this rank's end. No communication with other ranks. Fails with
      * UNSUPPORTED if this machine cannot (the job then goes on without). */

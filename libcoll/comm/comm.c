@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: MIT */
+/* Communicators: create and destroy. */
+#include "comm/comm.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "base/log.h"
+#include "comm/here.h"
+
+/* With a processor for each rank: about two microseconds of empty polls. */
+enum { SPINS = 400 };
+
+static uint64_t hash_text(uint64_t h, const char *text)
+{
+    for (; *text; text++)
+        h = (h ^ (unsigned char)*text) * 0x100000001b3ull;
+    return (h ^ 0xff) * 0x100000001b3ull;
+}
+
+static coll_status read_settings(coll_comm *c)
+{
+    coll_status status =
+        setting_number(SETTING_JOIN_SECONDS, 0.01, 86400, &c->join_seconds);
+    if (status == COLL_OK)
+        status = setting_number(SETTING_OP_SECONDS, 0, 1e9, &c->op_seconds);
+    if (status == COLL_OK)
+        status =
+            select_parse(&c->select, setting_text(SETTING_ALGO), "COLL_ALGO");
+    return status;
+}
+
+static coll_status describe(struct rank_info *info)
+{
+    *info = (struct rank_info){
+        .version = (uint32_t)coll_version(),
+        .pid = (int32_t)getpid(),
+        .settings = hash_text(
+            hash_text(0xcbf29ce484222325ull, setting_text(SETTING_ALGO)),
+            setting_text(SETTING_TRANSPORT)),
+    };
+    if (getrandom(&info->job, sizeof(info->job), 0) != sizeof(info->job))
+        return fail(COLL_ERR_SYSTEM, "comm", "getrandom: %s", strerror(errno));
+    info->job |= 1;
+    here_fill(info);
+    return COLL_OK;
+}
+
+/* Rank 0 prices the algorithms; all take its table. */
+static coll_status price(coll_comm *c)
+{
+    const size_t bytes = sizeof(c->select.table);
+    struct select_model model;
+    coll_status status = here_model(&model, c->nhosts);
+    if (status == COLL_OK && c->rank == 0)
+        status = select_price(&c->select, c->nranks, c->host_of, &model);
+    if (status < 0)
+        return status;
+    void *all = malloc(bytes * (size_t)c->nranks);
+    if (!all)
+        return fail(COLL_ERR_MEMORY, "comm", "no memory for %d tables",
+                    c->nranks);
+    status = bootstrap_allgather(c->bootstrap, c->select.table, all, bytes);
+    if (status == COLL_OK)
+        memcpy(c->select.table, all, bytes);
+    free(all);
+    return status;
+}
+
+static coll_status set_up(coll_comm *c)
+{
+    struct rank_info mine;
+    coll_status status = describe(&mine);
+    if (status == COLL_OK)
+        status = comm_exchange(c, &mine);
+    if (status < 0)
+        return status;
+    c->job = (struct transport_job){
+        .rank = c->rank,
+        .nranks = c->nranks,
+        .host_of = c->host_of,
+        .job = c->ranks[0].job,
+    };
+    c->spins = c->local_ranks <= here_cpus() ? SPINS : 0;
+    c->prepared =
+        calloc((size_t)nalgos * SELECT_SEGMENTS, sizeof(*c->prepared));
+    if (!c->prepared)
+        return fail(COLL_ERR_MEMORY, "comm", "no memory for plans");
+    status = comm_connect(c);
+    if (status == COLL_OK && c->nranks > 1)
+        status = price(c);
+    return status;
+}
+
+static void release(coll_comm *c)
+{
+    for (int i = 0; i < c->nopen; i++)
+        c->open[i]->ops->close(c->open[i]);
+    if (c->bootstrap)
+        bootstrap_leave(c->bootstrap);
+    for (int i = 0; c->prepared && i < nalgos * SELECT_SEGMENTS; i++)
+        if (c->prepared[i].ready) {
+            exec_free(&c->prepared[i].exec);
+            plan_free(&c->prepared[i].plan);
+        }
+    free(c->prepared);
+    free(c->tmp);
+    free(c->to);
+    free(c->host_of);
+    free(c->ranks);
+    pthread_mutex_destroy(&c->mutex);
+    free(c);
+}
+
+static coll_status create(coll_comm **comm, int nranks, int rank)
+{
+    coll_comm *c = calloc(1, sizeof(*c));
+    if (!c)
+        return fail(COLL_ERR_MEMORY, "comm", "no memory for a communicator");
+    c->rank = rank;
+    c->nranks = nranks;
+    c->last = &c->first;
+    pthread_mutex_init(&c->mutex, NULL);
+    const coll_status status = read_settings(c);
+    if (status < 0) {
+        release(c);
+        return status;
+    }
+    *comm = c;
+    return COLL_OK;
+}
+
+/* Meets the others; an error of one is an error of all, with its reason. */
+static coll_status join(coll_comm *c, const coll_unique_id *id)
+{
+    char about[160], host[64] = "?";
+    gethostname(host, sizeof(host) - 1);
+    snprintf(about, sizeof(about), "host %s, pid %d", host, (int)getpid());
+    coll_status status = COLL_OK;
+    if (c->nranks > 1)
+        status = bootstrap_join(&c->bootstrap, id, c->rank, c->nranks, about,
+                                c->join_seconds);
+    if (status == COLL_OK)
+        status = set_up(c);
+    if (status < 0 && c->bootstrap) {
+        const coll_status first = bootstrap_failure(c->bootstrap);
+        if (first < 0)
+            status = fail(first, "comm", "%s",
+                          bootstrap_failure_sentence(c->bootstrap));
+        else
+            bootstrap_abort(c->bootstrap, status, fail_sentence());
+    }
+    return status;
+}
+
+static coll_status check_shape(coll_comm **comm, int nranks, int rank)
+{
+    if (!comm)
+        return fail(COLL_ERR_INVALID, "comm", "comm is NULL");
+    if (nranks < 1 || rank < 0 || rank >= nranks)
+        return fail(COLL_ERR_INVALID, "comm",
+                    "rank %d of %d: nranks must be at least 1 and rank from 0 "
+                    "to nranks - 1",
+                    rank, nranks);
+    return COLL_OK;
+}
+
+coll_status coll_comm_init_rank(coll_comm **comm, int nranks, coll_unique_id id,
+                                int rank)
+{
+    coll_comm *c = NULL;
+    coll_status status = check_shape(comm, nranks, rank);
+    if (status == COLL_OK)
+        status = create(&c, nranks, rank);
+    if (status < 0)
+        return status;
+    status = join(c, &id);
+    if (status < 0)
+        release(c);
+    else
+        *comm = c;
+    return status;
+}
+
+coll_status coll_get_unique_id(coll_unique_id *id)
+{
+    double seconds;
+    if (!id)
+        return fail(COLL_ERR_INVALID, "comm", "coll_get_unique_id: id is NULL");
+    coll_status status =
+        setting_number(SETTING_JOIN_SECONDS, 0.01, 86400, &seconds);
+    if (status == COLL_OK)
+        status = bootstrap_create_id(id, setting_text(SETTING_INTERFACE), seconds);
+    return status;
+}
+
+static coll_status flushed(void *context)
+{
+    const coll_comm *c = context;
+    coll_status all = COLL_OK;
+    for (int i = 0; i < c->nopen; i++) {
+        const struct transport_ops *ops = c->open[i]->ops;
+        const coll_status status =
+            ops->flush ? ops->flush(c->open[i]) : COLL_OK;
+        all = status != COLL_OK && all == COLL_OK ? status : all;
+    }
+    return all;
+}
+
+static coll_status everyone_here(void *context)
+{
+    coll_comm *c = context;
+    return bootstrap_allgather_test(c->bootstrap, c->tmp);
+}
+
+/* Returns once no rank waits for a message of this one. */
+static coll_status part(coll_comm *c)
+{
+    const char here = 0;
+    coll_status status = comm_drain(c);
+    if (status == COLL_OK)
+        status = comm_wait(c, flushed, c, c->join_seconds, "the last flush");
+    if (status < 0 || !c->bootstrap)
+        return status;
+    free(c->tmp); /* now one byte from each rank */
+    c->tmp = malloc((size_t)c->nranks);
+    if (!c->tmp)
+        return fail(COLL_ERR_MEMORY, "comm", "no memory to leave in order");
+    status = bootstrap_allgather_start(c->bootstrap, &here, 1);
+    if (status == COLL_OK)
+        status = comm_wait(c, everyone_here, c, c->join_seconds,
+                           "coll_comm_destroy()");
+    return status;
+}
+
+coll_status coll_comm_destroy(coll_comm *comm)
+{
+    if (!comm)
+        return COLL_OK;
+    coll_status status = comm_check(comm);
+    if (status == COLL_OK)
+        status = part(comm);
+    if (status < 0) {
+        const coll_status failed = comm_check(comm);
+        comm_end_requests(comm, status);
+        if (failed < 0)
+            fail(failed, "comm", "%s", comm->sentence);
+        else if (comm->bootstrap)
+            bootstrap_abort(comm->bootstrap, status, fail_sentence());
+    }
+    release(comm);
+    return status;
+}
+
+int coll_comm_count(const coll_comm *comm)
+{
+    return comm ? comm->nranks : 0;
+}
+
+int coll_comm_user_rank(const coll_comm *comm)
+{
+    return comm ? comm->rank : -1;
+}
+
+int coll_version(void)
+{
+    return COLL_VERSION;
+}
+
+/* --- coll_comm_init(): the job from the environment ----------------------- */
+
+static coll_status parse_rank(const char *name, const char *text, long min,
+                              int *out)
+{
+    char *end;
+    const long x = strtol(text, &end, 10);
+    if (end == text || *end || x < min || x > 1 << 20)
+        return fail(COLL_ERR_INVALID, "comm",
+                    "%s=%s: not a whole number from %ld", name, text, min);
+    *out = (int)x;
+    return COLL_OK;
+}
+
+/* Where a job's description may stand. */
+struct job_names {
+    const char *rank, *nranks, *root, *port; /* port NULL: in root */
+};
+
+static coll_status half_set(const struct job_names *names,
+                            const char *const *values)
+{
+    const char *const all[] = {names->rank, names->nranks, names->root,
+                               names->port};
+    char missing[128] = "";
+    for (int i = 0; i < 4; i++)
+        if (all[i] && !(values[i] && *values[i]))
+            snprintf(missing + strlen(missing),
+                     sizeof(missing) - strlen(missing), "%s%s",
+                     *missing ? ", " : "", all[i]);
+    return fail(COLL_ERR_INVALID, "comm",
+                "the environment describes a job only in part: %s is set, %s "
+                "is not",
+                names->rank, missing);
+}
+
+/* torchrun's own store listens on MASTER_PORT while its workers run. */
+static const char *torch_root(char *root, size_t bytes, const char *address,
+                              const char *port)
+{
+    const char *agent = getenv("TORCHELASTIC_USE_AGENT_STORE");
+    const bool taken = agent && !strcasecmp(agent, "true");
+    const bool v6 = strchr(address, ':') != NULL;
+    snprintf(root, bytes, "%s%s%s:%ld", v6 ? "[" : "", address, v6 ? "]" : "",
+             strtol(port, NULL, 10) + taken);
+    return root;
+}
+
+static coll_status init_from(coll_comm **comm, const struct job_names *names,
+                             const char *const *values)
+{
+    char root[300];
+    int rank = 0, nranks = 0;
+    coll_unique_id id;
+    coll_comm *c = NULL;
+    for (int i = 0; i < 4; i++)
+        if ((i < 3 || names->port) && !(values[i] && *values[i]))
+            return half_set(names, values);
+    coll_status status = parse_rank(names->nranks, values[1], 1, &nranks);
+    if (status == COLL_OK)
+        status = parse_rank(names->rank, values[0], 0, &rank);
+    if (status == COLL_OK)
+        status = check_shape(comm, nranks, rank);
+    const char *where = values[2];
+    if (status == COLL_OK && names->port)
+        where = torch_root(root, sizeof(root), values[2], values[3]);
+    if (status == COLL_OK)
+        status = create(&c, nranks, rank);
+    if (status < 0)
+        return status;
+    if (nranks > 1)
+        status =
+            bootstrap_id_from_root(where, setting_text(SETTING_JOB_KEY), &id);
+    if (status == COLL_OK && nranks > 1 && rank == 0)
+        status = bootstrap_serve(&id, c->join_seconds);
+    if (status == COLL_OK)
+        status = join(c, &id);
+    if (status < 0)
+        release(c);
+    else
+        *comm = c;
+    return status;
+}
+
+coll_status coll_comm_init(coll_comm **comm)
+{
+    static const struct job_names ours = {"COLL_RANK", "COLL_NRANKS",
+                                          "COLL_ROOT", NULL};
+    static const struct job_names torch = {"RANK", "WORLD_SIZE", "MASTER_ADDR",
+                                           "MASTER_PORT"};
+    const char *const our_values[4] = {setting_text(SETTING_RANK),
+                                       setting_text(SETTING_NRANKS),
+                                       setting_text(SETTING_ROOT), NULL};
+    const char *const torch_values[4] = {getenv("RANK"), getenv("WORLD_SIZE"),
+                                         getenv("MASTER_ADDR"),
+                                         getenv("MASTER_PORT")};
+    if (*our_values[0] || *our_values[1])
+        return init_from(comm, &ours, our_values);
+    if (torch_values[0] && torch_values[1])
+        return init_from(comm, &torch, torch_values);
+
+    coll_comm *c = NULL;
+    coll_status status = check_shape(comm, 1, 0);
+    if (status == COLL_OK)
+        status = create(&c, 1, 0);
+    if (status < 0)
+        return status;
+    status = join(c, NULL);
+    if (status < 0)
+        release(c);
+    else
+        *comm = c;
+    return status;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* The communicator, for inside comm/. */
+#ifndef COMM_COMM_H
+#define COMM_COMM_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "bootstrap/bootstrap.h"
+#include "coll/coll.h"
+#include "comm/select.h"
+#include "exec/exec.h"
+#include "transport/transport.h"
+
+enum { MAX_TRANSPORTS = 8, SENTENCE_BYTES = 1024 };
+
+/* What every rank tells every other at start. Fixed widths: it travels. */
+struct rank_info {
+    uint64_t host;                /* see struct transport_job */
+    uint64_t job;                 /* rank 0's counts */
+    uint64_t settings;            /* hash of what must be equal on all ranks */
+    int32_t package, numa, cache; /* logical index, or -1: several */
+    int32_t pid;
+    uint32_t version;
+    char hostname[64];
+};
+
+/* One plan with its executor; plans are built at first use and kept. */
+struct prepared {
+    struct plan plan;
+    struct exec exec;
+    bool ready;
+};
+
+struct coll_comm {
+    int rank, nranks;
+    struct bootstrap *bootstrap; /* NULL for one rank alone */
+    struct rank_info *ranks;
+    uint64_t *host_of;
+    int nhosts, local_ranks; /* hosts of the job; ranks on this host */
+
+    struct transport_job job;
+    struct transport *open[MAX_TRANSPORTS];
+    int nopen;
+    struct transport **to; /* per rank; NULL for this one */
+
+    struct select select;
+    struct prepared *prepared; /* [nalgos][SELECT_SEGMENTS] */
+    void *tmp;                 /* scratch of the running operation */
+    size_t tmp_bytes;
+
+    coll_request *first, **last; /* in order; the first one runs */
+    uint32_t sequence;           /* operations begun so far */
+
+    unsigned spins;    /* empty polls before the processor is given up */
+    double op_seconds; /* deadline of one operation; 0: none */
+    double join_seconds;
+
+    _Atomic int failed; /* a coll_status; set once, under the mutex */
+    pthread_mutex_t mutex;
+    char sentence[SENTENCE_BYTES];
+};
+
+/* join.c: transports and who is where, once the ranks have met. */
+coll_status comm_exchange(coll_comm *, const struct rank_info *mine);
+coll_status comm_connect(coll_comm *);
+
+/* fail.c: the first failure of a communicator wins and stays. */
+coll_status comm_fail(coll_comm *, coll_status, const char *sentence);
+/* COLL_OK, or the failure of this communicator or its job. */
+coll_status comm_check(coll_comm *);
+
+/* wait.c: every wait of the library goes through here, so every wait has a
+ * deadline and ends when the job fails. step is called until it says something
+ * other than COLL_IN_PROGRESS. seconds 0: no deadline. */
+coll_status comm_wait(coll_comm *, coll_status (*step)(void *context),
+                      void *context, double seconds, const char *what);
+bool comm_progress(coll_comm *); /* all transports; whether anything moved */
+double comm_clock(void);         /* seconds, monotonic */
+
+/* request.c */
+coll_status comm_drain(coll_comm *); /* waits for all outstanding requests */
+void comm_end_requests(coll_comm *, coll_status); /* after a failure */
+
+#endif

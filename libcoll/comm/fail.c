@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* How a communicator fails: the first reason wins and stays. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "comm/comm.h"
+
+coll_status comm_fail(coll_comm *c, coll_status status, const char *sentence)
+{
+    pthread_mutex_lock(&c->mutex);
+    if (atomic_load_explicit(&c->failed, memory_order_relaxed) == COLL_OK) {
+        snprintf(c->sentence, sizeof(c->sentence), "%s", sentence);
+        /* Read by comm_check() and coll_last_error(). */
+        atomic_store_explicit(&c->failed, status, memory_order_release);
+    }
+    status =
+        (coll_status)atomic_load_explicit(&c->failed, memory_order_relaxed);
+    pthread_mutex_unlock(&c->mutex);
+    return status;
+}
+
+coll_status comm_check(coll_comm *c)
+{
+    /* Pairs with the store in comm_fail(). */
+    const int failed = atomic_load_explicit(&c->failed, memory_order_acquire);
+    if (failed)
+        return (coll_status)failed;
+    if (!c->bootstrap)
+        return COLL_OK;
+    const coll_status status = bootstrap_failure(c->bootstrap);
+    if (status == COLL_OK)
+        return COLL_OK;
+    return comm_fail(c, status, bootstrap_failure_sentence(c->bootstrap));
+}
+
+coll_status coll_comm_get_async_error(const coll_comm *comm)
+{
+    return comm ? comm_check((coll_comm *)comm) : COLL_ERR_INVALID;
+}
+
+const char *coll_last_error(const coll_comm *comm)
+{
+    if (comm && comm_check((coll_comm *)comm) != COLL_OK)
+        return comm->sentence;
+    return fail_sentence();
+}
+
+coll_status coll_comm_abort(coll_comm *comm)
+{
+    char why[96];
+    if (!comm)
+        return fail(COLL_ERR_INVALID, "comm",
+                    "coll_comm_abort: the communicator is NULL");
+    snprintf(why, sizeof(why), "rank %d called coll_comm_abort()", comm->rank);
+    comm_fail(comm, COLL_ERR_ABORTED, why);
+    if (comm->bootstrap)
+        bootstrap_abort(comm->bootstrap, COLL_ERR_ABORTED, why);
+    return COLL_OK;
+}
+
+const char *coll_status_string(coll_status status)
+{
+    switch (status) {
+    case COLL_OK:
+        return "success";
+    case COLL_IN_PROGRESS:
+        return "in progress";
+    case COLL_ERR_INVALID:
+        return "invalid argument";
+    case COLL_ERR_MEMORY:
+        return "out of memory";
+    case COLL_ERR_UNSUPPORTED:
+        return "not supported";
+    case COLL_ERR_PEER:
+        return "another rank failed";
+    case COLL_ERR_SYSTEM:
+        return "system error";
+    case COLL_ERR_TIMEOUT:
+        return "deadline passed";
+    case COLL_ERR_ABORTED:
+        return "aborted";
+    case COLL_ERR_MISMATCH:
+        return "ranks made different calls";
+    }
+    return "unknown status";
+}

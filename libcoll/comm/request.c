@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* Operations under way: one after another in each communicator, so that
+ * messages between two ranks match in posting order. */
+#include "comm/request.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+
+static void begin(coll_request *r)
+{
+    exec_start(&r->prepared->exec, &r->call);
+    r->started = true;
+}
+
+/* Takes a finished request off the head of the queue. */
+static void pop(coll_comm *c)
+{
+    c->first = c->first->next;
+    if (!c->first)
+        c->last = &c->first;
+}
+
+void comm_end_requests(coll_comm *c, coll_status status)
+{
+    for (int i = 0; i < c->nopen; i++)
+        c->open[i]->ops->cancel(c->open[i]);
+    for (; c->first; pop(c))
+        c->first->status = status;
+}
+
+/* A transfer failed, or the job: nothing of this communicator goes on. */
+static void fail_all(coll_comm *c, coll_status status, const char *sentence)
+{
+    status = comm_fail(c, status, sentence);
+    if (c->bootstrap)
+        bootstrap_abort(c->bootstrap, status, c->sentence);
+    comm_end_requests(c, status);
+}
+
+/* Advances the operation at the head as far as it goes. */
+static void advance(coll_comm *c)
+{
+    while (c->first) {
+        coll_request *r = c->first;
+        if (!r->started)
+            begin(r);
+        const coll_status status = exec_progress(&r->prepared->exec);
+        if (status == COLL_IN_PROGRESS)
+            return;
+        if (status < 0) {
+            fail_all(c, status, fail_sentence());
+            return;
+        }
+        op_finish(r->dtype, r->op, r->call.out, r->call.count, c->nranks);
+        r->status = COLL_OK;
+        pop(c);
+    }
+}
+
+coll_status request_step(void *context)
+{
+    coll_request *r = context;
+    if (r->status == COLL_IN_PROGRESS)
+        advance(r->comm);
+    return r->status;
+}
+
+void request_enqueue(coll_request *r)
+{
+    coll_comm *c = r->comm;
+    r->next = NULL;
+    *c->last = r;
+    c->last = &r->next;
+    advance(c);
+}
+
+coll_status request_wait(coll_request *r)
+{
+    coll_comm *c = r->comm;
+    const coll_status status =
+        comm_wait(c, request_step, r, c->op_seconds, "a collective");
+    if (status < 0 && r->status == COLL_IN_PROGRESS)
+        fail_all(c, status, c->sentence); /* the wait itself gave up */
+    return r->status;
+}
+
+static coll_status drained(void *context)
+{
+    coll_comm *c = context;
+    advance(c);
+    return c->first ? COLL_IN_PROGRESS : COLL_OK;
+}
+
+coll_status comm_drain(coll_comm *c)
+{
+    const coll_status status =
+        comm_wait(c, drained, c, c->op_seconds, "an outstanding request");
+    if (status < 0)
+        fail_all(c, status, c->sentence);
+    return status;
+}
+
+/* An error ends the request with the communicator's sentence. */
+static coll_status finish(coll_request **request)
+{
+    const coll_status status = (*request)->status;
+    if (status < 0)
+        fail(status, "comm", "%s", (*request)->comm->sentence);
+    free(*request);
+    *request = NULL;
+    return status;
+}
+
+coll_status coll_test(coll_request **request)
+{
+    if (!request)
+        return fail(COLL_ERR_INVALID, "comm", "coll_test: request is NULL");
+    coll_request *r = *request;
+    if (!r)
+        return COLL_OK;
+    if (r->status == COLL_IN_PROGRESS) {
+        comm_progress(r->comm);
+        advance(r->comm);
+        const coll_status status = comm_check(r->comm);
+        if (status < 0 && r->status == COLL_IN_PROGRESS)
+            fail_all(r->comm, status, r->comm->sentence);
+    }
+    return r->status == COLL_IN_PROGRESS ? COLL_IN_PROGRESS : finish(request);
+}
+
+coll_status coll_wait(coll_request **request)
+{
+    if (!request)
+        return fail(COLL_ERR_INVALID, "comm", "coll_wait: request is NULL");
+    if (!*request)
+        return COLL_OK;
+    request_wait(*request);
+    return finish(request);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* Communicators whose ranks are threads of one process. Prints TAP.
+ *
+ * A program of its own, since Criterion cannot start under the thread
+ * sanitizer, which is who should see this.
+ */
+#include <dirent.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "coll/coll.h"
+
+enum { MAX_RANKS = 8 };
+
+typedef int part_fn(coll_comm *comm, int rank, int nranks);
+
+struct thread {
+    pthread_t id;
+    coll_unique_id job;
+    part_fn *part;
+    int rank, nranks, wrong;
+};
+
+static void *be_rank(void *context)
+{
+    struct thread *t = context;
+    coll_comm *comm;
+    t->wrong = 1;
+    if (coll_comm_init_rank(&comm, t->nranks, t->job, t->rank) != COLL_OK) {
+        printf("# rank %d: %s\n", t->rank, coll_last_error(NULL));
+        return NULL;
+    }
+    t->wrong = t->part(comm, t->rank, t->nranks);
+    const coll_status failed = coll_comm_get_async_error(comm);
+    if (coll_comm_destroy(comm) != failed)
+        t->wrong = 1;
+    return NULL;
+}
+
+/* Whether every one of n ranks did its part right. */
+static int run(int n, part_fn *part)
+{
+    struct thread threads[MAX_RANKS];
+    coll_unique_id job;
+    int wrong = 0;
+    if (coll_get_unique_id(&job) != COLL_OK) {
+        printf("# %s\n", coll_last_error(NULL));
+        return 0;
+    }
+    for (int r = 0; r < n; r++) {
+        threads[r] =
+            (struct thread){.job = job, .part = part, .rank = r, .nranks = n};
+        pthread_create(&threads[r].id, NULL, be_rank, &threads[r]);
+    }
+    for (int r = 0; r < n; r++) {
+        pthread_join(threads[r].id, NULL);
+        wrong += threads[r].wrong;
+    }
+    return !wrong;
+}
+
+static int sums(coll_comm *comm, int rank, int n)
+{
+    for (size_t count = 1; count < 100000; count = 3 * count + 1) {
+        int *x = malloc(count * sizeof(int)), wrong = 0;
+        for (size_t i = 0; i < count; i++)
+            x[i] = rank + (int)i;
+        if (coll_allreduce(x, x, count, COLL_I32, COLL_SUM, comm, NULL))
+            wrong = 1;
+        for (size_t i = 0; i < count; i++)
+            wrong |= x[i] != n * (n - 1) / 2 + n * (int)i;
+        free(x);
+        if (wrong) {
+            printf("# rank %d of %d, count %zu: %s\n", rank, n, count,
+                   coll_last_error(comm));
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int requests(coll_comm *comm, int rank, int n)
+{
+    enum { REQUESTS = 8, COUNT = 3000 };
+    double x[REQUESTS][COUNT];
+    coll_request *request[REQUESTS];
+    for (int k = 0; k < REQUESTS; k++) {
+        for (int i = 0; i < COUNT; i++)
+            x[k][i] = rank + k + i;
+        if (coll_allreduce(x[k], x[k], COUNT, COLL_F64, COLL_SUM, comm,
+                           &request[k]))
+            return 1;
+    }
+    for (int k = REQUESTS - 1; k >= 0; k--)
+        if (coll_wait(&request[k]) != COLL_OK)
+            return 1;
+    for (int k = 0; k < REQUESTS; k++)
+        if (x[k][7] != n * (n - 1) / 2 + n * (k + 7))
+            return 1;
+    return 0;
+}
+
+static void *abort_soon(void *comm)
+{
+    const struct timespec ms = {0, 20000000};
+    nanosleep(&ms, NULL);
+    coll_comm_abort(comm);
+    return NULL;
+}
+
+/* Rank 0 waits for ever for the others, until a thread beside it aborts. */
+static int aborts(coll_comm *comm, int rank, int n)
+{
+    float x = 0;
+    pthread_t id;
+    (void)n;
+    if (rank == 0) {
+        pthread_create(&id, NULL, abort_soon, comm);
+        const coll_status status =
+            coll_allreduce(&x, &x, 1, COLL_F32, COLL_SUM, comm, NULL);
+        pthread_join(id, NULL);
+        return status != COLL_ERR_ABORTED;
+    }
+    while (coll_comm_get_async_error(comm) == COLL_OK)
+        usleep(1000);
+    return !strstr(coll_last_error(comm), "rank 0");
+}
+
+static int open_files(void)
+{
+    int n = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
+}
+
+static int come_and_go(void)
+{
+    int good = run(2, sums);
+    usleep(300000); /* the hub's thread ends by itself */
+    const int before = open_files();
+    for (int i = 0; i < 20; i++)
+        good &= run(2, requests);
+    usleep(300000);
+    if (open_files() != before)
+        printf("# %d files open, %d before\n", open_files(), before);
+    return good && open_files() == before;
+}
+
+static int tests;
+
+static int report(int good, const char *claim)
+{
+    printf("%sok %d - %s\n", good ? "" : "not ", ++tests, claim);
+    return !good;
+}
+
+int main(void)
+{
+    int failed = 0;
+    printf("1..5\n");
+    failed += report(run(1, sums) && run(2, sums) && run(3, sums),
+                     "sums are right on 1, 2 and 3 threads");
+    failed += report(run(MAX_RANKS, sums), "and on more than processors");
+    failed += report(run(3, requests), "many requests run in order");
+    failed += report(run(3, aborts), "abort from another thread ends all");
+    failed += report(come_and_go(), "communicators leave no file open");
+    return failed > 0;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#include "ranks.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A port that nobody uses now. */
+static int free_port(void)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof(a);
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0
+        || getsockname(fd, (struct sockaddr *)&a, &length) < 0)
+        abort();
+    close(fd);
+    return ntohs(a.sin_port);
+}
+
+static void set_number(const char *name, const char *prefix, int x)
+{
+    char text[64];
+    snprintf(text, sizeof(text), "%s%d", prefix, x);
+    setenv(name, text, 1);
+}
+
+static int be_rank(int rank, int nranks, int port, const char *const *settings,
+                   rank_fn *fn)
+{
+    coll_comm *comm;
+    alarm(60);
+    set_number("COLL_RANK", "", rank);
+    set_number("COLL_NRANKS", "", nranks);
+    set_number("COLL_ROOT", "127.0.0.1:", port);
+    for (; settings && *settings; settings++)
+        putenv((char *)*settings);
+    if (coll_comm_init(&comm) != COLL_OK) {
+        fprintf(stderr, "rank %d: %s\n", rank, coll_last_error(NULL));
+        return 100;
+    }
+    const int result = fn(comm, rank, nranks);
+    if (coll_comm_destroy(comm) != COLL_OK && result == 0) {
+        fprintf(stderr, "rank %d: destroy: %s\n", rank, coll_last_error(NULL));
+        return 101;
+    }
+    return result;
+}
+
+int run_ranks(int nranks, const char *const *settings, rank_fn *fn)
+{
+    const int port = free_port();
+    int failed = 0;
+    pid_t pids[64];
+    fflush(NULL);
+    for (int r = 0; r < nranks; r++) {
+        pids[r] = fork();
+        if (pids[r] == 0)
+            exit(be_rank(r, nranks, port, settings, fn));
+    }
+    for (int r = 0; r < nranks; r++) {
+        int status = -1;
+        if (pids[r] < 0 || waitpid(pids[r], &status, 0) < 0 || status != 0)
+            failed++;
+    }
+    return failed;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs a function as every rank of a job of real processes on this host. */
+#ifndef TESTS_RANKS_H
+#define TESTS_RANKS_H
+
+#include "coll/coll.h"
+
+/* A rank's part; returns its exit status, 0 for success. The communicator is
+ * made before and destroyed after, unless the function ends the process. */
+typedef int rank_fn(coll_comm *comm, int rank, int nranks);
+
+/* Forks nranks processes. settings: "NAME=value" strings, NULL at the end, set
+ * in each before it first calls libcoll. Returns how many ranks failed; a rank
+ * that ends by a signal counts. Kills all that run longer than 60 s. */
+int run_ranks(int nranks, const char *const *settings, rank_fn *);
+
+#endif
