@@ -10,8 +10,8 @@
  *
  * The first tree numbers its nodes in order, so that odd ranks are leaves; the
  * second is its mirror image (n even) or the first shifted by one (n odd), so
- * that a rank with children in one tree has none in the other (two ranks apart)
- * and every port can work at its full rate. Six ranks:
+ * that a rank with children in one tree has none in the other (for odd n but one
+ * rank) and every port can work at its full rate. Six ranks:
  *
  *        0                    5
  *          \                /
