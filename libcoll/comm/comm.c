@@ -195,7 +195,8 @@ coll_status coll_get_unique_id(coll_unique_id *id)
     coll_status status =
         setting_number(SETTING_JOIN_SECONDS, 0.01, 86400, &seconds);
     if (status == COLL_OK)
-        status = bootstrap_create_id(id, setting_text(SETTING_INTERFACE), seconds);
+        status =
+            bootstrap_create_id(id, setting_text(SETTING_INTERFACE), seconds);
     return status;
 }
 

@@ -72,7 +72,8 @@ coll_status comm_check(coll_comm *);
 
 /* wait.c: every wait of the library goes through here, so every wait has a
  * deadline and ends when the job fails. step is called until it says something
- * other than COLL_IN_PROGRESS. seconds 0: no deadline. */
+ * other than COLL_IN_PROGRESS. seconds 0: no deadline. what: "a collective",
+ * for the sentence of a timeout, which fails the communicator. */
 coll_status comm_wait(coll_comm *, coll_status (*step)(void *context),
                       void *context, double seconds, const char *what);
 bool comm_progress(coll_comm *); /* all transports; whether anything moved */
@@ -81,5 +82,7 @@ double comm_clock(void);         /* seconds, monotonic */
 /* request.c */
 coll_status comm_drain(coll_comm *); /* waits for all outstanding requests */
 void comm_end_requests(coll_comm *, coll_status); /* after a failure */
+/* " 1, 3": whose messages the running operation lacks, or "". */
+void comm_awaited(const coll_comm *, char *text, size_t bytes);
 
 #endif

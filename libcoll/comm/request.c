@@ -3,6 +3,7 @@
  * messages between two ranks match in posting order. */
 #include "comm/request.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -83,6 +84,18 @@ coll_status request_wait(coll_request *r)
     if (status < 0 && r->status == COLL_IN_PROGRESS)
         fail_all(c, status, c->sentence); /* the wait itself gave up */
     return r->status;
+}
+
+void comm_awaited(const coll_comm *c, char *text, size_t bytes)
+{
+    size_t length = 0;
+    text[0] = '\0';
+    if (!c->first || !c->first->started)
+        return;
+    for (int r = 0; r < c->nranks && length + 16 < bytes; r++)
+        if (exec_awaits(&c->first->prepared->exec, r))
+            length += (size_t)snprintf(text + length, bytes - length, "%s %d",
+                                       length ? "," : "", r);
 }
 
 static coll_status drained(void *context)

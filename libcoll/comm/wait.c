@@ -37,6 +37,18 @@ static void pause_briefly(void)
 #endif
 }
 
+static coll_status too_late(coll_comm *c, const char *what, double seconds)
+{
+    char awaited[128];
+    comm_awaited(c, awaited, sizeof(awaited));
+    fail(COLL_ERR_TIMEOUT, "comm",
+         "rank %d of %d: %s did not finish within %g s%s%s; no rank is known "
+         "to have failed",
+         c->rank, c->nranks, what, seconds,
+         *awaited ? ": messages are awaited of rank" : "", awaited);
+    return comm_fail(c, COLL_ERR_TIMEOUT, fail_sentence());
+}
+
 coll_status comm_wait(coll_comm *c, coll_status (*step)(void *context),
                       void *context, double seconds, const char *what)
 {
@@ -60,13 +72,8 @@ coll_status comm_wait(coll_comm *c, coll_status (*step)(void *context),
             const double now = comm_clock();
             if (deadline == 0)
                 deadline = now + seconds;
-            if (now > deadline) {
-                fail(COLL_ERR_TIMEOUT, "comm",
-                     "rank %d of %d: %s did not finish within %g s, and no "
-                     "rank is known to have failed",
-                     c->rank, c->nranks, what, seconds);
-                return comm_fail(c, COLL_ERR_TIMEOUT, fail_sentence());
-            }
+            if (now > deadline)
+                return too_late(c, what, seconds);
         }
         sched_yield();
     }

@@ -152,3 +152,13 @@ coll_status exec_progress(struct exec *e)
     }
     return e->next == p->nsteps && !e->flying ? COLL_OK : COLL_IN_PROGRESS;
 }
+
+bool exec_awaits(const struct exec *e, int peer)
+{
+    for (uint64_t left = e->flying; left; left &= left - 1) {
+        const struct transfer *t = &e->flight[__builtin_ctzll(left)].transfer;
+        if (t->peer == peer && t->status == COLL_IN_PROGRESS)
+            return true;
+    }
+    return false;
+}

@@ -52,4 +52,7 @@ void exec_start(struct exec *, const struct exec_call *);
  * error of a transfer: the run is over once the transports are cancelled. */
 coll_status exec_progress(struct exec *);
 
+/* Whether the run waits for a message from or to that rank now. */
+bool exec_awaits(const struct exec *, int peer);
+
 #endif
