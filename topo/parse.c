@@ -173,7 +173,7 @@ bool parse_bytes(struct parser *p, uint64_t *bytes)
         {"TiB", 1024.0 * (1 << 30)},
     };
     const char *start = p->at;
-    double x;
+    double x = 0;
     if (!parse_quantity(p, "a size (64GB, 512KiB)", units,
                         sizeof(units) / sizeof(units[0]), &x))
         return false;

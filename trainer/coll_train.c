@@ -123,10 +123,11 @@ static const char *find_net(const char *name)
                     name, list, near ? "; did you mean " : "", near ? near : "",
                     near ? "?" : "");
     }
-    text = file_text(name, 1 << 20, error, sizeof(error));
-    if (!text)
+    static char *own; /* lives as long as the program, as built-in texts do */
+    own = file_text(name, 1 << 20, error, sizeof(error));
+    if (!own)
         options_die(&train_program, "--net: %s", error);
-    return text;
+    return own;
 }
 
 static struct train_settings settings(void)

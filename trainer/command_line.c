@@ -138,7 +138,8 @@ const struct options *parse_train(int argc, char **argv)
     int noperands;
     char error[512];
     argc = join_resume(argc, argv);
-    char **again = calloc((size_t)argc + 1, sizeof(*again));
+    static char **again; /* options point into it, so it stays */
+    again = calloc((size_t)argc + 1, sizeof(*again));
     for (int i = 0; i < argc; i++)
         if (!again || !(again[i] = strdup(argv[i])))
             abort();
