@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT */
+/* Measures collectives on the ranks of a job: see coll_bench.1 for options and
+ * columns, README.md for how to measure. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench.h"
+#include "job.h"
+#include "limit.h"
+#include "measure.h"
+#include "programs/options.h"
+#include "report.h"
+
+enum { CHOICES_BYTES = 1024, MAX_ALGORITHMS = 64 };
+
+static struct bench bench = {
+    .options =
+        {
+                  .min_bytes = 8,
+                  .max_bytes = (size_t)16 << 20,
+                  .factor = 4,
+                  .warmup = 5,
+                  .dtype = COLL_F32,
+                  .op = COLL_SUM,
+                  },
+};
+static const char *dtype_word = "f32", *op_word = "sum";
+static const char *memory_word = "malloc";
+static bool warm;
+static char dtypes[CHOICES_BYTES], ops[CHOICES_BYTES], names[CHOICES_BYTES];
+
+/* clang-format off */
+static const struct option_row rows[] = {
+    {'b', "min-bytes", "MIN", OPTION_BYTES, &bench.options.min_bytes, 1, 1e15,
+     NULL, "shortest vector (default 8)"},
+    {'e', "max-bytes", "MAX", OPTION_BYTES, &bench.options.max_bytes, 1, 1e15,
+     NULL, "longest vector (default 16M)"},
+    {'f', "factor", "FACTOR", OPTION_NUMBER, &bench.options.factor, 1.1, 1e9,
+     NULL, "from one length to the next (default 4)"},
+    {'n', "iterations", "N", OPTION_INT, &bench.options.iterations, 1, 1e9,
+     NULL, "iterations per length (default: about a quarter of a second, from "
+     "10 to 5000)"},
+    {'w', "warmup", "N", OPTION_INT, &bench.options.warmup, 0, 1e9, NULL,
+     "iterations before those that count (default 5)"},
+    {'d', "dtype", "DTYPE", OPTION_TEXT, &dtype_word, 0, 0, dtypes,
+     "type of the elements (default f32)"},
+    {'o', "op", "OP", OPTION_TEXT, &op_word, 0, 0, ops,
+     "operator (default sum)"},
+    {'r', "root", "RANK", OPTION_INT, &bench.options.root, 0, 1e9, NULL,
+     "root rank, for collectives that have one (default 0)"},
+    {'c', "check", NULL, OPTION_FLAG, &bench.options.check_every, 0, 0, NULL,
+     "check the result of every iteration; without it, of the first and the "
+     "last"},
+    {0, "algo", "NAME", OPTION_TEXT, &bench.options.algorithm, 0, 0, names,
+     "force an algorithm, or measure each that fits"},
+    {0, "memory", "KIND", OPTION_TEXT, &memory_word, 0, 0, "heap|malloc",
+     "where the vectors lie; this version has malloc alone"},
+    {0, "in-place", NULL, OPTION_FLAG, &bench.options.in_place, 0, 0, NULL,
+     "result in place of the input"},
+    {0, "cold", NULL, OPTION_FLAG, &bench.options.cold, 0, 0, NULL,
+     "flush the caches before every iteration"},
+    {0, "warm", NULL, OPTION_FLAG, &warm, 0, 0, NULL, "do not (default)"},
+    {0, "json", "FILE", OPTION_TEXT, &bench.options.json, 0, 0, NULL,
+     "write the results as JSON"},
+    {0, "csv", "FILE", OPTION_TEXT, &bench.options.csv, 0, 0, NULL,
+     "write the results as CSV"},
+    {0, "plot", "FILE", OPTION_TEXT, &bench.options.plot, 0, 0, NULL,
+     "draw time over length as a PNG image"},
+    {0, "baseline", "FILE", OPTION_TEXT, &bench.options.baseline, 0, 0, NULL,
+     "an earlier --json file: adds a column with the ratio of the p50 to the "
+     "one there"},
+};
+/* clang-format on */
+
+static const struct program program = {
+    .name = "coll_bench",
+    .usage = "coll_bench [allreduce] [options]\n"
+             "collrun -n RANKS coll_bench [allreduce] [options]",
+    .summary = "Measures collectives, checks results, and says what the "
+               "machine would allow.",
+    .options = rows,
+    .noptions = sizeof rows / sizeof rows[0],
+    .epilogue = "Sizes take K, M, G for powers of 1024. Every rank gives the "
+                "same options.",
+};
+
+/* Adds "|word", without the bar at first. */
+static void add_choice(char *choices, const char *word)
+{
+    const size_t used = strlen(choices);
+    snprintf(choices + used, CHOICES_BYTES - used, "%s%s", used ? "|" : "",
+             word);
+}
+
+static void list_choices(void)
+{
+    const char *word;
+    coll_algorithm_info info;
+    for (int i = 0; (word = coll_dtype_name((coll_dtype)i)); i++)
+        add_choice(dtypes, word);
+    for (int i = 0; (word = coll_op_name((coll_op)i)); i++)
+        add_choice(ops, word);
+    for (int i = 0; coll_algorithm_get(i, &info); i++)
+        if (strcmp(info.collective, "allreduce") == 0)
+            add_choice(names, info.name);
+    add_choice(names, "all");
+}
+
+static void check_collective(int noperands, char **operands)
+{
+    static const char *const known[] = {
+        "allreduce", "reduce",  "broadcast", "reduce_scatter", "allgather",
+        "gather",    "scatter", "alltoall",  "barrier",        "all",
+    };
+    enum { NKNOWN = sizeof known / sizeof known[0] };
+    if (noperands == 0)
+        return;
+    if (noperands > 1)
+        options_die(&program,
+                    "found \"%s\" after \"%s\", valid is one "
+                    "collective",
+                    operands[1], operands[0]);
+    const char *const word = operands[0];
+    if (strcmp(word, "allreduce") == 0 || strcmp(word, "all") == 0)
+        return;
+    for (int i = 0; i < NKNOWN; i++)
+        if (strcmp(word, known[i]) == 0)
+            options_die(&program, "%s: this version measures allreduce", word);
+    const char *const near = nearest_name(word, known, NKNOWN);
+    options_die(&program,
+                "found the collective \"%s\", valid is allreduce or "
+                "all%s%s%s",
+                word, near ? "; did you mean " : "", near ? near : "",
+                near ? "?" : "");
+}
+
+static void check_file(const char *option, const char *path)
+{
+    struct report_error error;
+    if (path && !files_possible(path, &error))
+        options_die(&program, "%s %s", option, error.text);
+}
+
+static void parse(int argc, char **argv)
+{
+    struct bench_options *const o = &bench.options;
+    int noperands;
+    list_choices();
+    options_parse(&program, argc, argv, &noperands, false);
+    check_collective(noperands, argv + 1);
+    coll_dtype_find(dtype_word, &o->dtype);
+    coll_op_find(op_word, &o->op);
+    if (strcmp(memory_word, "heap") == 0)
+        options_die(&program, "--memory heap: this version has no node-shared "
+                              "heap, valid is malloc");
+    if (warm && o->cold)
+        options_die(&program, "found both --cold and --warm, valid is one");
+    if (o->min_bytes > o->max_bytes)
+        options_die(&program, "-b: found %zu, which is more than -e %zu",
+                    o->min_bytes, o->max_bytes);
+    if (o->op >= COLL_BAND && o->dtype >= COLL_F16)
+        options_die(&program,
+                    "-o: found \"%s\" on %s, valid are sum, prod, "
+                    "min, max, avg for floating-point types",
+                    op_word, dtype_word);
+}
+
+/* "AMD EPYC, 2 CPUs": the first word after "model name" on this machine. */
+static void describe_machine(char *out, size_t size)
+{
+    FILE *const file = fopen("/proc/cpuinfo", "r");
+    char line[256], model[100] = "unknown CPU";
+    while (file && fgets(line, sizeof line, file)) {
+        char *const colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || !colon)
+            continue;
+        colon[1 + strcspn(colon + 1, "\n")] = '\0';
+        snprintf(model, sizeof model, "%s", colon + 1 + (colon[1] == ' '));
+        break;
+    }
+    if (file)
+        fclose(file);
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    snprintf(out, size, "%s, %ld core%s", model, cores, cores == 1 ? "" : "s");
+}
+
+/* For the vectors that are measured, but not for the single bytes by which the
+ * ranks start together. NULL: whatever the library and COLL_ALGO choose. */
+static void force(const struct job *job, const char *algorithm, size_t bytes)
+{
+    char rules[128];
+    if (!algorithm)
+        return;
+    snprintf(rules, sizeof rules, "allreduce:%s%s", bytes > 1 ? "2-:" : "",
+             algorithm);
+    job_check(job, coll_comm_set_algorithm(job->comm, rules));
+}
+
+/* One row; false if the algorithm cannot serve this job. */
+static bool measure_row(struct measure *m, const char *algorithm, size_t count,
+                        struct bench_result *result)
+{
+    const struct bench_options *const o = &bench.options;
+    coll_choice choice;
+    force(m->job, algorithm, count * m->inputs.elem_bytes);
+    const coll_status status =
+        coll_explain(m->job->comm, count, o->dtype, o->op, &choice);
+    const bool fits = !algorithm || status != COLL_ERR_UNSUPPORTED;
+    if (fits) {
+        job_check(m->job, status);
+        *result = (struct bench_result){.algorithm = choice.algorithm,
+                                        .predicted = choice.predicted_seconds};
+        measure_run(m, count, result);
+    }
+    if (algorithm)
+        job_check(m->job, coll_comm_set_algorithm(m->job->comm, NULL));
+    return fits;
+}
+
+static struct bench_result *new_result(void)
+{
+    struct bench_result *const grown =
+        realloc(bench.results, ((size_t)bench.nresults + 1) * sizeof *grown);
+    if (!grown)
+        job_no_memory(sizeof *grown);
+    bench.results = grown;
+    return &bench.results[bench.nresults];
+}
+
+/* One length with the wanted algorithms, which are few. */
+static int measure_size(struct measure *m, size_t count,
+                        const char *const *algorithms, int nalgorithms,
+                        const struct baseline *base)
+{
+    const size_t bytes = count * m->inputs.elem_bytes;
+    const double limit = limit_of(m, bytes);
+    int measured = 0;
+    for (int a = 0; a < nalgorithms; a++) {
+        struct bench_result *const r = new_result();
+        if (!measure_row(m, algorithms[a], count, r))
+            continue;
+        r->limit = limit;
+        if (base)
+            r->before = baseline_p50(base, &bench, r);
+        if (m->job->rank == 0)
+            table_row(&bench, m->job, r);
+        bench.nresults++;
+        measured++;
+    }
+    return measured;
+}
+
+/* NULL stands for the library's own choice. */
+static int wanted_algorithms(const char **out)
+{
+    const char *const word = bench.options.algorithm;
+    coll_algorithm_info info;
+    int n = 0;
+    if (!word || strcmp(word, "all") != 0) {
+        out[0] = word;
+        return 1;
+    }
+    for (int i = 0; coll_algorithm_get(i, &info) && n < MAX_ALGORITHMS; i++)
+        if (strcmp(info.collective, "allreduce") == 0)
+            out[n++] = info.name;
+    return n;
+}
+
+static void sweep(const struct job *job, const struct baseline *base)
+{
+    const struct bench_options *const o = &bench.options;
+    const size_t elem = coll_dtype_bytes(o->dtype);
+    const size_t most = o->max_bytes / elem > 0 ? o->max_bytes / elem : 1;
+    const char *algorithms[MAX_ALGORITHMS];
+    const int nalgorithms = wanted_algorithms(algorithms);
+    struct measure m;
+    size_t last = 0;
+    measure_create(&m, job, &bench, most * elem);
+    for (double bytes = (double)o->min_bytes; bytes <= (double)o->max_bytes;
+         bytes *= o->factor) {
+        size_t count = (size_t)bytes / elem;
+        count = count < 1 ? 1 : count;
+        if (count == last)
+            continue;
+        last = count;
+        if (measure_size(&m, count, algorithms, nalgorithms, base) == 0
+            && job->rank == 0)
+            printf("# %zu bytes: %s cannot serve %d ranks\n", count * elem,
+                   o->algorithm, job->nranks);
+    }
+    measure_free(&m);
+}
+
+static bool write_files(const struct job *job)
+{
+    static bool (*const writers[])(const struct bench *, const struct job *,
+                                   struct report_error *) = {
+        json_write, csv_write, plot_write};
+    const char *const paths[] = {bench.options.json, bench.options.csv,
+                                 bench.options.plot};
+    bool ok = true;
+    for (int i = 0; i < 3; i++) {
+        struct report_error error;
+        if (paths[i] && !writers[i](&bench, job, &error)) {
+            fprintf(stderr, "coll_bench: %s\n", error.text);
+            ok = false;
+        }
+    }
+    return ok;
+}
+
+/* Rank 0 alone reads and writes files; all learn whether it could. */
+static struct baseline *prepare_files(struct job *job)
+{
+    const struct bench_options *const o = &bench.options;
+    struct baseline *base = NULL;
+    struct report_error error;
+    double failed = 0;
+    if (job->rank == 0 && o->baseline) {
+        base = baseline_read(o->baseline, &error);
+        failed = base == NULL;
+    }
+    job_max(job, &failed, 1);
+    if (failed > 0) {
+        if (job->rank == 0)
+            fprintf(stderr, "coll_bench: %s\n", error.text);
+        job_finish(job);
+        exit(2);
+    }
+    return base;
+}
+
+static unsigned long long all_wrong(void)
+{
+    unsigned long long wrong = 0;
+    for (int i = 0; i < bench.nresults; i++)
+        wrong += bench.results[i].wrong;
+    return wrong;
+}
+
+/* Only rank 0 writes files, and only where it runs can they be judged. */
+static void check_files(void)
+{
+    const char *const rank =
+        getenv("COLL_RANK") ? getenv("COLL_RANK") : getenv("RANK");
+    if (rank && strcmp(rank, "0") != 0)
+        return;
+    check_file("--json", bench.options.json);
+    check_file("--csv", bench.options.csv);
+    check_file("--plot", bench.options.plot);
+}
+
+int main(int argc, char **argv)
+{
+    struct job job;
+    double failed = 0;
+    parse(argc, argv);
+    check_files();
+    job_start(&job);
+    if (bench.options.root >= job.nranks)
+        options_die(&program, "-r: found %ld, valid is a rank from 0 to %d",
+                    bench.options.root, job.nranks - 1);
+    struct baseline *const base = prepare_files(&job);
+    describe_machine(bench.machine, sizeof bench.machine);
+    limit_measure(&job, &bench.limits);
+    if (job.rank == 0) {
+        table_head(&bench, &job);
+        if (base && baseline_nranks(base) != job.nranks)
+            printf("# the baseline was measured on %d ranks\n",
+                   baseline_nranks(base));
+    }
+    sweep(&job, base);
+    if (job.rank == 0) {
+        table_foot(&bench);
+        failed = !write_files(&job) || fflush(stdout) != 0;
+    }
+    job_max(&job, &failed, 1);
+    baseline_free(base);
+    const bool wrong = all_wrong() > 0;
+    free(bench.results);
+    job_finish(&job);
+    return wrong || failed > 0;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* The ranks of this run, and what the program itself says to them. An error of
+ * the library ends the program: one line on stderr, status 1. */
+#ifndef JOB_H
+#define JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "coll/coll.h"
+
+struct job {
+    coll_comm *comm;
+    int rank, nranks, nhosts;
+    int *host_of; /* per rank: the lowest rank on its host */
+    int *cpu_of;  /* per rank: the CPU on which it was at start */
+};
+
+void job_start(struct job *);
+void job_finish(struct job *);
+
+/* Ends the program with the library's sentence unless status is COLL_OK. */
+void job_check(const struct job *, coll_status);
+
+/* Returns on every rank once every rank has come. */
+void job_barrier(const struct job *);
+
+/* x[i] becomes the largest of all ranks' x[i]. */
+void job_max(const struct job *, double *x, size_t count);
+
+uint64_t job_sum(const struct job *, uint64_t x);
+
+/* all[r] is what rank r gave, for count values each: all[r * count + i]. */
+void job_gather(const struct job *, const uint64_t *mine, size_t count,
+                uint64_t *all);
+
+/* Seconds, monotonic. */
+double job_clock(void);
+
+/* Zeros; ends the program where there is no memory. */
+void *job_alloc(size_t bytes);
+__attribute__((noreturn)) void job_no_memory(size_t bytes);
+
+#endif
