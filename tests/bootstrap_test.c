@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: MIT */
+/* The bootstrap's two state machines over a simulated network with virtual
+ * time, thousands of seeded schedules; then over real sockets and processes.
+ *
+ * A schedule delivers bytes in pieces of any size and any order between
+ * connections, lets strangers talk nonsense, ranks come late, die at any
+ * point, or never come. Whatever happens: each rank that lives either does all
+ * its rounds right or learns of a failure that names who is to blame.
+ */
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/hub.h"
+#include "bootstrap/id.h"
+#include "bootstrap/member.h"
+#include "bootstrap/tcp.h"
+
+enum { MAX_RANKS = 9, MAX_CONNS = 24, ROUNDS = 3, NOBODY = -1 };
+static const double join_seconds = 5;
+
+struct pipe { /* bytes on their way, one direction */
+    unsigned char data[65536];
+    size_t have;
+};
+
+struct world {
+    unsigned random;
+    double now;
+    struct hub *hub;
+    int n;
+    struct {
+        struct member member;
+        bool called, dead, linked;
+        int round, conn;
+        double calls_at;
+    } ranks[MAX_RANKS];
+    struct {
+        bool open, ended; /* ended: the far side closed, bytes may be left */
+        int rank;         /* NOBODY: a stranger */
+        struct pipe up, down;
+    } conns[MAX_CONNS];
+    int victim; /* who dies or never comes, or NOBODY */
+    bool never_comes;
+};
+
+static unsigned draw(struct world *w, unsigned below)
+{
+    w->random = w->random * 1664525u + 1013904223u;
+    return (w->random >> 8) % below;
+}
+
+static const unsigned char key[FRAME_KEY] = "sixteen letters";
+
+static void put(struct pipe *p, const void *bytes, size_t n)
+{
+    cr_assert_leq(p->have + n, sizeof(p->data));
+    memcpy(p->data + p->have, bytes, n);
+    p->have += n;
+}
+
+static size_t take_some(struct world *w, struct pipe *p, unsigned char *bytes)
+{
+    const size_t n = p->have ? 1 + draw(w, (unsigned)p->have) : 0;
+    memcpy(bytes, p->data, n);
+    p->have -= n;
+    memmove(p->data, p->data + n, p->have);
+    return n;
+}
+
+static int open_conn(struct world *w, int rank)
+{
+    for (int c = 0; c < MAX_CONNS; c++)
+        if (!w->conns[c].open) {
+            w->conns[c].open = true;
+            w->conns[c].ended = false;
+            w->conns[c].rank = rank;
+            w->conns[c].up.have = w->conns[c].down.have = 0;
+            hub_opened(w->hub, c, w->now);
+            return c;
+        }
+    return NOBODY;
+}
+
+static void call(struct world *w, int r)
+{
+    const struct frame_hello hello = {
+        .nranks = (uint32_t)w->n,
+        .join_ms = (uint32_t)(join_seconds * 1e3),
+        .process = (uint64_t)r + 10,
+    };
+    struct frame_hello mine = hello;
+    char about[32];
+    memcpy(mine.key, key, FRAME_KEY);
+    snprintf(about, sizeof(about), "host h%d", r);
+    cr_assert(member_call(&w->ranks[r].member, r, &mine, about));
+    w->ranks[r].conn = open_conn(w, r);
+    w->ranks[r].called = w->ranks[r].linked = true;
+}
+
+static void die(struct world *w, int r)
+{
+    w->ranks[r].dead = true;
+    if (w->ranks[r].linked)
+        w->conns[w->ranks[r].conn].ended = true;
+    w->ranks[r].linked = false;
+}
+
+/* What a rank does with its round's result, and then. */
+static void step_rank(struct world *w, int r)
+{
+    struct member *m = &w->ranks[r].member;
+    int32_t mine[2] = {r, w->ranks[r].round}, all[MAX_RANKS][2];
+    if (m->phase != MEMBER_RUNNING)
+        return;
+    if (m->gathered) {
+        member_take(m, all);
+        for (int q = 0; q < w->n; q++)
+            cr_assert(all[q][0] == q && all[q][1] == w->ranks[r].round);
+        w->ranks[r].round++;
+    } else if (!m->gathering && w->ranks[r].round == ROUNDS) {
+        member_leave(m);
+    } else if (!m->gathering) {
+        mine[1] = w->ranks[r].round;
+        cr_assert(member_gather(m, mine, sizeof(mine), join_seconds));
+    }
+}
+
+static void move_out(struct world *w, int r)
+{
+    const unsigned char *bytes;
+    size_t n;
+    while (w->ranks[r].linked
+           && (n = member_output(&w->ranks[r].member, &bytes)) > 0) {
+        put(&w->conns[w->ranks[r].conn].up, bytes, n);
+        member_sent(&w->ranks[r].member, n);
+    }
+}
+
+static void close_conn(struct world *w, int c, const char *why)
+{
+    const int r = w->conns[c].rank;
+    w->conns[c].open = false;
+    hub_closed(w->hub, c, why, w->now);
+    if (r != NOBODY && w->ranks[r].linked && w->ranks[r].conn == c) {
+        w->ranks[r].linked = false;
+        member_closed(&w->ranks[r].member, "it ended");
+    }
+}
+
+/* One turn of one connection, both directions, at the hub's wish. */
+static void turn(struct world *w, int c)
+{
+    unsigned char bytes[65536];
+    const unsigned char *out;
+    const int r = w->conns[c].rank;
+    size_t n = take_some(w, &w->conns[c].up, bytes);
+    if (n)
+        hub_received(w->hub, c, bytes, n, w->now);
+    while (hub_wish(w->hub, c) != LINK_DROP
+           && (n = hub_output(w->hub, c, &out)) > 0) {
+        put(&w->conns[c].down, out, n);
+        hub_sent(w->hub, c, n);
+    }
+    n = take_some(w, &w->conns[c].down, bytes);
+    if (n && r != NOBODY && w->ranks[r].linked)
+        member_received(&w->ranks[r].member, bytes, n);
+    if (hub_wish(w->hub, c) == LINK_DROP)
+        close_conn(w, c, "dropped");
+    else if (w->conns[c].ended && !w->conns[c].up.have)
+        close_conn(w, c, "its link ended");
+    else if (hub_wish(w->hub, c) == LINK_FINISH && !w->conns[c].down.have
+             && !w->conns[c].up.have)
+        close_conn(w, c, "finished");
+}
+
+static void stranger(struct world *w)
+{
+    static const char *const talk[] = {"GET / HTTP/1.1\r\n\r\n", "", "colB",
+                                       "\x16\x03\x01\x02", "SSH-2.0-x\r\n"};
+    const int c = open_conn(w, NOBODY);
+    if (c < 0)
+        return;
+    const char *words = talk[draw(w, 5)];
+    put(&w->conns[c].up, words, strlen(words));
+    for (unsigned i = draw(w, 300); i > 0; i--) {
+        const unsigned char byte = (unsigned char)draw(w, 256);
+        put(&w->conns[c].up, &byte, 1);
+    }
+    w->conns[c].ended = draw(w, 2);
+}
+
+static bool over(const struct world *w)
+{
+    for (int r = 0; r < w->n; r++) {
+        const enum member_phase phase = w->ranks[r].member.phase;
+        if (!w->ranks[r].dead && phase != MEMBER_FAILED && phase != MEMBER_LEFT
+            && !(w->never_comes && r == w->victim))
+            return false;
+    }
+    return true;
+}
+
+static void step_world(struct world *w, unsigned step, unsigned death)
+{
+    w->now += 1e-4 * draw(w, 20);
+    for (int r = 0; r < w->n; r++) {
+        if (w->ranks[r].dead || (w->never_comes && r == w->victim))
+            continue;
+        if (!w->ranks[r].called && w->now >= w->ranks[r].calls_at)
+            call(w, r);
+        if (draw(w, 3))
+            step_rank(w, r);
+        move_out(w, r);
+    }
+    if (step == death && w->victim != NOBODY && !w->never_comes)
+        die(w, w->victim);
+    if (!draw(w, 40))
+        stranger(w);
+    for (int k = 0; k < MAX_CONNS; k++) {
+        const int c = (int)draw(w, MAX_CONNS);
+        if (w->conns[c].open)
+            turn(w, c);
+    }
+    hub_tick(w->hub, w->now);
+}
+
+static void judge(const struct world *w, unsigned seed)
+{
+    char name[16];
+    snprintf(name, sizeof(name), "rank %d", w->victim);
+    for (int r = 0; r < w->n; r++) {
+        const struct member *m = &w->ranks[r].member;
+        if (w->ranks[r].dead || (w->never_comes && r == w->victim))
+            continue;
+        if (w->victim == NOBODY)
+            cr_assert_eq(m->phase, MEMBER_LEFT, "seed %u, rank %d: %s", seed, r,
+                         m->sentence);
+        if (m->phase == MEMBER_LEFT)
+            cr_assert_eq(w->ranks[r].round, ROUNDS);
+        else
+            cr_assert(strstr(m->sentence, name), "seed %u, rank %d: \"%s\"",
+                      seed, r, m->sentence);
+    }
+}
+
+static void live(unsigned seed)
+{
+    static struct world w;
+    memset(&w, 0, sizeof(w));
+    w.random = seed;
+    w.n = 1 + (int)draw(&w, MAX_RANKS);
+    w.victim = w.n > 1 && draw(&w, 2) ? (int)draw(&w, (unsigned)w.n) : NOBODY;
+    w.never_comes = w.victim != NOBODY && !draw(&w, 4);
+    w.hub = hub_create(key, 1, join_seconds, 0);
+    for (int r = 0; r < w.n; r++)
+        w.ranks[r].calls_at = 1e-3 * draw(&w, 100);
+    const unsigned death = draw(&w, 400);
+    for (unsigned step = 0; w.now < 3 * join_seconds; step++) {
+        if (over(&w) && step > death)
+            break;
+        step_world(&w, step, death);
+        if (w.never_comes && step > 1000)
+            w.now += .1; /* nothing more will happen before the deadline */
+    }
+    cr_assert(over(&w), "seed %u: somebody waits for ever", seed);
+    judge(&w, seed);
+    for (int r = 0; r < w.n; r++)
+        member_clear(&w.ranks[r].member);
+    hub_free(w.hub);
+}
+
+Test(bootstrap, every_schedule_ends_well_or_names_who_is_to_blame,
+     .timeout = 60)
+{
+    for (unsigned seed = 1; seed <= 3000; seed++)
+        live(seed);
+}
+
+Test(bootstrap, frames_survive_nonsense)
+{
+    unsigned random = 7;
+    for (int k = 0; k < 100000; k++) {
+        unsigned char bytes[400];
+        struct frame_reader reader = {0};
+        struct frame frame;
+        struct frame_bytes *good =
+            frame_make_status(FRAME_FAILED, 3, COLL_ERR_PEER, "some words");
+        size_t n = good->bytes;
+        memcpy(bytes, good->data, n);
+        frame_release(good);
+        for (int flips = 0; flips < 1 + k % 3; flips++) {
+            random = random * 1664525u + 1013904223u;
+            bytes[(random >> 8) % n] ^= (unsigned char)(1u << (random >> 29));
+        }
+        const unsigned char *at = bytes;
+        if (frame_read(&reader, 256, &at, &n, &frame) == FRAME_COMPLETE)
+            cr_assert_leq(frame.bytes, (size_t)256);
+        frame_reader_clear(&reader);
+    }
+}
+
+Test(bootstrap, strangers_are_sent_away_after_a_while)
+{
+    struct hub *h = hub_create(key, 1, 60, 0);
+    hub_opened(h, 0, 0);
+    hub_tick(h, 1);
+    cr_assert_eq(hub_wish(h, 0), LINK_KEEP);
+    cr_assert_leq(hub_deadline(h), 2.0);
+    hub_tick(h, 2.1);
+    cr_assert_eq(hub_wish(h, 0), LINK_DROP);
+    hub_closed(h, 0, "dropped", 2.1);
+    cr_assert_eq(hub_strangers(h), 1ul);
+    hub_free(h);
+}
+
+/* --- real sockets ----------------------------------------------------------
+ */
+
+struct part { /* what a forked rank does after it joined */
+    int rank, n;
+    double seconds;
+    int (*then)(struct bootstrap *, int rank, int n);
+};
+
+static pid_t fork_rank(const coll_unique_id *id, struct part part)
+{
+    const pid_t pid = fork();
+    if (pid)
+        return pid;
+    struct bootstrap *b;
+    alarm(20);
+    const coll_status status =
+        bootstrap_join(&b, id, part.rank, part.n, "a test", part.seconds);
+    if (!part.then) /* is to fail, and to name rank 1 */
+        _exit(!(status == COLL_ERR_PEER && strstr(fail_sentence(), "rank 1")));
+    if (status != COLL_OK) {
+        fprintf(stderr, "rank %d: %s\n", part.rank, fail_sentence());
+        _exit(2);
+    }
+    _exit(part.then(b, part.rank, part.n));
+}
+
+static int failures(int n, const pid_t *pids)
+{
+    int failed = 0;
+    for (int r = 0; r < n; r++) {
+        int status;
+        waitpid(pids[r], &status, 0);
+        failed += status != 0;
+    }
+    return failed;
+}
+
+static int gather(struct bootstrap *b, int rank, int n)
+{
+    for (int k = 0; k < 5; k++) {
+        const size_t bytes = (size_t)1 << 4 * k; /* to 64 KiB */
+        unsigned char *mine = malloc(bytes), *all = malloc(bytes * (size_t)n);
+        memset(mine, rank + k, bytes);
+        if (bootstrap_allgather(b, mine, all, bytes) != COLL_OK)
+            return 1;
+        for (size_t i = 0; i < bytes * (size_t)n; i++)
+            if (all[i] != (unsigned char)(i / bytes + (size_t)k))
+                return 1;
+        free(mine);
+        free(all);
+    }
+    bootstrap_leave(b);
+    return 0;
+}
+
+static coll_unique_id new_id(void)
+{
+    coll_unique_id id;
+    cr_assert_eq(bootstrap_create_id(&id, "lo", 5), COLL_OK, "%s",
+                 fail_sentence());
+    return id;
+}
+
+Test(bootstrap, real_ranks_join_and_gather, .timeout = 60)
+{
+    const int sizes[] = {1, 2, 4, 16};
+    for (int i = 0; i < 4; i++) {
+        pid_t pids[16];
+        const coll_unique_id id = new_id();
+        for (int r = 0; r < sizes[i]; r++)
+            pids[r] = fork_rank(&id, (struct part){r, sizes[i], 5, gather});
+        cr_assert_eq(failures(sizes[i], pids), 0, "%d ranks", sizes[i]);
+    }
+}
+
+Test(bootstrap, a_rank_that_never_comes_is_named, .timeout = 20)
+{
+    pid_t pids[2];
+    const coll_unique_id id = new_id();
+    pids[0] = fork_rank(&id, (struct part){0, 3, .5, NULL});
+    pids[1] = fork_rank(&id, (struct part){2, 3, .5, NULL});
+    cr_assert_eq(failures(2, pids), 0);
+}
+
+static int learn(struct bootstrap *b, int rank, int n)
+{
+    (void)n;
+    if (rank == 1)
+        kill(getpid(), SIGKILL);
+    const double end = tcp_clock() + 2;
+    while (bootstrap_failure(b) == COLL_OK && tcp_clock() < end)
+        usleep(1000);
+    const int good = bootstrap_failure(b) == COLL_ERR_PEER
+                     && strstr(bootstrap_failure_sentence(b), "rank 1");
+    bootstrap_leave(b);
+    return !good;
+}
+
+Test(bootstrap, a_killed_rank_is_named_to_all, .timeout = 20)
+{
+    pid_t pids[4];
+    const coll_unique_id id = new_id();
+    for (int r = 0; r < 4; r++)
+        pids[r] = fork_rank(&id, (struct part){r, 4, 5, learn});
+    cr_assert_eq(failures(4, pids), 1); /* itself */
+}
+
+static int connect_to(const coll_unique_id *packed)
+{
+    struct id id;
+    struct sockaddr_storage a;
+    cr_assert(id_unpack(packed, &id));
+    const socklen_t length = id_socket_address(&id, 0, &a);
+    const int fd =
+        socket(id.addresses[0].family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    cr_assert_eq(connect(fd, (struct sockaddr *)&a, length), 0);
+    return fd;
+}
+
+Test(bootstrap, strangers_disturb_nobody, .timeout = 20)
+{
+    const coll_unique_id id = new_id();
+    const char http[] = "GET /metrics HTTP/1.1\r\n\r\n";
+    int silent[10];
+    pid_t pids[2];
+    pids[0] = fork_rank(&id, (struct part){0, 2, 5, gather});
+    for (int i = 0; i < 10; i++)
+        silent[i] = connect_to(&id);
+    for (int i = 0; i < 100; i++) {
+        const int fd = connect_to(&id);
+        if (i % 2)
+            cr_assert_gt(send(fd, http, sizeof(http), MSG_NOSIGNAL), 0);
+        close(fd);
+    }
+    const double begin = tcp_clock();
+    pids[1] = fork_rank(&id, (struct part){1, 2, 5, gather});
+    cr_assert_eq(failures(2, pids), 0);
+    cr_assert_lt(tcp_clock() - begin, 1);
+    for (int i = 0; i < 10; i++)
+        close(silent[i]);
+}
+
+Test(bootstrap, roots_are_checked)
+{
+    const char *const bad[] = {
+        "",       "host",  ":1",      "h:",    "h:0",  "h:65536",        "h:1x",
+        "::1:80", "[::1]", "[::1]80", "[]:80", "[::1", "no such host:80"};
+    coll_unique_id a, b, c;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        cr_assert_eq(bootstrap_id_from_root(bad[i], "", &a), COLL_ERR_INVALID,
+                     "%s", bad[i]);
+        cr_assert(strstr(fail_sentence(), "HOST:PORT"), "%s", fail_sentence());
+    }
+    cr_assert_eq(bootstrap_id_from_root("127.0.0.1:80", "x", &a), COLL_OK);
+    cr_assert_eq(bootstrap_id_from_root("127.0.0.1:80", "x", &b), COLL_OK);
+    cr_assert_eq(bootstrap_id_from_root("127.0.0.1:80", "y", &c), COLL_OK);
+    cr_assert_arr_eq(a.bytes, b.bytes, sizeof(a));
+    cr_assert(memcmp(a.bytes, c.bytes, sizeof(a)));
+    cr_assert_eq(bootstrap_id_from_root("[::1]:80", "", &a), COLL_OK);
+}
+
+Test(bootstrap, a_taken_port_and_a_foreign_root_are_errors)
+{
+    coll_unique_id id;
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof(a);
+    char root[64];
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    cr_assert_eq(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+    cr_assert_eq(listen(fd, 1), 0);
+    cr_assert_eq(getsockname(fd, (struct sockaddr *)&a, &length), 0);
+    snprintf(root, sizeof(root), "127.0.0.1:%d", ntohs(a.sin_port));
+    cr_assert_eq(bootstrap_id_from_root(root, "", &id), COLL_OK);
+    cr_assert_eq(bootstrap_serve(&id, 1), COLL_ERR_SYSTEM);
+    cr_assert(strstr(fail_sentence(), root), "%s", fail_sentence());
+    close(fd);
+    cr_assert_eq(bootstrap_id_from_root("192.0.2.1:4711", "", &id), COLL_OK);
+    cr_assert_eq(bootstrap_serve(&id, 1), COLL_ERR_SYSTEM);
+    cr_assert_eq(bootstrap_create_id(&id, "nosuch0", 1), COLL_ERR_INVALID);
+    cr_assert(strstr(fail_sentence(), "lo"), "%s", fail_sentence());
+}
