@@ -739,7 +739,9 @@ Test(topo, hwloc_xml_is_a_machine_too)
     snprintf(text, sizeof(text), "node:2 machine:%s/m.xml", root);
     write_file(
         root, "/m.xml",
-        "<?xml version=\"1.0\"?><!DOCTYPE topology SYSTEM \"hwloc2.dtd\">"
+        /* in lines, as hwloc's own parser wants it where libxml2 is not */
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+        "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n"
         "<topology version=\"2.0\"><object type=\"Machine\" os_index=\"0\""
         " cpuset=\"0x3\" complete_cpuset=\"0x3\" allowed_cpuset=\"0x3\""
         " nodeset=\"0x1\" complete_nodeset=\"0x1\""
