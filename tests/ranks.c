@@ -61,8 +61,11 @@ int run_ranks(int nranks, const char *const *settings, rank_fn *fn)
     fflush(NULL);
     for (int r = 0; r < nranks; r++) {
         pids[r] = fork();
-        if (pids[r] == 0)
-            exit(be_rank(r, nranks, port, settings, fn));
+        if (pids[r] == 0) {
+            const int result = be_rank(r, nranks, port, settings, fn);
+            fflush(NULL);
+            _exit(result); /* a leak checker misjudges forked processes */
+        }
     }
     for (int r = 0; r < nranks; r++) {
         int status = -1;

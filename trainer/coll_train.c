@@ -19,6 +19,7 @@
 #include "train.h"
 
 static const struct options *o; /* set first */
+static char *own_net; /* the text of a net from a file */
 
 /* The signal to stop for; the handler is all that writes it. */
 static volatile sig_atomic_t stop;
@@ -123,11 +124,10 @@ static const char *find_net(const char *name)
                     name, list, near ? "; did you mean " : "", near ? near : "",
                     near ? "?" : "");
     }
-    static char *own; /* lives as long as the program, as built-in texts do */
-    own = file_text(name, 1 << 20, error, sizeof(error));
-    if (!own)
+    own_net = file_text(name, 1 << 20, error, sizeof(error));
+    if (!own_net)
         options_die(&train_program, "--net: %s", error);
-    return own;
+    return own_net;
 }
 
 static struct train_settings settings(void)
@@ -265,6 +265,7 @@ static int train_main(int argc, char **argv)
         status = leave(comm, status);
     }
     train_close(&t);
+    free(own_net);
     return status;
 }
 
