@@ -22,7 +22,8 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-GROUPS = [(8, 2048), (8192, 524288), (2097152, 33554432)]
+GROUPS = [(8, 2048), (8192, 524288), (2097152, 33554432),
+          (67108864, 67108864)]
 FACTOR = 4
 
 
@@ -36,7 +37,7 @@ def arguments():
     parser.add_argument("--rounds", type=int, default=5,
                         help="pairs of runs for each group of sizes")
     parser.add_argument("--max-bytes", type=int, default=GROUPS[-1][1],
-                        help="longest vector (default 33554432)")
+                        help="longest vector (default 67108864)")
     parser.add_argument("--mpicc", default="mpicc")
     parser.add_argument("--mpirun", default="mpirun")
     options = parser.parse_args()
