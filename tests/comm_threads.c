@@ -91,8 +91,10 @@ static int requests(coll_comm *comm, int rank, int n)
     for (int k = 0; k < REQUESTS; k++) {
         for (int i = 0; i < COUNT; i++)
             x[k][i] = rank + k + i;
-        if (coll_allreduce(x[k], x[k], COUNT, COLL_F64, COLL_SUM, comm,
-                           &request[k]))
+        /* Ever longer, so that scratch grows while others run. */
+        if (coll_allreduce(x[k], x[k],
+                           (size_t)COUNT / REQUESTS * (size_t)(k + 1), COLL_F64,
+                           COLL_SUM, comm, &request[k]))
             return 1;
     }
     for (int k = REQUESTS - 1; k >= 0; k--)

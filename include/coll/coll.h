@@ -114,8 +114,9 @@ coll_status coll_allreduce(const void *send, void *recv, size_t count,
                            coll_dtype dtype, coll_op op, coll_comm *comm,
                            coll_request **request);
 
-/* COLL_OK: finished; *request is freed and set to NULL. Never blocks. An error
- * ends and frees the request too. *request == NULL is COLL_OK. */
+/* COLL_OK: finished; *request is freed and set to NULL. Never blocks, so it has
+ * no deadline either: COLL_OP_SECONDS counts in coll_wait(). An error ends and
+ * frees the request too. *request == NULL is COLL_OK. */
 coll_status coll_test(coll_request **request);
 
 /* Like coll_test(), but returns only with COLL_OK or an error. */

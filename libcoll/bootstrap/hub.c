@@ -45,6 +45,7 @@ struct hub {
     enum { HUB_JOINING, HUB_RUNNING, HUB_ENDED } phase;
     double idle_deadline, join_deadline, join_seconds;
     double late_deadline; /* after a failure */
+    double last_tick;     /* what is past by then needs no other */
     bool finished;
 
     struct seat *seats;
@@ -639,6 +640,7 @@ void hub_closed(struct hub *h, int conn, const char *why, double now)
 void hub_tick(struct hub *h, double now)
 {
     bool busy = false;
+    h->last_tick = now;
     if (now >= h->idle_deadline)
         end(h);
     if (now >= h->join_deadline)
@@ -679,7 +681,8 @@ double hub_deadline(const struct hub *h)
     double deadline = fmin(h->idle_deadline,
                            fmin(h->join_deadline, h->round_deadline));
     if (h->phase == HUB_ENDED)
-        deadline = h->late_deadline;
+        deadline = h->late_deadline > h->last_tick ? h->late_deadline
+                                                   : INFINITY;
     for (int c = 0; c < h->nconns; c++) {
         const struct conn *k = &h->conns[c];
         if (k->state == CONN_STRANGER && h->nstrangers == MAX_STRANGERS)

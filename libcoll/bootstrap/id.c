@@ -15,15 +15,23 @@
 #include "bootstrap/bootstrap.h"
 
 /* magic 4, version 1, addresses 1, port 2, key 16, then 17 for each address:
- * family (4 or 6) and 16 bytes. */
+ * family (4 or 6) and 16 bytes; the last byte of all is `named`. */
 static const unsigned char magic[5] = {'c', 'o', 'l', 'l', 1};
-enum { COUNT_AT = 5, PORT_AT = 6, KEY_AT = 8, ADDRESSES_AT = 24, EACH = 17 };
+enum {
+    NAMED_AT = 127,
+    COUNT_AT = 5,
+    PORT_AT = 6,
+    KEY_AT = 8,
+    ADDRESSES_AT = 24,
+    EACH = 17
+};
 
 coll_unique_id id_pack(const struct id *id)
 {
     coll_unique_id packed = {{0}};
     unsigned char *b = packed.bytes;
     memcpy(b, magic, sizeof(magic));
+    b[NAMED_AT] = id->named;
     b[COUNT_AT] = (unsigned char)id->naddresses;
     b[PORT_AT] = (unsigned char)(id->port >> 8);
     b[PORT_AT + 1] = (unsigned char)id->port;
@@ -41,6 +49,7 @@ bool id_unpack(const coll_unique_id *packed, struct id *id)
     const unsigned char *b = packed->bytes;
     *id = (struct id){
         .port = (uint16_t)(b[PORT_AT] << 8 | b[PORT_AT + 1]),
+        .named = b[NAMED_AT] != 0,
         .naddresses = b[COUNT_AT],
     };
     if (memcmp(b, magic, sizeof(magic)) || id->naddresses < 1
@@ -55,6 +64,19 @@ bool id_unpack(const coll_unique_id *packed, struct id *id)
         memcpy(id->addresses[i].bytes, a + 1, 16);
     }
     return true;
+}
+
+bool id_is_own_name(const struct id *id)
+{
+    for (int i = 0; i < id->naddresses; i++) {
+        const unsigned char *b = id->addresses[i].bytes;
+        if (id->addresses[i].family == AF_INET
+                ? b[0] != 127
+                : !IN6_IS_ADDR_LOOPBACK(
+                    (const struct in6_addr *)(const void *)b))
+            return false;
+    }
+    return id->named;
 }
 
 socklen_t id_socket_address(const struct id *id, int i,
@@ -219,6 +241,9 @@ coll_status bootstrap_id_from_root(const char *root, const char *key,
     freeaddrinfo(all);
     if (!id.naddresses)
         return bad_root(root, "the host has no usable address");
+    struct in6_addr literal; /* room for both kinds */
+    id.named = strcmp(host, "localhost") && !inet_pton(AF_INET, host, &literal)
+               && !inet_pton(AF_INET6, host, &literal);
     derive_key(id.key, root, key);
     *packed = id_pack(&id);
     return COLL_OK;

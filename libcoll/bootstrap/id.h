@@ -15,6 +15,7 @@ enum { ID_ADDRESSES = 5 };
 struct id {
     unsigned char key[FRAME_KEY];
     uint16_t port; /* 0: not bound yet */
+    bool named;    /* addresses come from a name other than localhost */
     int naddresses;
     struct {
         int family; /* AF_INET, AF_INET6 */
@@ -34,6 +35,10 @@ struct id_text {
     char text[64];
 };
 struct id_text id_print(const struct id *, int i);
+
+/* Debian's /etc/hosts gives a host's own name a loopback address, which other
+ * hosts do not know it by. True if that is all that the name led to. */
+bool id_is_own_name(const struct id *);
 
 /* This host's addresses: of one interface, or of all if it is "". */
 coll_status id_local_addresses(struct id *, const char *interface);

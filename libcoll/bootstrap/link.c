@@ -88,6 +88,15 @@ static void receive(struct bootstrap *b)
 /* --- joining ---------------------------------------------------------------
  */
 
+static bool is_own_end(int fd)
+{
+    struct sockaddr_storage a = {0}, b = {0};
+    socklen_t na = sizeof(a), nb = sizeof(b);
+    return !getsockname(fd, (struct sockaddr *)&a, &na)
+           && !getpeername(fd, (struct sockaddr *)&b, &nb) && na == nb
+           && !memcmp(&a, &b, na);
+}
+
 /* A connection to one address, or -1 with errno. */
 static int call_address(const struct id *id, int i, double deadline)
 {
@@ -111,6 +120,9 @@ static int call_address(const struct id *id, int i, double deadline)
                 getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
         }
     }
+    /* A port of the ephemeral range may connect to itself. */
+    if (!error && is_own_end(fd))
+        error = ECONNREFUSED;
     if (!error)
         return fd;
     close(fd);
@@ -173,7 +185,8 @@ static bool call_once(struct bootstrap *b, const struct caller *c, char *last,
         if (member_call(&b->member, c->rank, &hello, c->about))
             converse(b, MEMBER_CALLING, deadline);
         const bool failed = b->member.phase == MEMBER_FAILED;
-        if (b->fd >= 0 && b->member.phase != MEMBER_CALLING)
+        if (b->fd >= 0 && b->member.phase != MEMBER_CALLING
+            && !b->member.foreign)
             return true;
         if (failed && b->member.status != COLL_ERR_PEER)
             return true; /* a refusal, and then the link ended */

@@ -60,6 +60,12 @@ static void hear_gathered(struct member *m, const struct frame *frame)
     m->gathered = true;
 }
 
+static void turn_foreign(struct member *m, const char *why)
+{
+    m->foreign = m->phase != MEMBER_FAILED;
+    fail_member(m, COLL_ERR_PEER, why);
+}
+
 static void hear(struct member *m, const struct frame *frame)
 {
     const bool joining = m->phase == MEMBER_CALLING || m->phase == MEMBER_HEARD;
@@ -72,7 +78,7 @@ static void hear(struct member *m, const struct frame *frame)
     else if (frame->type == FRAME_GATHERED)
         hear_gathered(m, frame);
     else
-        fail_member(m, COLL_ERR_PEER, "the hub sent what it should not");
+        turn_foreign(m, "the hub sent what it should not");
 }
 
 void member_received(struct member *m, const void *bytes, size_t n)
@@ -88,9 +94,8 @@ void member_received(struct member *m, const void *bytes, size_t n)
             hear(m, &frame);
             break;
         case FRAME_BAD:
-            fail_member(m, COLL_ERR_PEER,
-                        "the hub sent bytes that are not the bootstrap's "
-                        "protocol");
+            turn_foreign(m, "the hub sent bytes that are not the bootstrap's "
+                            "protocol");
             break;
         case FRAME_MEMORY:
             fail_member(m, COLL_ERR_MEMORY, "no memory for a frame");

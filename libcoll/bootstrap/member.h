@@ -27,6 +27,7 @@ struct member {
     bool gathering, gathered;
     size_t part_bytes;            /* of each rank, in the round under way */
     unsigned char *gathered_data; /* nranks parts once gathered */
+    bool foreign;                 /* failed, since this is no hub of libcoll */
     coll_status status;
     char sentence[FRAME_TEXT_MAX + 64];
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The hub's driver: a thread that feeds the state machine sockets and time. */
 #include <errno.h>
+#include <math.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
@@ -16,11 +17,14 @@
 #include "bootstrap/id.h"
 #include "bootstrap/tcp.h"
 
+static const double retry_seconds = .1;
+
 struct server {
     struct hub *hub;
     int listeners[ID_ADDRESSES], nlisteners;
     struct pollfd *polls; /* listeners, then connections; fd -1: free */
     int nconns, room;
+    double full_until; /* no accept before: the system is out of something */
 };
 
 static void close_listeners(struct server *s)
@@ -75,8 +79,14 @@ static void greet(struct server *s, int listener)
             accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
             continue;
-        if (fd < 0)
+        if (fd < 0) {
+            if (errno != EAGAIN && errno != EWOULDBLOCK) {
+                log_line(COLL_LOG_WARN, "bootstrap",
+                         "the hub cannot accept a link: %s", strerror(errno));
+                s->full_until = tcp_clock() + retry_seconds;
+            }
             return;
+        }
         const int c = free_number(s);
         if (c < 0) {
             close(fd);
@@ -144,14 +154,17 @@ static void serve_once(struct server *s)
         if (s->polls[ID_ADDRESSES + c].fd >= 0)
             attend(s, c);
     const double now = tcp_clock();
-    const bool room = hub_accepts(s->hub, now);
+    const bool full = now < s->full_until;
+    const bool room = !full && hub_accepts(s->hub, now);
     for (int i = 0; i < ID_ADDRESSES; i++)
         s->polls[i] = (struct pollfd){
             .fd = i < s->nlisteners && room ? s->listeners[i] : -1,
             .events = POLLIN,
         };
     poll(s->polls, (nfds_t)(ID_ADDRESSES + s->nconns),
-         tcp_milliseconds(hub_deadline(s->hub), now));
+         tcp_milliseconds(full ? fmin(hub_deadline(s->hub), s->full_until)
+                               : hub_deadline(s->hub),
+                          now));
     const int nconns = s->nconns; /* those that are new were not polled */
     for (int c = 0; c < nconns; c++)
         if (s->polls[ID_ADDRESSES + c].fd >= 0
@@ -263,6 +276,15 @@ coll_status bootstrap_serve(const coll_unique_id *packed, double join_seconds)
     if (!id_unpack(packed, &id))
         return fail(COLL_ERR_INVALID, "bootstrap",
                     "these bytes are no id of a job");
+    if (id_is_own_name(&id)) { /* the others know it by other addresses */
+        struct id local = id;
+        const coll_status status = id_local_addresses(&local, "");
+        if (status < 0)
+            return status;
+        for (int i = 0; i < local.naddresses; i++)
+            if (id.naddresses < ID_ADDRESSES)
+                id.addresses[id.naddresses++] = local.addresses[i];
+    }
     return start(&id, join_seconds, false);
 }
 

@@ -75,22 +75,28 @@ static coll_status prepare(coll_comm *c, const struct select_choice *choice,
     return COLL_OK;
 }
 
-/* Scratch grows while nothing runs; else the queue is emptied first. */
+/* Scratch grows; what requests under way use stays until none is. */
 static coll_status reserve(coll_comm *c, size_t bytes)
 {
     if (bytes <= c->tmp_bytes)
         return COLL_OK;
-    const coll_status status = c->first ? comm_drain(c) : COLL_OK;
-    if (status < 0)
-        return status;
     const size_t rounded = (bytes + 4095) / 4096 * 4096;
     void *tmp = aligned_alloc(4096, rounded);
-    if (!tmp)
+    struct retired *old = c->tmp ? malloc(sizeof(*old)) : NULL;
+    if (!tmp || (c->tmp && !old)) {
+        free(tmp);
+        free(old);
         return fail(COLL_ERR_MEMORY, "comm",
                     "no memory for %zu bytes of scratch", rounded);
-    free(c->tmp);
+    }
+    if (old) {
+        *old = (struct retired){c->retired, c->tmp};
+        c->retired = old;
+    }
     c->tmp = tmp;
     c->tmp_bytes = rounded;
+    if (!c->first)
+        comm_free_retired(c);
     return COLL_OK;
 }
 

@@ -3,6 +3,7 @@
 #include "comm/comm.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,9 @@
 
 /* With a processor for each rank: about two microseconds of empty polls. */
 enum { SPINS = 400 };
+
+/* For the hub's own deadline to come first: it knows who is missing. */
+enum { GRACE_SECONDS = 1 };
 
 static uint64_t hash_text(uint64_t h, const char *text)
 {
@@ -234,7 +238,7 @@ static coll_status part(coll_comm *c)
         return fail(COLL_ERR_MEMORY, "comm", "no memory to leave in order");
     status = bootstrap_allgather_start(c->bootstrap, &here, 1);
     if (status == COLL_OK)
-        status = comm_wait(c, everyone_here, c, c->join_seconds,
+        status = comm_wait(c, everyone_here, c, c->join_seconds + GRACE_SECONDS,
                            "coll_comm_destroy()");
     return status;
 }
@@ -248,12 +252,18 @@ coll_status coll_comm_destroy(coll_comm *comm)
         status = part(comm);
     if (status < 0) {
         const coll_status failed = comm_check(comm);
-        comm_end_requests(comm, status);
-        if (failed < 0)
+        if (failed == COLL_OK)
+            comm_fail(comm, status, fail_sentence());
+        else
             fail(failed, "comm", "%s", comm->sentence);
-        else if (comm->bootstrap)
-            bootstrap_abort(comm->bootstrap, status, fail_sentence());
+        comm_end_requests(comm, status);
+        /* The others learn of it; nothing happens if they know. */
+        if (comm->bootstrap)
+            bootstrap_abort(comm->bootstrap, status, comm->sentence);
     }
+    /* Pairs with the end of coll_comm_abort() in another thread. */
+    while (atomic_load_explicit(&comm->aborting, memory_order_acquire))
+        sched_yield();
     release(comm);
     return status;
 }
@@ -297,16 +307,17 @@ static coll_status half_set(const struct job_names *names,
 {
     const char *const all[] = {names->rank, names->nranks, names->root,
                                names->port};
-    char missing[128] = "";
-    for (int i = 0; i < 4; i++)
-        if (all[i] && !(values[i] && *values[i]))
-            snprintf(missing + strlen(missing),
-                     sizeof(missing) - strlen(missing), "%s%s",
-                     *missing ? ", " : "", all[i]);
+    char missing[128] = "", present[128] = "";
+    for (int i = 0; i < 4; i++) {
+        char *list = values[i] && *values[i] ? present : missing;
+        if (all[i])
+            snprintf(list + strlen(list), sizeof(missing) - strlen(list),
+                     "%s%s", *list ? ", " : "", all[i]);
+    }
     return fail(COLL_ERR_INVALID, "comm",
-                "the environment describes a job only in part: %s is set, %s "
-                "is not",
-                names->rank, missing);
+                "the environment describes a job only in part: %s set, but not "
+                "%s",
+                present, missing);
 }
 
 /* torchrun's own store listens on MASTER_PORT while its workers run. */
@@ -369,9 +380,9 @@ coll_status coll_comm_init(coll_comm **comm)
     const char *const torch_values[4] = {getenv("RANK"), getenv("WORLD_SIZE"),
                                          getenv("MASTER_ADDR"),
                                          getenv("MASTER_PORT")};
-    if (*our_values[0] || *our_values[1])
+    if (*our_values[0] || *our_values[1] || *our_values[2])
         return init_from(comm, &ours, our_values);
-    if (torch_values[0] && torch_values[1])
+    if (torch_values[0] || torch_values[1])
         return init_from(comm, &torch, torch_values);
 
     coll_comm *c = NULL;

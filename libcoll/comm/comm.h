@@ -32,6 +32,11 @@ struct prepared {
     bool ready;
 };
 
+struct retired {
+    struct retired *next;
+    void *tmp;
+};
+
 struct coll_comm {
     int rank, nranks;
     struct bootstrap *bootstrap; /* NULL for one rank alone */
@@ -48,15 +53,18 @@ struct coll_comm {
     struct prepared *prepared; /* [nalgos][SELECT_SEGMENTS] */
     void *tmp;                 /* scratch of the running operation */
     size_t tmp_bytes;
+    struct retired *retired; /* scratch that requests under way still use */
 
     coll_request *first, **last; /* in order; the first one runs */
     uint32_t sequence;           /* operations begun so far */
+    uint32_t finished;           /* and ended: each has its own deadline */
 
     unsigned spins;    /* empty polls before the processor is given up */
     double op_seconds; /* deadline of one operation; 0: none */
     double join_seconds;
 
-    _Atomic int failed; /* a coll_status; set once, under the mutex */
+    _Atomic int failed;   /* a coll_status; set once, under the mutex */
+    _Atomic int aborting; /* calls of coll_comm_abort() under way */
     pthread_mutex_t mutex;
     char sentence[SENTENCE_BYTES];
 };
@@ -80,6 +88,7 @@ bool comm_progress(coll_comm *); /* all transports; whether anything moved */
 double comm_clock(void);         /* seconds, monotonic */
 
 /* request.c */
+void comm_free_retired(coll_comm *); /* once no request is under way */
 coll_status comm_drain(coll_comm *); /* waits for all outstanding requests */
 void comm_end_requests(coll_comm *, coll_status); /* after a failure */
 /* " 1, 3": whose messages the running operation lacks, or "". */

@@ -52,10 +52,14 @@ coll_status coll_comm_abort(coll_comm *comm)
     if (!comm)
         return fail(COLL_ERR_INVALID, "comm",
                     "coll_comm_abort: the communicator is NULL");
+    /* Who waits may wake, and destroy the communicator, before this returns:
+     * coll_comm_destroy() waits for the count. */
+    atomic_fetch_add_explicit(&comm->aborting, 1, memory_order_relaxed);
     snprintf(why, sizeof(why), "rank %d called coll_comm_abort()", comm->rank);
     comm_fail(comm, COLL_ERR_ABORTED, why);
     if (comm->bootstrap)
         bootstrap_abort(comm->bootstrap, COLL_ERR_ABORTED, why);
+    atomic_fetch_sub_explicit(&comm->aborting, 1, memory_order_release);
     return COLL_OK;
 }
 

@@ -14,12 +14,25 @@ static void begin(coll_request *r)
     r->started = true;
 }
 
+void comm_free_retired(coll_comm *c)
+{
+    while (c->retired) {
+        struct retired *r = c->retired;
+        c->retired = r->next;
+        free(r->tmp);
+        free(r);
+    }
+}
+
 /* Takes a finished request off the head of the queue. */
 static void pop(coll_comm *c)
 {
     c->first = c->first->next;
-    if (!c->first)
+    c->finished++;
+    if (!c->first) {
         c->last = &c->first;
+        comm_free_retired(c);
+    }
 }
 
 void comm_end_requests(coll_comm *c, coll_status status)

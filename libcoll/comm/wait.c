@@ -54,6 +54,7 @@ coll_status comm_wait(coll_comm *c, coll_status (*step)(void *context),
 {
     double deadline = 0; /* from the first look at the clock */
     unsigned empty = 0, yields = 0;
+    uint32_t finished = c->finished;
     for (;;) {
         coll_status status = step(context);
         if (status != COLL_IN_PROGRESS)
@@ -70,8 +71,9 @@ coll_status comm_wait(coll_comm *c, coll_status (*step)(void *context),
         }
         if (yields++ % YIELDS_PER_CLOCK == 0 && seconds > 0) {
             const double now = comm_clock();
-            if (deadline == 0)
+            if (deadline == 0 || finished != c->finished)
                 deadline = now + seconds;
+            finished = c->finished;
             if (now > deadline)
                 return too_late(c, what, seconds);
         }
