@@ -5,8 +5,11 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/log.h"
+
+static const double news_seconds = .5;
 
 static void begin(coll_request *r)
 {
@@ -52,6 +55,20 @@ static void fail_all(coll_comm *c, coll_status status, const char *sentence)
     comm_end_requests(c, status);
 }
 
+/* A transport that loses a peer may see the end of one that left because
+ * another died, before the news of that comes over the link: so they are waited
+ * for. Returns the status of what is then known. */
+static coll_status find_cause(coll_comm *c, coll_status status)
+{
+    static const struct timespec pause = {0, 1000000};
+    const double deadline = comm_clock() + news_seconds;
+    if (status != COLL_ERR_PEER && status != COLL_ERR_SYSTEM)
+        return status;
+    while (comm_check(c) == COLL_OK && c->bootstrap && comm_clock() < deadline)
+        nanosleep(&pause, NULL);
+    return comm_check(c) == COLL_OK ? status : comm_check(c);
+}
+
 /* Advances the operation at the head as far as it goes. */
 static void advance(coll_comm *c)
 {
@@ -63,7 +80,8 @@ static void advance(coll_comm *c)
         if (status == COLL_IN_PROGRESS)
             return;
         if (status < 0) {
-            fail_all(c, status, fail_sentence());
+            /* The first to be known wins: the cause, or else this. */
+            fail_all(c, find_cause(c, status), fail_sentence());
             return;
         }
         op_finish(r->dtype, r->op, r->call.out, r->call.count, c->nranks);
