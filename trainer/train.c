@@ -149,6 +149,9 @@ static int tell(struct train *t, struct report *report, struct share share,
             evaluate(&t->net, &t->test, &t->strategy, &t->score);
         if (status)
             return train_comm_failed(t, status);
+        if (!isfinite(t->score.loss)) /* the same on all ranks: it is a sum */
+            return train_fail(t, 1, "step %ld: the test loss is not finite",
+                              (long)t->step);
         p.test_loss = t->score.loss;
         p.test_accuracy = t->score.accuracy;
     }

@@ -21,7 +21,7 @@
 /* How long a rank waits beyond its own deadline for the hub's sentence, which
  * knows more. */
 static const double grace_seconds = 1;
-static const double try_seconds = 2; /* for one address to answer */
+static const double try_seconds = 2; /* to connect to one address */
 static const double farewell_seconds = 2;
 
 struct bootstrap {
@@ -182,8 +182,13 @@ static bool call_once(struct bootstrap *b, const struct caller *c, char *last,
                      strerror(errno));
             continue;
         }
+        /* A hub that is late still reads the hello, and takes a link that has
+         * ended by then for a death; so hang up only if another address may
+         * be the right one, and not soon. */
+        const double share = now + (end - now) / c->id->naddresses;
         if (member_call(&b->member, c->rank, &hello, c->about))
-            converse(b, MEMBER_CALLING, deadline);
+            converse(b, MEMBER_CALLING,
+                     share > deadline ? share : deadline);
         const bool failed = b->member.phase == MEMBER_FAILED;
         if (b->fd >= 0 && b->member.phase != MEMBER_CALLING
             && !b->member.foreign)
