@@ -6,12 +6,21 @@
 
 #include <stdbool.h>
 
-/* Every kernel this CPU can run equals the scalar one on any length and
- * alignment, in place too, and writes nothing outside the result. */
+/* Every kernel this CPU can run equals the scalar one bit for bit: any length,
+ * alignment, number of sources and destinations, in place, streaming or not.
+ * It writes nothing but the result. */
 bool kernels_equal_scalar(void);
 
-/* Every dtype with every op equals arithmetic in wider types. */
+/* The scalar ones equal a fold in wider types, rounded to f32 at each source
+ * and to the narrow floats once. */
 bool scalar_equals_oracle(void);
+
+/* Every dtype with every op, on every instruction set, equals arithmetic in
+ * wider types on the edges of the dtype. */
+bool pairs_equal_oracle(void);
+
+/* op_copy() equals memmove() to each destination. */
+bool copies_reach_every_destination(void);
 
 /* An average divides like the oracle, integers towards zero. */
 bool finish_equals_oracle(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reductions of two vectors, element by element. */
+/* Reductions of any number of vectors, element by element. */
 #ifndef OP_OP_H
 #define OP_OP_H
 
@@ -8,28 +8,42 @@
 
 #include "coll/types.h"
 
-/* dst[i] = a[i] op b[i] for i in [0, n). dst may be a or b; no other overlap.
- * Aligned to the element only. COLL_AVG reduces as COLL_SUM does; op_finish()
- * then divides. f16, bf16 and f8 are computed in f32 and rounded to nearest
- * even at each call. */
-typedef void reduce_fn(void *dst, const void *a, const void *b, size_t n);
+enum { OP_NDTYPES = COLL_F8E5M2 + 1, OP_NOPS = COLL_LOR + 1 };
+
+/* dst[j][i] = src[0][i] op src[1][i] op ... op src[nsrc - 1][i], in this order,
+ * for i in [0, n) and each j in [0, ndst). nsrc and ndst are at least 1.
+ *
+ * f16, bf16 and f8 are computed in f32 and rounded once, at the end, to
+ * nearest even. COLL_AVG sums and then divides by divisor, before the rounding,
+ * integers towards zero; other ops do not look at divisor. No instruction set
+ * gives other bits than the next, but for those of a NaN.
+ *
+ * A dst may be a src or another dst; no other overlap. Aligned to the element
+ * only. stream: stores that go past the caches to every dst that lies as dst[0]
+ * does in a cache line, with the fence behind them; x86-64 only, elsewhere
+ * ordinary stores. */
+typedef void combine_fn(void *const *dst, int ndst, const void *const *src,
+                        int nsrc, size_t n, int divisor, bool stream);
 
 /* The fastest kernel for this CPU, or NULL if op is not defined on dtype. */
-reduce_fn *op_reduce(coll_dtype dtype, coll_op op);
+combine_fn *op_combine(coll_dtype dtype, coll_op op);
 
-/* COLL_AVG: x[i] = x[i] / nranks; other ops: nothing. */
+/* COLL_AVG: x[i] = x[i] / nranks; other ops: nothing. For who had to combine
+ * by parts, with divisor 1. */
 void op_finish(coll_dtype dtype, coll_op op, void *x, size_t n, int nranks);
 
-/* Every kernel this build has, for tests: each is compared with "scalar". */
-struct op_kernel {
-    const char *isa; /* "scalar", "avx2", "avx512", "neon" */
-    coll_dtype dtype;
-    coll_op op;
-    reduce_fn *reduce;
+/* Copies src to each dst; overlap and stream as above. */
+void op_copy(void *const *dst, int ndst, const void *src, size_t bytes,
+             bool stream);
+
+/* Every instruction set of this build, best first, for tests: each is compared
+ * with the last, "scalar". */
+struct op_isa {
+    const char *name;
     bool (*supported)(void);
+    combine_fn *const (*kernels)[OP_NOPS]; /* [dtype][op] */
 };
-extern const struct op_kernel op_kernels[]; /* best first */
-extern const int nop_kernels;
-reduce_fn *op_reduce_scalar(coll_dtype dtype, coll_op op);
+extern const struct op_isa op_isas[];
+extern const int nop_isas;
 
 #endif

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+/* Every kernel for one instruction set: compiled once for each row of
+ * op/isas.def, with OP_ISA its name, VECTOR_BYTES the size of its registers
+ * and the flags that let the compiler use them.
+ *
+ * A kernel keeps some vectors of the result in registers, goes through the
+ * sources, then through the destinations. That loop is written once; what
+ * tells the kernels apart is constant where it is inlined.
+ */
+#include "op/arith.h"
+#include "op/convert.h"
+#include "op/isas.h"
+
+#define INLINED static inline __attribute__((always_inline))
+
+enum { LINE = 64, MOST_VECTORS = 4 };
+
+/* How elements lie in memory, and come into a vector and back: bytes of them,
+ * as many as the vector has or fewer. */
+struct layout {
+    size_t elem_bytes, vector_bytes; /* in memory */
+    int nvectors;                    /* at a time */
+    vec (*load)(const char *, size_t bytes);
+    void (*store)(char *, vec, size_t bytes, bool stream);
+};
+
+#define LAYOUT(name, memory, elem_bytes, nvectors, widen, narrow)              \
+    static inline vec load_##name(const char *p, size_t bytes)                 \
+    {                                                                          \
+        memory x;                                                              \
+        if (bytes == sizeof x)                                                 \
+            memcpy(&x, p, sizeof x);                                           \
+        else                                                                   \
+            load_part(&x, sizeof x, p, bytes);                                 \
+        return widen(x);                                                       \
+    }                                                                          \
+    static inline void store_##name(char *p, vec wide, size_t bytes,           \
+                                    bool stream)                               \
+    {                                                                          \
+        const memory x = narrow(wide);                                         \
+        if (bytes != sizeof x)                                                 \
+            store_part(p, &x, sizeof x, bytes);                                \
+        else if (stream)                                                       \
+            stream_bytes(p, &x, sizeof x);                                     \
+        else                                                                   \
+            memcpy(p, &x, sizeof x);                                           \
+    }                                                                          \
+    static const struct layout name = {elem_bytes, sizeof(memory), nvectors,   \
+                                       load_##name, store_##name};
+
+/* Converting takes registers and instructions: fewer vectors at a time. */
+LAYOUT(whole8, vec, 1, 4, , )
+LAYOUT(whole16, vec, 2, 4, , )
+LAYOUT(whole32, vec, 4, 4, , )
+LAYOUT(whole64, vec, 8, 4, , )
+LAYOUT(f16, half_u16, 2, 2, widen_f16, narrow_f16)
+LAYOUT(bf16, half_u16, 2, 2, widen_bf16, narrow_bf16)
+LAYOUT(f8e4m3, quarter_u8, 1, 1, widen_f8e4m3, narrow_f8e4m3)
+LAYOUT(f8e5m2, quarter_u8, 1, 1, widen_f8e5m2, narrow_f8e5m2)
+
+struct operands {
+    void *const *dst;
+    const void *const *src;
+    int ndst, nsrc, divisor;
+    bool stream;
+};
+
+/* Combines what lies at so many bytes from the start of each operand. */
+INLINED void step(const struct layout *m, vec (*op)(vec, vec),
+                  vec (*divide)(vec, int), const struct operands *o, size_t at,
+                  int nvectors, size_t bytes)
+{
+    vec acc[MOST_VECTORS];
+    const char *p = (const char *)o->src[0] + at;
+    for (int v = 0; v < nvectors; v++)
+        acc[v] = m->load(p + (size_t)v * bytes, bytes);
+    for (int s = 1; s < o->nsrc; s++) {
+        p = (const char *)o->src[s] + at;
+        for (int v = 0; v < nvectors; v++)
+            acc[v] = op(acc[v], m->load(p + (size_t)v * bytes, bytes));
+    }
+    for (int v = 0; divide && v < nvectors; v++)
+        acc[v] = divide(acc[v], o->divisor);
+    for (int j = 0; j < o->ndst; j++) {
+        char *const to = (char *)o->dst[j] + at;
+        if (o->stream && (uintptr_t)to % m->vector_bytes == 0)
+            for (int v = 0; v < nvectors; v++)
+                m->store(to + (size_t)v * bytes, acc[v], bytes, true);
+        else
+            for (int v = 0; v < nvectors; v++)
+                m->store(to + (size_t)v * bytes, acc[v], bytes, false);
+    }
+}
+
+/* How many bytes to take of a rest that is not a block of vectors. */
+INLINED size_t part_of(const struct layout *m, size_t rest)
+{
+    if (MASKED || rest >= m->vector_bytes)
+        return rest < m->vector_bytes ? rest : m->vector_bytes;
+    return rest >= WORD ? WORD : m->elem_bytes;
+}
+
+/* Blocks of vectors, and smaller parts in front of them, up to where a line of
+ * dst[0] starts if the stores stream, and behind them. */
+INLINED void loop(const struct layout *m, vec (*op)(vec, vec),
+                  vec (*divide)(vec, int), const struct operands *o, size_t end)
+{
+    const size_t whole = m->vector_bytes, elem = m->elem_bytes;
+    const size_t block = whole * (size_t)m->nvectors;
+    const size_t to_line = -(uintptr_t)o->dst[0] % LINE;
+    size_t edge = !o->stream ? 0 : to_line < end ? to_line : end;
+    size_t at = 0;
+    for (;;) {
+        for (size_t bytes; at < edge; at += bytes) {
+            bytes = part_of(m, edge - at);
+            if (MASKED)
+                step(m, op, divide, o, at, 1, bytes);
+            else if (bytes == whole)
+                step(m, op, divide, o, at, 1, whole);
+            else if (WORD < whole && WORD > elem && bytes == WORD)
+                step(m, op, divide, o, at, 1, WORD);
+            else
+                step(m, op, divide, o, at, 1, elem);
+        }
+        if (at == end)
+            break;
+        for (; end - at >= block; at += block)
+            step(m, op, divide, o, at, m->nvectors, whole);
+        edge = end;
+    }
+    if (o->stream)
+        stream_end();
+}
+
+/* busy: two sources and one or two destinations deserve a loop of their own,
+ * which keeps the pointers in registers. */
+INLINED void combine(const struct layout *m, vec (*op)(vec, vec),
+                     vec (*divide)(vec, int), bool busy,
+                     const struct operands *o, size_t n)
+{
+    const size_t bytes = n * m->elem_bytes;
+    if (busy && o->nsrc == 2 && o->ndst <= 2) {
+        void *const dst[] = {o->dst[0], o->dst[o->ndst - 1]};
+        const void *const src[] = {o->src[0], o->src[1]};
+        struct operands few = {dst, src, 1, 2, o->divisor, o->stream};
+        if (o->ndst == 1) {
+            loop(m, op, divide, &few, bytes);
+        } else {
+            few.ndst = 2;
+            loop(m, op, divide, &few, bytes);
+        }
+    } else {
+        loop(m, op, divide, o, bytes);
+    }
+}
+
+#define KERNEL_ARGUMENTS                                                       \
+    void *const *dst, int ndst, const void *const *src, int nsrc, size_t n,    \
+        int divisor, bool stream
+
+#define KERNEL(name, layout, op, busy)                                         \
+    static void name(KERNEL_ARGUMENTS)                                         \
+    {                                                                          \
+        const struct operands o = {dst, src, ndst, nsrc, divisor, stream};     \
+        combine(&layout, op, NULL, busy, &o, n);                               \
+    }
+
+/* Who divides later asks for the sum. */
+#define AVERAGE_KERNEL(name, layout, op, sum, divide)                          \
+    static void name(KERNEL_ARGUMENTS)                                         \
+    {                                                                          \
+        const struct operands o = {dst, src, ndst, nsrc, divisor, stream};     \
+        if (divisor == 1)                                                      \
+            sum(dst, ndst, src, nsrc, n, divisor, stream);                     \
+        else                                                                   \
+            combine(&layout, op, divide, false, &o, n);                        \
+    }
+
+#define BIT_KERNELS(bits)                                                      \
+    KERNEL(sum_bits##bits, whole##bits, sum_##bits, false)                     \
+    KERNEL(prod_bits##bits, whole##bits, prod_##bits, false)                   \
+    KERNEL(band_bits##bits, whole##bits, band_##bits, false)                   \
+    KERNEL(bor_bits##bits, whole##bits, bor_##bits, false)                     \
+    KERNEL(bxor_bits##bits, whole##bits, bxor_##bits, false)                   \
+    KERNEL(land_bits##bits, whole##bits, land_##bits, false)                   \
+    KERNEL(lor_bits##bits, whole##bits, lor_##bits, false)
+
+#define ORDER_KERNELS(name, bits)                                              \
+    KERNEL(name##_min, whole##bits, min_##name, false)                         \
+    KERNEL(name##_max, whole##bits, max_##name, false)                         \
+    AVERAGE_KERNEL(name##_avg, whole##bits, sum_##bits, sum_bits##bits,        \
+                   divide_##name)
+
+/* wide: what it is computed in. */
+#define FLOAT_KERNELS(name, layout, wide)                                      \
+    KERNEL(name##_sum, layout, sum_##wide, true)                               \
+    KERNEL(name##_prod, layout, prod_##wide, false)                            \
+    KERNEL(name##_min, layout, min_##wide, false)                              \
+    KERNEL(name##_max, layout, max_##wide, false)                              \
+    AVERAGE_KERNEL(name##_avg, layout, sum_##wide, name##_sum, divide_##wide)
+
+BIT_KERNELS(8)
+BIT_KERNELS(16)
+BIT_KERNELS(32)
+BIT_KERNELS(64)
+ORDER_KERNELS(i8, 8)
+ORDER_KERNELS(u8, 8)
+ORDER_KERNELS(i16, 16)
+ORDER_KERNELS(u16, 16)
+ORDER_KERNELS(i32, 32)
+ORDER_KERNELS(u32, 32)
+ORDER_KERNELS(i64, 64)
+ORDER_KERNELS(u64, 64)
+FLOAT_KERNELS(f16, f16, f32)
+FLOAT_KERNELS(bf16, bf16, f32)
+FLOAT_KERNELS(f8e4m3, f8e4m3, f32)
+FLOAT_KERNELS(f8e5m2, f8e5m2, f32)
+FLOAT_KERNELS(f32, whole32, f32)
+FLOAT_KERNELS(f64, whole64, f64)
+
+/* In the order of enum coll_op. */
+#define INTEGER(name, bits)                                                    \
+    {                                                                          \
+        sum_bits##bits, prod_bits##bits, name##_min, name##_max, name##_avg,   \
+            band_bits##bits, bor_bits##bits, bxor_bits##bits, land_bits##bits, \
+            lor_bits##bits                                                     \
+    }
+#define FLOATING(name)                                                         \
+    {                                                                          \
+        name##_sum, name##_prod, name##_min, name##_max, name##_avg            \
+    }
+
+#define TABLE_OF(isa) combine_##isa
+#define TABLE(isa)    TABLE_OF(isa)
+
+combine_fn *const TABLE(OP_ISA)[OP_NDTYPES][OP_NOPS] = {
+    [COLL_I8] = INTEGER(i8, 8),       [COLL_U8] = INTEGER(u8, 8),
+    [COLL_I16] = INTEGER(i16, 16),    [COLL_U16] = INTEGER(u16, 16),
+    [COLL_I32] = INTEGER(i32, 32),    [COLL_U32] = INTEGER(u32, 32),
+    [COLL_I64] = INTEGER(i64, 64),    [COLL_U64] = INTEGER(u64, 64),
+    [COLL_F16] = FLOATING(f16),       [COLL_BF16] = FLOATING(bf16),
+    [COLL_F32] = FLOATING(f32),       [COLL_F64] = FLOATING(f64),
+    [COLL_F8E4M3] = FLOATING(f8e4m3), [COLL_F8E5M2] = FLOATING(f8e5m2),
+};
