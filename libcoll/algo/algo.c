@@ -5,14 +5,26 @@
 
 /* sizeof "allreduce_" - 1 letters of a full name name the collective. */
 #define ALGO(kind, name, fits, when)                                           \
-    {#name, &#name[sizeof(#kind)], kind, fits, plan_##name, when},
+    {#name, &#name[sizeof(#kind)], kind, fits, plan_##name, when, BY_PLAN},
+#define NATIVE(kind, name, way, when)                                          \
+    {#name, &#name[sizeof(#kind)], kind, NULL, NULL, when, way},
 const struct algo algos[] = {
 #include "algo/algos.def"
 };
 #undef ALGO
 const int nalgos = sizeof(algos) / sizeof(algos[0]);
 
-const char *const kind_names[NKINDS] = {[ALLREDUCE] = "allreduce"};
+#define ALGO(kind, name, fits, when) +1
+const int nplanned = 0
+#include "algo/algos.def"
+    ;
+#undef ALGO
+
+const char *const kind_names[NKINDS] = {
+    [ALLREDUCE] = "allreduce", [REDUCE] = "reduce",
+    [BROADCAST] = "broadcast", [REDUCE_SCATTER] = "reduce_scatter",
+    [ALLGATHER] = "allgather", [BARRIER] = "barrier",
+};
 
 const struct algo *algo_find(enum coll_kind kind, const char *name)
 {
@@ -22,6 +34,18 @@ const struct algo *algo_find(enum coll_kind kind, const char *name)
                 || !strcmp(algos[i].full_name, name)))
             return &algos[i];
     return NULL;
+}
+
+bool algo_pipelines(const struct algo *algo, int nranks)
+{
+    int nsteps[2];
+    for (int i = 0; i < 2; i++) {
+        struct plan p;
+        algo->plan(&p, &(struct plan_shape){0, nranks, i + 1});
+        nsteps[i] = p.nsteps;
+        plan_free(&p);
+    }
+    return nsteps[0] != nsteps[1];
 }
 
 bool any_shape(const struct plan_shape *s)

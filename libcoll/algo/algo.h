@@ -7,7 +7,18 @@
 
 #include "plan/plan.h"
 
-enum coll_kind { ALLREDUCE, NKINDS };
+enum coll_kind {
+    ALLREDUCE,
+    REDUCE,         /* the result at rank 0, see plan_turn() */
+    BROADCAST,      /* from rank 0 */
+    REDUCE_SCATTER, /* n chunks; PLAN_OUT has only chunk `rank` */
+    ALLGATHER,      /* n chunks; PLAN_IN has only chunk `rank` */
+    BARRIER,        /* one chunk of whatever */
+    NKINDS
+};
+
+/* By what a collective runs: its plan, or one of the ways of node/. */
+enum algo_way { BY_PLAN, NODE_INLINE, NODE_DIRECT };
 
 struct algo {
     const char *full_name; /* "allreduce_ring" */
@@ -16,14 +27,19 @@ struct algo {
     bool (*fits)(const struct plan_shape *);
     void (*plan)(struct plan *, const struct plan_shape *);
     const char *when;
+    enum algo_way way; /* if not BY_PLAN, fits and plan are NULL */
 };
 
 extern const struct algo algos[];
 extern const int nalgos;
+extern const int nplanned; /* those with a plan, which come first */
 extern const char *const kind_names[NKINDS];
 
 /* By short or full name; NULL: no such algorithm. */
 const struct algo *algo_find(enum coll_kind kind, const char *name);
+
+/* Whether its plans for so many ranks depend on the number of segments. */
+bool algo_pipelines(const struct algo *, int nranks);
 
 /* For the third column of algos.def. */
 bool any_shape(const struct plan_shape *);

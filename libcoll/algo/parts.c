@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Recursive halving and doubling, for both step orders and any rank count.
+/* What several planners share: runs that wrap round, and recursive halving and
+ * doubling for both step orders and any rank count.
  *
  * The largest power of two p <= n takes part under new ranks. Of the first
  * 2 (n - p) ranks the even ones hand their vector to the next rank and get the
@@ -110,4 +111,22 @@ void plan_halving_then_doubling(struct plan *p, const struct plan_shape *s,
                              folded ? OUT(0) : IN(0), ready);
     if (folded)
         plan_send(p, me - 1, OUT_RUN(0, all), ready);
+}
+
+struct pieces plan_pieces(struct place run, int n)
+{
+    run.chunk %= n;
+    struct pieces all = {
+        {run, run},
+        1
+    };
+    const int before = n - run.chunk;
+    if (run.nchunks > before) {
+        all.piece[0].nchunks = before;
+        all.piece[1].chunk = 0;
+        all.piece[1].nchunks = run.nchunks - before;
+        all.piece[1].slot = run.slot + before;
+        all.n = 2;
+    }
+    return all;
 }

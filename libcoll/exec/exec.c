@@ -29,21 +29,32 @@ size_t exec_tmp_bytes(const struct plan *p, size_t count, size_t elem_bytes)
 {
     const size_t nchunks = (size_t)p->nchunks;
     const size_t longest = count / nchunks + (count % nchunks != 0);
-    return (size_t)p->nslots * longest * elem_bytes;
+    return ((size_t)p->nslots * longest + (p->sums ? count : 0)) * elem_bytes;
+}
+
+/* Where the vector would start of which part is so far behind the start. The
+ * plan only names what is in the part. */
+static char *whole(const void *part, size_t bytes)
+{
+    return part ? (char *)((uintptr_t)part - bytes) : NULL;
 }
 
 void exec_start(struct exec *e, const struct exec_call *call)
 {
     const size_t nchunks = (size_t)e->plan->nchunks;
     e->call = *call;
-    e->base[PLAN_IN] = (char *)call->in;
-    e->base[PLAN_OUT] = call->out;
+    e->base[PLAN_IN] = whole(call->in, call->in_first * call->elem_bytes);
+    e->base[PLAN_OUT] = whole(call->out, call->out_first * call->elem_bytes);
+    e->base[PLAN_SUM] = call->tmp;
     e->base[PLAN_TMP] = call->tmp;
+    if (call->tmp && e->plan->sums)
+        e->base[PLAN_TMP] += call->count * call->elem_bytes;
     e->chunk_min = call->count / nchunks;
     e->nlonger = call->count % nchunks;
     e->slot_bytes = (e->chunk_min + (e->nlonger > 0)) * call->elem_bytes;
     e->next = 0;
     e->flying = 0;
+    e->bytes_read = e->bytes_written = 0;
     e->run++;
 }
 
@@ -77,6 +88,8 @@ static void start_transfer(struct exec *e, step_id id, const struct step *s,
     };
     e->flight[free_slot].step = id;
     e->flying |= 1ull << free_slot;
+    e->bytes_read += bytes;
+    e->bytes_written += bytes;
     if (sends)
         to->ops->send(to, t);
     else
@@ -86,13 +99,19 @@ static void start_transfer(struct exec *e, step_id id, const struct step *s,
 static void do_local(struct exec *e, const struct step *s, size_t offset,
                      size_t count, size_t bytes)
 {
-    char *dst = address(e, s->dst, s, offset);
-    const char *a = address(e, s->a, s, offset);
+    void *const dst = address(e, s->dst, s, offset);
+    const void *const a = address(e, s->a, s, offset);
     if (s->kind == PLAN_REDUCE) {
+        const void *const src[] = {a, address(e, s->b, s, offset)};
         if (dst)
-            e->call.reduce(dst, a, address(e, s->b, s, offset), count);
-    } else if (dst && dst != a) {
-        memcpy(dst, a, bytes);
+            e->call.reduce(&dst, 1, src, 2, count, 1, false);
+        e->bytes_read += 2 * bytes;
+        e->bytes_written += bytes;
+    } else if (dst != a) {
+        if (dst)
+            memcpy(dst, a, bytes);
+        e->bytes_read += bytes;
+        e->bytes_written += bytes;
     }
     if (e->meter && e->meter->ops->work)
         e->meter->ops->work(e->meter, bytes, s->kind == PLAN_REDUCE);

@@ -13,12 +13,15 @@
 enum { EXEC_WINDOW = 64 }; /* transfers in flight at once */
 
 /* What one run works on. in may equal out. tmp: exec_tmp_bytes(). All NULL: a
- * dry run, of which only the timing is wanted. */
+ * dry run, of which only the timing is wanted. A buffer that the plan does not
+ * name may be NULL. */
 struct exec_call {
     const void *in;
     void *out, *tmp;
-    size_t count, elem_bytes;
-    reduce_fn *reduce;
+    size_t count, elem_bytes;   /* of the vector that the plan cuts up */
+    size_t in_first, out_first; /* if in (out) is a part of it: the part's
+                                   first element */
+    combine_fn *reduce;
     uint32_t tag; /* equal on all ranks, see struct transfer */
 };
 
@@ -30,6 +33,8 @@ struct exec {
     char *base[PLAN_NBUFS];
     size_t chunk_min, nlonger; /* the first nlonger chunks have one more */
     size_t slot_bytes;
+    /* By this run so far. A message is a copy at each of its ends. */
+    uint64_t bytes_read, bytes_written;
     uint32_t run;       /* stamps finished[], so that a rerun needs no reset */
     uint32_t *finished; /* per step: the run in which it last finished */
     step_id next;       /* first step not yet started */

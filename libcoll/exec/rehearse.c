@@ -19,10 +19,13 @@ static coll_status advance(void *context, int rank)
 static coll_status set_up_rank(const struct rehearsal *c, struct stage *s,
                                int r)
 {
-    const struct plan_shape shape = {r, c->nranks, c->segments};
+    const int n = c->nranks;
+    const struct plan_shape shape = {(r + n - c->root) % n, n, c->segments};
+    const size_t part = c->count / (size_t)n * (size_t)r;
     c->plan(&s->plans[r], &shape);
     if (s->plans[r].status != COLL_OK)
         return s->plans[r].status;
+    plan_turn(&s->plans[r], c->root, n);
     if (c->in) {
         s->tmp[r] =
             malloc(exec_tmp_bytes(&s->plans[r], c->count, c->elem_bytes) + 1);
@@ -42,6 +45,8 @@ static coll_status set_up_rank(const struct rehearsal *c, struct stage *s,
                                      .tmp = s->tmp[r],
                                      .count = c->count,
                                      .elem_bytes = c->elem_bytes,
+                                     .in_first = c->in_parts ? part : 0,
+                                     .out_first = c->out_parts ? part : 0,
                                      .reduce = c->reduce,
                                  });
     return status;

@@ -10,10 +10,12 @@
 struct rehearsal {
     void (*plan)(struct plan *, const struct plan_shape *);
     int nranks, segments;
+    int root; /* for whom the plans are turned */
     size_t count, elem_bytes;
     struct sim_net net;
-    reduce_fn *reduce;           /* NULL in a dry run */
+    combine_fn *reduce;          /* NULL in a dry run */
     char **in, **out;            /* one vector a rank; NULL: a dry run */
+    bool in_parts, out_parts;    /* rank r's is only the vector's r-th part */
     struct sim_traffic *traffic; /* per rank, written; may be NULL */
 };
 

@@ -31,6 +31,7 @@ static step_id append(struct plan *p, struct step s)
         p->steps = steps;
         p->capacity = capacity;
     }
+    p->sums |= s.dst == PLAN_SUM || s.a == PLAN_SUM || s.b == PLAN_SUM;
     p->steps[p->nsteps] = s;
     return p->nsteps++;
 }
@@ -44,6 +45,14 @@ static struct step step_on(enum plan_kind kind, struct place run, step_id after)
         .slot = run.slot,
         .after = {after, PLAN_START},
     };
+}
+
+/* Takes the slot of another operand of the step, if that has one. */
+static void share_slot(struct step *s, struct place place)
+{
+    assert(s->dst != PLAN_TMP || place.buf != PLAN_TMP
+           || s->slot == place.slot);
+    s->slot = place.buf == PLAN_TMP ? place.slot : s->slot;
 }
 
 step_id plan_send(struct plan *p, int peer, struct place src, step_id after)
@@ -69,7 +78,7 @@ step_id plan_copy(struct plan *p, struct place dst, struct place src,
     assert(dst.chunk == src.chunk && dst.nchunks == src.nchunks);
     s.dst = dst.buf;
     s.a = src.buf;
-    s.slot = dst.slot + src.slot; /* at most one of them is in TMP */
+    share_slot(&s, src);
     return append(p, s);
 }
 
@@ -82,7 +91,8 @@ step_id plan_reduce(struct plan *p, struct place dst, struct place a,
     s.dst = dst.buf;
     s.a = a.buf;
     s.b = b.buf;
-    s.slot = dst.slot + a.slot + b.slot;
+    share_slot(&s, a);
+    share_slot(&s, b);
     return append(p, s);
 }
 
@@ -91,4 +101,10 @@ step_id plan_join(struct plan *p, step_id x, step_id y)
     return append(p, (struct step){
                          .kind = PLAN_JOIN, .after = {x, y}
     });
+}
+
+void plan_turn(struct plan *p, int root, int nranks)
+{
+    for (int i = 0; i < p->nsteps; i++)
+        p->steps[i].peer = (p->steps[i].peer + root) % nranks;
 }

@@ -10,13 +10,16 @@
 #ifndef PLAN_PLAN_H
 #define PLAN_PLAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "coll/types.h"
 
 enum plan_kind { PLAN_SEND, PLAN_RECV, PLAN_REDUCE, PLAN_COPY, PLAN_JOIN };
-enum plan_buf { PLAN_IN, PLAN_OUT, PLAN_TMP, PLAN_NBUFS };
+/* Scratch: PLAN_TMP is slots, each for one chunk or another; PLAN_SUM is shaped
+ * like the vector, for partial sums that go out chunk by chunk. */
+enum plan_buf { PLAN_IN, PLAN_OUT, PLAN_TMP, PLAN_SUM, PLAN_NBUFS };
 
 typedef int32_t step_id; /* index into plan.steps */
 #define PLAN_START ((step_id)-1)
@@ -45,11 +48,12 @@ struct plan {
     struct step *steps;
     int nsteps, capacity;
     int nchunks, nslots;
+    bool sums;          /* a step uses PLAN_SUM */
     coll_status status; /* sticky: adding to a failed plan does nothing */
 };
 
-/* Where an operand lives. Build with IN(), OUT() and TMP(). A run of chunks
- * in PLAN_TMP lies contiguously from its slot on. */
+/* Where an operand lives. Build with IN(), OUT(), TMP() and SUM(). A run of
+ * chunks in PLAN_TMP lies contiguously from its slot on. */
 struct place {
     uint8_t buf;
     int32_t chunk, nchunks, slot;
@@ -57,15 +61,17 @@ struct place {
 #define IN(c)            ((struct place){PLAN_IN, (c), 1, 0})
 #define OUT(c)           ((struct place){PLAN_OUT, (c), 1, 0})
 #define TMP(c, s)        ((struct place){PLAN_TMP, (c), 1, (s)})
+#define SUM(c)           ((struct place){PLAN_SUM, (c), 1, 0})
 #define IN_RUN(c, n)     ((struct place){PLAN_IN, (c), (n), 0})
 #define OUT_RUN(c, n)    ((struct place){PLAN_OUT, (c), (n), 0})
 #define TMP_RUN(c, n, s) ((struct place){PLAN_TMP, (c), (n), (s)})
+#define SUM_RUN(c, n)    ((struct place){PLAN_SUM, (c), (n), 0})
 
 void plan_init(struct plan *p, int nchunks, int nslots);
 void plan_free(struct plan *p);
 
 /* Each returns its step. dst, a and b of a step name the same run of chunks,
- * and at most one of them is in PLAN_TMP. */
+ * and those of them that are in PLAN_TMP the same slot. */
 step_id plan_send(struct plan *p, int peer, struct place src, step_id after);
 step_id plan_recv(struct plan *p, int peer, struct place dst, step_id after);
 step_id plan_copy(struct plan *p, struct place dst, struct place src,
@@ -73,6 +79,10 @@ step_id plan_copy(struct plan *p, struct place dst, struct place src,
 step_id plan_reduce(struct plan *p, struct place dst, struct place a,
                     struct place b, step_id after);
 step_id plan_join(struct plan *p, step_id x, step_id y);
+
+/* Renumbers the peers of a plan that was made as if rank root were rank 0, its
+ * successor rank 1, and so on round. */
+void plan_turn(struct plan *p, int root, int nranks);
 
 /* The plan as text, one step a line; returns the length it needs, as
  * snprintf() does, and writes at most bytes of it. */

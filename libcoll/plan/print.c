@@ -30,7 +30,7 @@ add(struct text *t, const char *format, ...)
 
 static void add_operand(struct text *t, const struct step *s, int buf)
 {
-    static const char *const names[] = {"IN", "OUT", "TMP"};
+    static const char *const names[] = {"IN", "OUT", "TMP", "SUM"};
     if (s->nchunks == 1)
         add(t, "%s[%d]", names[buf], s->chunk);
     else
