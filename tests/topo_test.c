@@ -59,13 +59,14 @@ Test(topo, machines_of_the_table_have_their_counts)
         const char *name;
         int packages, numas, groups, l3s, l2s, cores, pus;
     } expected[] = {
-        {"ft2000plus",  1, 8, 0, 0, 16, 64,  64 },
-        {"mt2000plus",  1, 4, 0, 0, 32, 128, 128},
-        {"sw26010",     1, 4, 0, 0, 0,  260, 260},
-        {"knl_snc4",    1, 8, 0, 0, 36, 72,  288},
-        {"knl_quad",    1, 2, 0, 0, 34, 68,  272},
-        {"server_1x32", 1, 1, 0, 4, 32, 32,  64 },
-        {"server_2x32", 2, 2, 0, 8, 64, 64,  128},
+        {"ft2000plus",  1, 8, 0, 0,  16,  64,  64 },
+        {"mt2000plus",  1, 4, 0, 0,  32,  128, 128},
+        {"sw26010",     1, 4, 0, 0,  0,   260, 260},
+        {"knl_snc4",    1, 8, 0, 0,  36,  72,  288},
+        {"knl_quad",    1, 2, 0, 0,  34,  68,  272},
+        {"server_1x32", 1, 1, 0, 4,  32,  32,  64 },
+        {"server_2x32", 2, 2, 0, 8,  64,  64,  128},
+        {"server_4x48", 4, 4, 0, 24, 192, 192, 384},
     };
     coll_topo_machine machine;
     int i = 0;

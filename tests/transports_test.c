@@ -9,7 +9,7 @@
 
 #include "letters.h"
 #include "transport/ring.h"
-#include "transport/segment.h"
+#include "node/segment.h"
 #include "transport/sim.h"
 
 enum { MAX_ENDS = 8 };

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "transport/segment.h"
+#include "node/segment.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -43,48 +41,48 @@ static bool random_number(uint64_t *number)
     return getrandom(number, sizeof(*number), 0) == sizeof(*number);
 }
 
-/* Makes the file, seals and maps it. */
-static bool make_file(struct segment *s)
+static coll_status make_file(struct segment *s)
 {
-    struct stat st;
-    const int fd = memfd_create("coll", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    s->name.fd = fd;
-    if (fd < 0 || ftruncate(fd, (off_t)s->bytes) < 0
-        || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0
-        || fstat(fd, &st) < 0)
-        return false;
-    s->name.device = st.st_dev;
-    s->name.inode = st.st_ino;
-    void *base =
-        mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    const coll_status status = memfd_make(&s->name.file, s->bytes, 0);
+    if (status < 0)
+        return status;
+    void *base = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                      (int)s->name.file.fd, 0);
     if (base == MAP_FAILED)
-        return false;
+        return fail(COLL_ERR_SYSTEM, "shm",
+                    "cannot map %zu bytes of shared memory: %s", s->bytes,
+                    strerror(errno));
     s->base = base;
     memcpy(base, &s->name, sizeof(s->name));
-    return true;
+    return COLL_OK;
 }
 
 static void destroy(struct segment *s)
 {
     if (s->base)
         munmap(s->base, s->bytes);
-    if (s->name.fd >= 0)
-        close((int)s->name.fd);
+    if (s->name.file.fd >= 0)
+        close((int)s->name.file.fd);
     free(s);
 }
 
-static bool enter(struct segment *s)
+static coll_status enter(struct segment *s)
 {
+    coll_status status = COLL_ERR_SYSTEM;
     pthread_mutex_lock(&registry.lock);
-    const bool ok = (registry.process || random_number(&registry.process))
-                    && random_number(&s->name.nonce);
-    s->name.process = registry.process;
-    s->users = 1;
-    s->next = registry.first;
-    if (ok && make_file(s))
-        registry.first = s;
+    if ((registry.process || random_number(&registry.process))
+        && random_number(&s->name.nonce)) {
+        s->name.process = registry.process;
+        s->users = 1;
+        s->next = registry.first;
+        status = make_file(s);
+        if (status == COLL_OK)
+            registry.first = s;
+    } else {
+        fail(status, "shm", "getrandom: %s", strerror(errno));
+    }
     pthread_mutex_unlock(&registry.lock);
-    return s->base != NULL;
+    return status;
 }
 
 coll_status segment_create(struct segment **segment, uint64_t job, int rank,
@@ -100,17 +98,13 @@ coll_status segment_create(struct segment **segment, uint64_t job, int rank,
     s->name = (struct segment_name){
         .magic = magic,
         .job = job,
-        .pid = getpid(),
-        .fd = -1,
+        .file = {.fd = -1},
         .rank = (uint64_t)rank,
         .nareas = nareas,
         .area_bytes = area_bytes,
     };
-    if (!enter(s)) {
-        const coll_status status =
-            fail(COLL_ERR_SYSTEM, "shm",
-                 "cannot make a memfd of %zu bytes for shared memory: %s",
-                 s->bytes, strerror(errno));
+    const coll_status status = enter(s);
+    if (status < 0) {
         destroy(s);
         return status;
     }
@@ -154,7 +148,7 @@ static struct segment *find_own(const struct segment_name *name)
 {
     struct segment *s = NULL;
     pthread_mutex_lock(&registry.lock);
-    if (name->process == registry.process && name->pid == getpid())
+    if (name->process == registry.process && name->file.pid == getpid())
         for (s = registry.first; s && s->name.nonce != name->nonce;)
             s = s->next;
     if (s)
@@ -169,12 +163,8 @@ static const char *map_area(int fd, const struct segment_name *name, size_t i,
     const size_t page = page_bytes();
     struct stat st;
     struct segment_name inside;
-    const int seals = fcntl(fd, F_GET_SEALS);
-    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_dev != name->device
-        || st.st_ino != name->inode)
+    if (fstat(fd, &st) < 0)
         return "its descriptor is another file than it said";
-    if (seals < 0 || !(seals & F_SEAL_SHRINK))
-        return "its memory is not sealed against shrinking";
     if ((uint64_t)st.st_size != page + name->nareas * name->area_bytes)
         return "its memory has another size than it said";
     if (pread(fd, &inside, sizeof(inside), 0) != sizeof(inside)
@@ -207,14 +197,10 @@ const char *segment_attach(const struct segment_name *name, size_t i,
                                       own->name.area_bytes, own};
         return NULL;
     }
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/%lld/fd/%lld", (long long)name->pid,
-             (long long)name->fd);
-    const int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
-        return errno == ENOENT ? "its process or descriptor is gone"
-                               : "its descriptor may not be opened through "
-                                 "/proc (another user or namespace?)";
+    int fd;
+    const char *unopened = memfd_open(&name->file, &fd);
+    if (unopened)
+        return unopened;
     const char *wrong = map_area(fd, name, i, view);
     close(fd);
     return wrong;

@@ -6,22 +6,21 @@
  * to it never raises SIGBUS. It consists of a header page and of areas of
  * equal size; a rank that attaches maps one area and nothing else.
  */
-#ifndef TRANSPORT_SEGMENT_H
-#define TRANSPORT_SEGMENT_H
+#ifndef NODE_SEGMENT_H
+#define NODE_SEGMENT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "coll/types.h"
+#include "base/memfd.h"
 
 /* How to find a segment; plain bytes, sent to other ranks. */
 struct segment_name {
     uint64_t magic, job;
     uint64_t nonce;   /* random, one per segment */
     uint64_t process; /* random, one per process */
-    int64_t pid, fd;
-    uint64_t device, inode;
+    struct memfd_name file;
     uint64_t rank, nareas, area_bytes;
 };
 

@@ -14,7 +14,8 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "transport/ring.h"
-#include "transport/segment.h"
+#include "node/node.h"
+#include "node/segment.h"
 #include "transport/transport.h"
 
 extern const struct transport_ops transport_shm;
@@ -194,6 +195,15 @@ static void activate(struct shm *s, struct peer *p)
     }
 }
 
+/* Both sides may sleep: for what was sent, and for room in a ring. */
+static bool move(struct shm *s, struct peer *p)
+{
+    const bool pushed = push(p), pulled = pull(p);
+    if ((pushed || pulled) && s->job->node)
+        node_ring(s->job->node, (int)(p - s->peers));
+    return pushed || pulled;
+}
+
 static void shm_send(struct transport *t, struct transfer *tx)
 {
     struct shm *s = (struct shm *)t;
@@ -204,7 +214,7 @@ static void shm_send(struct transport *t, struct transfer *tx)
     const bool first = !p->sends.first;
     enqueue(&p->sends, tx);
     if (first)
-        push(p);
+        move(s, p);
     activate(s, p);
 }
 
@@ -218,7 +228,7 @@ static void shm_recv(struct transport *t, struct transfer *rx)
     const bool first = !p->recvs.first;
     enqueue(&p->recvs, rx);
     if (first)
-        pull(p);
+        move(s, p);
     activate(s, p);
 }
 
@@ -228,8 +238,7 @@ static bool shm_progress(struct transport *t)
     bool moved = false;
     for (int i = 0; i < s->nactive;) {
         struct peer *p = s->active[i];
-        moved |= push(p);
-        moved |= pull(p);
+        moved |= move(s, p);
         p->active = busy(p);
         if (p->active)
             i++;

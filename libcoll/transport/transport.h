@@ -44,6 +44,7 @@ struct transport_job {
     const uint64_t *host_of; /* per rank: equal for ranks that share a kernel,
                                 its namespaces and so its memory */
     uint64_t job;            /* random, equal on all ranks, never 0 */
+    struct node *node;       /* who of this host may sleep, or NULL */
     struct sim *sim;         /* for the row sim only, else NULL */
 };
 

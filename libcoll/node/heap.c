@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT */
+#include "node/heap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
+enum { HUGE_PAGE = 2 << 20, PLAIN = 0, HUGE = 1 };
+
+struct block {
+    char *memory;
+    size_t bytes; /* whole pages */
+    uint64_t at;  /* as in struct heap_spot */
+    bool adopted; /* the pages belong to the caller's mapping */
+    struct block *next;
+};
+
+static struct {
+    pthread_mutex_t lock;
+    struct heap_name name;
+    uint64_t end[HEAP_FILES]; /* where the next block goes */
+    struct block *first;      /* the block last found, then the others */
+} heap = {.lock = PTHREAD_MUTEX_INITIALIZER,
+          .name.files = {{.fd = -1}, {.fd = -1}}};
+
+static size_t page_bytes(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static size_t round_up(size_t bytes, size_t to)
+{
+    return (bytes + to - 1) / to * to;
+}
+
+/* A child of fork() has its parent's blocks, but peers would look for them in
+ * the child's descriptors: it starts with an empty heap. */
+static void forget(void)
+{
+    pthread_mutex_init(&heap.lock, NULL);
+    heap.name.process = 0;
+    heap.first = NULL;
+    for (int f = 0; f < HEAP_FILES; f++)
+        if (heap.name.files[f].fd >= 0) {
+            close((int)heap.name.files[f].fd);
+            heap.name.files[f].fd = -1;
+        }
+}
+
+/* Huge pages that the administrator set aside, if any are free. */
+static bool huge_pages_free(void)
+{
+    unsigned long n = 0;
+    FILE *file =
+        fopen("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "re");
+    if (file) {
+        if (fscanf(file, "%lu", &n) != 1)
+            n = 0;
+        fclose(file);
+    }
+    return n > 0;
+}
+
+static coll_status open_locked(void)
+{
+    static bool watched;
+    if (heap.name.process)
+        return COLL_OK;
+    uint64_t number;
+    if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+        return fail(COLL_ERR_SYSTEM, "shm", "getrandom: %s", strerror(errno));
+    const coll_status status = memfd_make(&heap.name.files[PLAIN], 0, 0);
+    if (status < 0)
+        return status;
+    if (!huge_pages_free()
+        || memfd_make(&heap.name.files[HUGE], 0, MFD_HUGETLB) < 0)
+        heap.name.files[HUGE] = (struct memfd_name){.fd = -1};
+    if (!watched)
+        watched = pthread_atfork(NULL, NULL, forget) == 0;
+    heap.end[PLAIN] = heap.end[HUGE] = 0;
+    heap.name.process = number | 1;
+    return COLL_OK;
+}
+
+coll_status heap_open(struct heap_name *name)
+{
+    pthread_mutex_lock(&heap.lock);
+    const coll_status status = open_locked();
+    *name = heap.name;
+    pthread_mutex_unlock(&heap.lock);
+    return status;
+}
+
+/* Address space of `bytes` on a boundary of `align`, or NULL. */
+static char *reserve(size_t bytes, size_t align)
+{
+    const size_t slack = align > page_bytes() ? align : 0;
+    char *p = mmap(NULL, bytes + slack, PROT_NONE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    if (!slack)
+        return p;
+    char *start = (char *)(((uintptr_t)p + align - 1) / align * align);
+    if (start > p)
+        munmap(p, (size_t)(start - p));
+    if (p + slack > start)
+        munmap(start + bytes, (size_t)(p + slack - start));
+    return start;
+}
+
+/* Puts a new range of the file at `address`. Pages are touched now, by this
+ * thread, so that they come from its NUMA node, and so that a lack of memory
+ * is an error here and not a signal later. */
+static coll_status place(struct block *b, int f, char *address, size_t align)
+{
+    const struct memfd_name *file = &heap.name.files[f];
+    const uint64_t at = round_up(heap.end[f], align);
+    coll_status status = memfd_grow(file, at + b->bytes);
+    if (status < 0)
+        return status;
+    heap.end[f] = at + b->bytes;
+    if (mmap(address, b->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+             (int)file->fd, (off_t)at)
+        == MAP_FAILED)
+        return fail(COLL_ERR_MEMORY, "shm", "cannot map %zu bytes: %s",
+                    b->bytes, strerror(errno));
+    if (f == PLAIN)
+        madvise(address, b->bytes, MADV_HUGEPAGE);
+    b->memory = address;
+    b->at = at | (uint64_t)f;
+    if (madvise(address, b->bytes, MADV_POPULATE_WRITE) == 0)
+        return COLL_OK;
+    if (errno != EINVAL) /* an old kernel does not know it */
+        return fail(COLL_ERR_MEMORY, "shm",
+                    "no memory for %zu bytes of shared memory: %s", b->bytes,
+                    strerror(errno));
+    for (size_t i = 0; i < b->bytes; i += page_bytes())
+        *(volatile char *)(address + i) = 0;
+    return COLL_OK;
+}
+
+static void punch(const struct block *b)
+{
+    const int f = (int)(b->at & 1);
+    fallocate((int)heap.name.files[f].fd,
+              FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(b->at & ~1ull),
+              (off_t)b->bytes);
+}
+
+/* A block of new memory from one of the files. */
+static coll_status allocate(struct block *b, int f, size_t bytes)
+{
+    const size_t align =
+        f == HUGE || bytes >= HUGE_PAGE ? HUGE_PAGE : page_bytes();
+    b->bytes = round_up(bytes, f == HUGE ? HUGE_PAGE : page_bytes());
+    char *address = b->bytes < bytes ? NULL : reserve(b->bytes, align);
+    if (!address)
+        return fail(COLL_ERR_MEMORY, "shm",
+                    "no address space for %zu bytes of shared memory", bytes);
+    const coll_status status = place(b, f, address, align);
+    if (status < 0) {
+        if (b->memory)
+            punch(b);
+        b->memory = NULL;
+        munmap(address, b->bytes);
+    }
+    return status;
+}
+
+static void insert(struct block *b)
+{
+    b->next = heap.first;
+    heap.first = b;
+}
+
+coll_status heap_alloc(void **memory, size_t bytes)
+{
+    struct block *b = calloc(1, sizeof(*b));
+    if (!b)
+        return fail(COLL_ERR_MEMORY, "shm", "no memory for a block");
+    pthread_mutex_lock(&heap.lock);
+    coll_status status = open_locked();
+    if (status == COLL_OK
+        && (bytes < HUGE_PAGE || heap.name.files[HUGE].fd < 0
+            || allocate(b, HUGE, bytes) < 0))
+        status = allocate(b, PLAIN, bytes);
+    if (status == COLL_OK)
+        insert(b);
+    pthread_mutex_unlock(&heap.lock);
+    if (status < 0)
+        free(b);
+    else
+        *memory = b->memory;
+    return status;
+}
+
+/* Takes a block out of the list. */
+static struct block *take(const void *memory, bool adopted)
+{
+    for (struct block **at = &heap.first; *at; at = &(*at)->next) {
+        struct block *b = *at;
+        if (b->memory == memory && b->adopted == adopted) {
+            *at = b->next;
+            return b;
+        }
+    }
+    return NULL;
+}
+
+coll_status heap_free(void *memory)
+{
+    pthread_mutex_lock(&heap.lock);
+    struct block *b = take(memory, false);
+    if (b) {
+        punch(b);
+        munmap(b->memory, b->bytes);
+    }
+    pthread_mutex_unlock(&heap.lock);
+    free(b);
+    return b ? COLL_OK
+             : fail(COLL_ERR_INVALID, "shm",
+                    "coll_mem_free: %p is not from coll_mem_alloc(), or was "
+                    "freed before",
+                    memory);
+}
+
+/* The pages move to a copy of themselves: first the contents, then the
+ * mapping, in one step that no access can fall into. */
+static coll_status swap_in(struct block *b, char *memory)
+{
+    char *copy = reserve(b->bytes, page_bytes());
+    if (!copy)
+        return fail(COLL_ERR_MEMORY, "shm", "no address space for %zu bytes",
+                    b->bytes);
+    coll_status status = place(b, PLAIN, copy, page_bytes());
+    if (status == COLL_OK) {
+        memcpy(copy, memory, b->bytes);
+        if (mremap(copy, b->bytes, b->bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+                   memory)
+            != MAP_FAILED) {
+            b->memory = memory;
+            return COLL_OK;
+        }
+        status = fail(COLL_ERR_MEMORY, "shm", "mremap: %s", strerror(errno));
+    }
+    if (b->memory)
+        punch(b);
+    munmap(copy, b->bytes);
+    return status;
+}
+
+coll_status heap_adopt(void *memory, size_t bytes, void **handle)
+{
+    const size_t page = page_bytes();
+    if (!memory || !bytes || (uintptr_t)memory % page || bytes % page)
+        return fail(COLL_ERR_INVALID, "shm",
+                    "coll_comm_register: %zu bytes at %p are not whole pages "
+                    "of %zu bytes",
+                    bytes, memory, page);
+    struct block *b = calloc(1, sizeof(*b));
+    if (!b)
+        return fail(COLL_ERR_MEMORY, "shm", "no memory for a block");
+    *b = (struct block){.bytes = bytes, .adopted = true};
+    pthread_mutex_lock(&heap.lock);
+    coll_status status = open_locked();
+    for (struct block *o = heap.first; o && status == COLL_OK; o = o->next)
+        if (o->memory < (char *)memory + bytes
+            && (char *)memory < o->memory + o->bytes)
+            status = fail(COLL_ERR_INVALID, "shm",
+                          "coll_comm_register: %zu bytes at %p overlap memory "
+                          "that is registered or from coll_mem_alloc()",
+                          bytes, memory);
+    if (status == COLL_OK)
+        status = swap_in(b, memory);
+    if (status == COLL_OK)
+        insert(b);
+    pthread_mutex_unlock(&heap.lock);
+    if (status < 0)
+        free(b);
+    else
+        *handle = b->memory;
+    return status;
+}
+
+coll_status heap_disown(void *handle)
+{
+    coll_status status = COLL_OK;
+    pthread_mutex_lock(&heap.lock);
+    struct block *b = take(handle, true);
+    if (!b) {
+        status = fail(COLL_ERR_INVALID, "shm",
+                      "coll_comm_deregister: %p is no handle of "
+                      "coll_comm_register(), or was given back before",
+                      handle);
+    } else {
+        char *copy = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (copy == MAP_FAILED) {
+            status = fail(COLL_ERR_MEMORY, "shm",
+                          "no memory for %zu bytes: %s", b->bytes,
+                          strerror(errno));
+            insert(b);
+            b = NULL;
+        } else {
+            memcpy(copy, b->memory, b->bytes);
+            punch(b);
+            /* Replaces a mapping of the same length: cannot fail. */
+            mremap(copy, b->bytes, b->bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+                   b->memory);
+        }
+    }
+    pthread_mutex_unlock(&heap.lock);
+    free(b);
+    return status;
+}
+
+struct heap_spot heap_find(const void *p, size_t bytes)
+{
+    struct heap_spot spot = {0};
+    const char *x = p;
+    pthread_mutex_lock(&heap.lock);
+    for (struct block **at = &heap.first; *at; at = &(*at)->next) {
+        struct block *b = *at;
+        const size_t offset = (size_t)(x - b->memory);
+        if (x < b->memory || offset >= b->bytes || bytes > b->bytes - offset)
+            continue;
+        spot = (struct heap_spot){b->at, b->bytes, offset};
+        *at = b->next; /* to the front: it will be asked for again */
+        insert(b);
+        break;
+    }
+    pthread_mutex_unlock(&heap.lock);
+    return spot;
+}
+
+void *heap_address(uint64_t block)
+{
+    void *memory = NULL;
+    pthread_mutex_lock(&heap.lock);
+    for (struct block *b = heap.first; b && !memory; b = b->next)
+        if (b->at == block)
+            memory = b->memory;
+    pthread_mutex_unlock(&heap.lock);
+    return memory;
+}
+
+void *heap_map(const struct heap_name *of, uint64_t block, uint64_t bytes)
+{
+    int fd;
+    const char *wrong = memfd_open(&of->files[block & 1], &fd);
+    if (wrong) {
+        log_line(COLL_LOG_WARN, "shm", "cannot map memory of pid %lld: %s",
+                 (long long)of->files[block & 1].pid, wrong);
+        return NULL;
+    }
+    const off_t at = (off_t)(block & ~1ull);
+    struct stat st;
+    void *memory = MAP_FAILED;
+    if (fstat(fd, &st) == 0 && at <= st.st_size
+        && bytes <= (uint64_t)(st.st_size - at))
+        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_POPULATE, fd, at);
+    if (memory == MAP_FAILED)
+        log_line(COLL_LOG_WARN, "shm", "cannot map %llu bytes of pid %lld: %s",
+                 (unsigned long long)bytes, (long long)of->files[block & 1].pid,
+                 strerror(errno));
+    close(fd);
+    return memory == MAP_FAILED ? NULL : memory;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#include "node/lines.h"
+
+#include "base/log.h"
+
+void node_begin(struct node *n, const struct node_call *call)
+{
+    n->call = *call;
+    n->number++;
+    n->state = n->level = n->at = 0;
+    n->bytes_read = n->bytes_written = 0;
+}
+
+/* Whether every rank has begun an operation, as far as its entry tells. */
+static bool all_began(const struct node *n, uint32_t number)
+{
+    for (int i = 0; i < n->n; i++) {
+        struct node_line *line =
+            &n->peers[i].region->entry[0][number % NODE_SLOTS];
+        const uint64_t word =
+            atomic_load_explicit(&line->word, memory_order_acquire);
+        if (i != n->me && !node_reached((uint32_t)(word >> 32), number))
+            return false;
+    }
+    return true;
+}
+
+/* The slot was last used NODE_SLOTS operations ago. Who has begun the one after
+ * that has done with it. After a look at the previous operation that succeeds
+ * no other look is needed for a while. */
+coll_status node_gate(struct node *n)
+{
+    const uint32_t needed = n->number - (NODE_SLOTS - 1);
+    if (node_reached(n->safe, needed))
+        return COLL_OK;
+    if (all_began(n, n->number - 1))
+        n->safe = n->number - 1;
+    else if (all_began(n, needed))
+        n->safe = needed;
+    else
+        return COLL_IN_PROGRESS;
+    return COLL_OK;
+}
+
+coll_status node_mismatch(const struct node *n, int place, uint32_t tag)
+{
+    return fail(COLL_ERR_MISMATCH, "shm",
+                "rank %d is in another operation (tag %08x) than this rank "
+                "(tag %08x): kind, count, dtype, op, root and order must be "
+                "equal on all ranks",
+                n->rank_of[place], tag, n->call.tag);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* Cache lines with a number, for inside node/. */
+#ifndef NODE_LINES_H
+#define NODE_LINES_H
+
+#include "node/node.h"
+
+/* Publishes what was written before, with the line's own data. */
+static inline void node_mark(struct node_line *line, uint32_t number,
+                             uint32_t low)
+{
+    atomic_store_explicit(&line->word, (uint64_t)number << 32 | low,
+                          memory_order_release);
+}
+
+/* Whether number a is b or later; they wrap. */
+static inline bool node_reached(uint32_t a, uint32_t b)
+{
+    return (int32_t)(a - b) >= 0;
+}
+
+/* COLL_OK once the line has this operation's number: what its rank wrote
+ * before may then be read. MISMATCH if that rank is in another operation. */
+coll_status node_mismatch(const struct node *, int place, uint32_t tag);
+static inline coll_status node_arrived(const struct node *n, int place,
+                                       const struct node_line *line)
+{
+    const uint64_t word = atomic_load_explicit(
+        &((struct node_line *)line)->word, memory_order_acquire);
+    if (!node_reached((uint32_t)(word >> 32), n->number))
+        return COLL_IN_PROGRESS;
+    return (uint32_t)word == n->call.tag
+               ? COLL_OK
+               : node_mismatch(n, place, (uint32_t)word);
+}
+
+/* Begins an operation. */
+void node_begin(struct node *, const struct node_call *);
+
+/* COLL_OK once this rank may write the operation's slot. */
+coll_status node_gate(struct node *);
+
+#endif

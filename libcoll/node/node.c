@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/* Groups of ranks on one host: made, and taken apart. */
+#include "node/node.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "base/log.h"
+#include "node/foreign.h"
+#include "node/stores.h"
+
+/* What ranks tell each other. Travels. */
+struct introduction {
+    struct segment_name segment; /* of the first rank of a host; else zeros */
+    struct heap_name heap;
+    struct foreign_probe probe;
+    struct node_place place;
+    int32_t heap_ok;
+};
+
+/* ...and what they found. */
+struct finding {
+    uint8_t attached, reads_foreign, fences, far;
+};
+
+static size_t segment_size(int n)
+{
+    return sizeof(struct node_shared) + (size_t)n * sizeof(struct node_region);
+}
+
+/* A piece from each rank and one more, or a share of a block. */
+static size_t scratch_bytes(int n)
+{
+    const size_t pieces = ((size_t)n + 1) * NODE_PIECE_BYTES;
+    return pieces > NODE_STAGE_BYTES ? pieces : NODE_STAGE_BYTES;
+}
+
+static struct node *allocate(int n)
+{
+    struct node *node = calloc(1, sizeof(*node));
+    if (!node)
+        return NULL;
+    node->n = n;
+    node->rank_of = calloc((size_t)n, sizeof(*node->rank_of));
+    node->peers = calloc((size_t)n, sizeof(*node->peers));
+    node->ins = calloc((size_t)n, sizeof(*node->ins));
+    node->outs = calloc((size_t)n, sizeof(*node->outs));
+    node->src = calloc((size_t)n, sizeof(*node->src));
+    node->dst = calloc((size_t)n + 1, sizeof(*node->dst));
+    node->scratch = aligned_alloc(4096, scratch_bytes(n));
+    if (node->rank_of && node->peers && node->ins && node->outs && node->src
+        && node->dst && node->scratch)
+        return node;
+    node_free(node);
+    return NULL;
+}
+
+void node_free(struct node *n)
+{
+    if (!n)
+        return;
+    for (int i = 0; i < n->n && n->peers; i++)
+        for (int v = 0; v < NODE_VIEWS; v++)
+            if (n->peers[i].views[v].memory)
+                munmap(n->peers[i].views[v].memory, n->peers[i].views[v].bytes);
+    node_levels_free(&n->levels);
+    segment_detach(&n->view);
+    segment_free(n->segment);
+    free(n->rank_of);
+    free(n->peers);
+    free(n->ins);
+    free(n->outs);
+    free(n->src);
+    free(n->dst);
+    free(n->scratch);
+    free(n);
+}
+
+/* This host's ranks, in rank order. */
+static coll_status enlist(struct node **node, const struct node_job *job)
+{
+    int n = 0;
+    for (int r = 0; r < job->nranks; r++)
+        n += job->host_of[r] == job->host_of[job->rank];
+    if (n == 1)
+        return COLL_OK;
+    *node = allocate(n);
+    if (!*node)
+        return fail(COLL_ERR_MEMORY, "shm", "no memory for %d ranks", n);
+    for (int r = 0, i = 0; r < job->nranks; r++)
+        if (job->host_of[r] == job->host_of[job->rank]) {
+            if (r == job->rank)
+                (*node)->me = i;
+            (*node)->rank_of[i++] = r;
+        }
+    return COLL_OK;
+}
+
+static void introduce(struct node *n, const struct node_job *job,
+                      struct introduction *mine)
+{
+    memset(mine, 0, sizeof(*mine));
+    mine->heap_ok = heap_open(&mine->heap) == COLL_OK;
+    foreign_offer(&mine->probe);
+    job->place(&mine->place, n->me, n->n);
+    if (n->me == 0
+        && segment_create(&n->segment, job->job, job->rank, 1,
+                          segment_size(n->n))
+               == COLL_OK)
+        mine->segment = segment_name(n->segment);
+}
+
+static bool attach(struct node *n, const struct introduction *all)
+{
+    const char *wrong = "rank 0 of this host could not make it";
+    if (all[n->rank_of[0]].segment.area_bytes >= segment_size(n->n))
+        wrong = segment_attach(&all[n->rank_of[0]].segment, 0, &n->view);
+    if (wrong) {
+        log_line(COLL_LOG_WARN, "shm",
+                 "rank %d cannot share memory with the ranks of its host, so "
+                 "messages take its place: %s",
+                 n->rank_of[n->me], wrong);
+        return false;
+    }
+    n->shared = n->view.memory;
+    for (int i = 0; i < n->n; i++)
+        n->peers[i].region = &n->shared->region[i];
+    return true;
+}
+
+static void look_around(struct node *n, const struct introduction *all,
+                        struct finding *mine)
+{
+    const char *wanted = setting_text(SETTING_SINGLE_COPY);
+    const uint64_t process = all[n->rank_of[n->me]].heap.process;
+    *mine = (struct finding){.attached = attach(n, all),
+                             .reads_foreign = strcmp(wanted, "off") != 0,
+                             .fences = node_bell_register()};
+    for (int i = 0; i < n->n; i++) {
+        const struct introduction *of = &all[n->rank_of[i]];
+        n->peers[i].heap = of->heap;
+        n->peers[i].pid = (int)of->probe.pid;
+        n->peers[i].same_process = of->heap_ok && of->heap.process == process;
+        mine->attached &= of->heap_ok;
+        mine->reads_foreign &= foreign_try(&of->probe);
+    }
+    if (mine->attached)
+        mine->far = stores_measure(n);
+}
+
+/* What holds on all ranks of the host. */
+static bool conclude(struct node *n, const struct finding *all, bool crowded)
+{
+    const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    bool attached = true;
+    n->reads_foreign = n->fences = true;
+    for (int i = 0; i < n->n; i++) {
+        const struct finding *of = &all[n->rank_of[i]];
+        attached &= of->attached;
+        n->reads_foreign &= of->reads_foreign;
+        n->fences &= of->fences;
+    }
+    if (!n->reads_foreign && n->me == 0 && attached)
+        log_line(COLL_LOG_WARN, "shm",
+                 "ranks of this host may not read each other's memory "
+                 "(process_vm_readv), so vectors that are not from "
+                 "coll_mem_alloc() are copied twice: allow it, or use "
+                 "coll_mem_alloc() or coll_comm_register()");
+    n->far = all[n->rank_of[0]].far;
+    n->cache_bytes = (cache > 0 ? (size_t)cache : (size_t)32 << 20)
+                     / (2 * (size_t)n->n);
+    n->foreign_bytes = NODE_FOREIGN_MIN;
+    /* One exchange instead of two pays for more copying where an exchange is
+     * dear, and for less where a line is. */
+    n->inline_bytes = crowded ? NODE_INLINE_BYTES : n->far ? 2048 : 4096;
+    return attached;
+}
+
+static coll_status group(struct node *n, const struct introduction *all)
+{
+    char text[512];
+    struct node_place *places = calloc((size_t)n->n, sizeof(*places));
+    if (!places)
+        return fail(COLL_ERR_MEMORY, "shm", "no memory for %d ranks", n->n);
+    for (int i = 0; i < n->n; i++)
+        places[i] = all[n->rank_of[i]].place;
+    const coll_status status = node_levels_build(&n->levels, places, n->n);
+    free(places);
+    if (status < 0)
+        return fail(status, "shm", "no groups for %d ranks of one host", n->n);
+    n->ngroups = node_levels_of(&n->levels, n->me, n->groups);
+    n->top = n->ngroups == n->levels.nlevels;
+    n->flat = n->levels.nlevels == 1;
+    if (n->me == 0) {
+        node_levels_print(&n->levels, text, sizeof(text));
+        log_line(COLL_LOG_INFO, "shm", "small collectives: %s", text);
+    }
+    return COLL_OK;
+}
+
+static coll_status meet(struct node *n, const struct node_job *job, bool *ok)
+{
+    const size_t nranks = (size_t)job->nranks;
+    struct introduction mine, *all = calloc(nranks, sizeof(*all));
+    struct finding found = {0}, *findings = calloc(nranks, sizeof(*findings));
+    coll_status status = COLL_ERR_MEMORY;
+    if (!all || !findings) {
+        fail(status, "shm", "no memory for %zu ranks", nranks);
+    } else {
+        memset(&mine, 0, sizeof(mine));
+        if (n)
+            introduce(n, job, &mine);
+        status = job->allgather(job->context, &mine, all, sizeof(mine));
+        if (status == COLL_OK && n)
+            look_around(n, all, &found);
+        if (status == COLL_OK)
+            status = job->allgather(job->context, &found, findings,
+                                    sizeof(found));
+        if (status == COLL_OK && n)
+            *ok = conclude(n, findings, job->crowded);
+        if (status == COLL_OK && *ok)
+            status = group(n, all);
+    }
+    free(all);
+    free(findings);
+    return status;
+}
+
+coll_status node_create(struct node **node, const struct node_job *job)
+{
+    struct node *n = NULL;
+    bool ok = false;
+    *node = NULL;
+    coll_status status = enlist(&n, job);
+    if (status == COLL_OK)
+        status = meet(n, job, &ok);
+    if (status == COLL_OK && ok)
+        *node = n;
+    else
+        node_free(n);
+    return status;
+}
+
+bool node_awaits(const struct node *n, int rank)
+{
+    return n->at < n->n && n->rank_of[n->at] == rank && n->at != n->me;
+}

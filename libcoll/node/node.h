@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* The ranks of one host: what they share, and collectives on it.
+ *
+ * Each rank has a region in one shared segment that it alone writes:
+ *
+ *   entry   four cache lines, used in turn: the operation's number and
+ *           fingerprint, and beside them a short vector or the place of a long
+ *   phase   how far the rank is in the operation
+ *   bell    wakes the rank where it sleeps
+ *   copy    room for vectors that do not fit into an entry
+ *   stage   room for chunks of vectors that others cannot reach
+ *
+ * An entry may be written again after four operations: by then every rank is
+ * known to have begun the last but two, so it has done with this one.
+ */
+#ifndef NODE_NODE_H
+#define NODE_NODE_H
+
+#include <stdatomic.h>
+
+#include "algo/algo.h"
+#include "node/heap.h"
+#include "node/levels.h"
+#include "node/segment.h"
+#include "op/op.h"
+
+enum {
+    NODE_SLOTS = 4,
+    NODE_LINE_DATA = 56,      /* bytes of a vector beside the number */
+    NODE_INLINE_BYTES = 8192, /* longest vector that is copied into a slot */
+    NODE_STAGE_BYTES = 262144, /* of a vector, copied in at one time */
+    NODE_PIECE_BYTES = 65536, /* of a vector, read from a process at one time */
+    NODE_VIEWS = 16,          /* blocks of a peer that stay mapped */
+    NODE_FAR_MIN = 2048,      /* shorter vectors are stored into the caches */
+    NODE_FOREIGN_MIN = 262144, /* shorter ones are not worth system calls */
+};
+
+/* word: number of the operation << 32 | fingerprint, or | step. Two lines
+ * apart, as processors fetch lines in pairs. */
+struct node_line {
+    _Alignas(128) _Atomic uint64_t word;
+    unsigned char data[NODE_LINE_DATA];
+};
+
+struct node_bell {
+    _Alignas(128) _Atomic uint32_t rings; /* futex */
+    _Atomic uint32_t asleep;
+};
+
+struct node_region {
+    struct node_line entry[NODE_LEVELS_MAX][NODE_SLOTS];
+    struct node_line result[NODE_SLOTS]; /* from a leader to its group */
+    struct node_line phase;
+    struct node_bell bell;
+    _Alignas(128) unsigned char
+        copy[NODE_LEVELS_MAX + 1][NODE_SLOTS][NODE_INLINE_BYTES];
+    _Alignas(4096) unsigned char in[2][NODE_STAGE_BYTES];
+    unsigned char out[2][NODE_STAGE_BYTES];
+};
+
+struct node_view {
+    uint64_t block, bytes;
+    void *memory;
+};
+
+struct node_peer {
+    struct node_region *region;
+    struct heap_name heap;
+    int pid;
+    bool same_process;
+    struct node_view views[NODE_VIEWS];
+    int next_view;
+};
+
+struct node_call {
+    enum coll_kind kind;
+    int root; /* place */
+    coll_dtype dtype;
+    const void *in;
+    void *out;
+    size_t count, elem_bytes; /* count as in coll.h's call */
+    combine_fn *combine;
+    uint32_t tag;
+};
+
+/* Where a vector is, seen from here: at address, or foreign: in a process. */
+struct node_place_of {
+    char *address;
+    bool foreign;
+};
+
+/* At the start of the segment. */
+struct node_shared {
+    _Alignas(4096) _Atomic uint32_t sleepers;
+    struct node_region region[];
+};
+
+struct node {
+    int n, me;
+    int *rank_of; /* place -> rank */
+    struct segment *segment; /* the first rank's */
+    struct node_shared *shared;
+    struct segment_view view;
+    struct node_peer *peers; /* by place */
+    struct node_levels levels;
+    struct node_membership groups[NODE_LEVELS_MAX]; /* this rank's */
+    int ngroups;
+    bool top;  /* the last of them is the top one */
+    bool flat; /* one level, one group */
+
+    bool reads_foreign; /* process_vm_readv() and _writev() work among all */
+    bool fences;        /* membarrier() does */
+    bool far;    /* stores past the caches reach other ranks sooner */
+    size_t inline_bytes;  /* the longest vector that is best sent inline */
+    size_t cache_bytes;   /* vectors from here on do not stay in the caches */
+    size_t foreign_bytes; /* and from here on are read from other processes */
+
+    /* The operation under way. */
+    struct node_call call;
+    coll_status (*step)(struct node *);
+    uint32_t number; /* of the operation, from 1 */
+    uint32_t safe;   /* every rank is known to have begun this one */
+    int state, level, at; /* the way's own: where it is, whom it waits for */
+    bool foreign; /* some vector is in no heap */
+    size_t block; /* stage.c: which block is under way */
+    struct node_place_of *ins, *outs; /* by place */
+    const void **src;
+    void **dst;
+    unsigned char *scratch;
+
+    uint64_t announced[NODE_VIEWS]; /* own blocks that peers know */
+    uint64_t bytes_read, bytes_written; /* by this operation */
+};
+
+/* Exchanges `bytes` of each rank of the job. */
+typedef coll_status node_allgather(void *context, const void *mine, void *all,
+                                   size_t bytes);
+
+struct node_job {
+    int rank, nranks;
+    const uint64_t *host_of;
+    uint64_t job;
+    node_allgather *allgather;
+    void *context;
+    /* Where this rank runs, see levels.h. */
+    void (*place)(struct node_place *, int local_rank, int local_ranks);
+    bool crowded; /* ranks have to take turns on the processors */
+};
+
+/* Collective over the job. *node is NULL where this host has one rank, or where
+ * its ranks cannot share memory: the reason is logged. */
+coll_status node_create(struct node **node, const struct node_job *job);
+void node_free(struct node *node);
+
+/* Two ways to run a collective; how is in inline.c and direct.c. Inline fits up
+ * to NODE_INLINE_BYTES of what a rank sends; direct is for all but BARRIER. */
+bool node_inline_fits(const struct node *node, const struct node_call *call);
+void node_start_inline(struct node *node, const struct node_call *call);
+void node_start_direct(struct node *node, const struct node_call *call);
+/* COLL_IN_PROGRESS: call again. */
+static inline coll_status node_step(struct node *node)
+{
+    return node->step(node);
+}
+/* Whether the running operation waits for this rank. */
+bool node_awaits(const struct node *node, int rank);
+
+/* Sleeps until a peer rings, but not for long; at_most_ns 0: some milliseconds.
+ * ready is asked once more after peers can see that this rank sleeps. */
+void node_sleep(struct node *node, long at_most_ns,
+                bool (*ready)(void *context), void *context);
+/* Wakes who sleeps and may wait for what was just published: one place, or all
+ * (-1). */
+void node_ring_sleepers(struct node *node, int place);
+static inline void node_ring(struct node *node, int place)
+{
+    if (atomic_load_explicit(&node->shared->sleepers, memory_order_relaxed))
+        node_ring_sleepers(node, place);
+}
+static inline void node_ring_all(struct node *node)
+{
+    node_ring(node, -1);
+}
+bool node_bell_register(void);
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+/* Many small collectives of random kinds and sizes, each result checked.
+ *
+ *   soak OPERATIONS [SEED [BYTES]]      under collrun
+ *
+ * All ranks draw the same operations; each draws its own delays before them.
+ * Vectors of both kinds of memory, in place or not, blocking or as requests of
+ * which up to four are under way. Every value is a small whole number, so sums
+ * are exact in each dtype. Rank 0 prints "ok OPERATIONS". */
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "coll/coll.h"
+
+enum { FLIGHTS = 4, KINDS = 6 };
+
+static int rank, nranks;
+static coll_comm *comm;
+
+static uint64_t draw(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    return *state ^= *state << 17;
+}
+
+static void die(const char *what, long number)
+{
+    fprintf(stderr, "soak: rank %d: operation %ld: %s: %s\n", rank, number,
+            what, coll_last_error(comm));
+    abort();
+}
+
+/* One operation under way. */
+struct flight {
+    int kind, root;
+    size_t count; /* as the call takes it */
+    coll_dtype dtype;
+    long number;
+    bool in_place;
+    void *send, *recv, *memory[2];
+    coll_request *request;
+};
+
+static size_t elem_of(const struct flight *f)
+{
+    return coll_dtype_bytes(f->dtype);
+}
+
+static int value(int r, size_t i, long number)
+{
+    return (int)((i * 3 + (size_t)r * 5 + (size_t)number) & 7);
+}
+
+static int total(size_t i, long number)
+{
+    int sum = 0;
+    for (int r = 0; r < nranks; r++)
+        sum += value(r, i, number);
+    return sum;
+}
+
+static void put(const struct flight *f, void *x, size_t i, int v)
+{
+    switch (f->dtype) {
+    case COLL_F32: ((float *)x)[i] = (float)v; break;
+    case COLL_F64: ((double *)x)[i] = v; break;
+    case COLL_I32: ((int32_t *)x)[i] = v; break;
+    default: ((uint16_t *)x)[i] = (uint16_t)v; break;
+    }
+}
+
+static bool holds(const struct flight *f, const void *x, size_t i, int v)
+{
+    switch (f->dtype) {
+    case COLL_F32: return ((const float *)x)[i] == (float)v;
+    case COLL_F64: return ((const double *)x)[i] == v;
+    case COLL_I32: return ((const int32_t *)x)[i] == v;
+    default: return ((const uint16_t *)x)[i] == (uint16_t)v;
+    }
+}
+
+static coll_status start(struct flight *f, coll_request **request)
+{
+    switch (f->kind) {
+    case 0:
+        return coll_allreduce(f->send, f->recv, f->count, f->dtype, COLL_SUM,
+                              comm, request);
+    case 1:
+        return coll_reduce(f->send, f->recv, f->count, f->dtype, COLL_SUM,
+                           f->root, comm, request);
+    case 2:
+        return coll_broadcast(f->send, f->recv, f->count, f->dtype, f->root,
+                              comm, request);
+    case 3:
+        return coll_reduce_scatter(f->send, f->recv, f->count, f->dtype,
+                                   COLL_SUM, comm, request);
+    case 4:
+        return coll_allgather(f->send, f->recv, f->count, f->dtype, comm,
+                              request);
+    default: return coll_barrier(comm, request);
+    }
+}
+
+static void fill(struct flight *f)
+{
+    const size_t n = (size_t)nranks, part = f->count * elem_of(f);
+    const size_t sent = f->kind == 3 ? n * f->count : f->count;
+    f->send = f->memory[0];
+    f->recv = f->in_place ? f->memory[0] : f->memory[1];
+    if (f->in_place && f->kind == 3)
+        f->recv = (char *)f->send + (size_t)rank * part;
+    if (f->in_place && f->kind == 4)
+        f->send = (char *)f->recv + (size_t)rank * part;
+    for (size_t i = 0; i < sent; i++)
+        put(f, f->send, i, value(rank, i, f->number));
+}
+
+static void check(const struct flight *f)
+{
+    const size_t all = f->kind == 4 ? (size_t)nranks * f->count : f->count;
+    if (f->kind == 5 || (f->kind == 1 && rank != f->root))
+        return;
+    for (size_t i = 0; i < all; i++) {
+        const size_t first = f->kind == 3 ? (size_t)rank * f->count : 0;
+        const int v =
+            f->kind == 2   ? value(f->root, i, f->number)
+            : f->kind == 4 ? value((int)(i / f->count), i % f->count, f->number)
+                           : total(first + i, f->number);
+        if (!holds(f, f->recv, i, v)) {
+            fprintf(stderr, "soak: kind %d count %zu dtype %s root %d %s\n",
+                    f->kind, f->count, coll_dtype_name(f->dtype), f->root,
+                    f->in_place ? "in place" : "");
+            die("a wrong element", f->number);
+        }
+    }
+}
+
+static void land(struct flight *f)
+{
+    if (f->request && coll_wait(&f->request) < 0)
+        die("coll_wait", f->number);
+    check(f);
+}
+
+/* Mostly none; now and then so long that others sleep. */
+static void delay(uint64_t x)
+{
+    const struct timespec nap = {.tv_nsec = (long)(x >> 32) % 3000000};
+    if (x % 1024 == 0)
+        sched_yield();
+    if (x % 65536 == 1)
+        nanosleep(&nap, NULL);
+}
+
+static void allocate(struct flight *f, int i, size_t bytes)
+{
+    for (int k = 0; k < 2; k++)
+        if (i % 2 ? !(f->memory[k] = aligned_alloc(64, bytes))
+                  : coll_mem_alloc(&f->memory[k], bytes) < 0)
+            die("no memory", 0);
+}
+
+int main(int argc, char **argv)
+{
+    static const coll_dtype dtypes[] = {COLL_F32, COLL_F64, COLL_I32, COLL_U16};
+    struct flight flights[FLIGHTS] = {0};
+    const long operations = argc > 1 ? atol(argv[1]) : 10000;
+    uint64_t shared = argc > 2 ? (uint64_t)atol(argv[2]) * 2 + 1 : 12345;
+    const size_t most = argc > 3 ? (size_t)atol(argv[3]) : 4096;
+    if (coll_comm_init(&comm) < 0)
+        die("coll_comm_init", 0);
+    rank = coll_comm_user_rank(comm);
+    nranks = coll_comm_count(comm);
+    uint64_t own = shared * (uint64_t)(rank + 3) | 1;
+    for (int i = 0; i < FLIGHTS; i++)
+        allocate(&flights[i], i, (most * (size_t)nranks + 63) / 64 * 64);
+
+    for (long k = 0; k < operations; k++) {
+        struct flight *f = &flights[k % FLIGHTS];
+        if (f->request)
+            land(f);
+        const uint64_t x = draw(&shared);
+        f->number = k;
+        f->kind = (int)(x >> 8 & 0xff) % KINDS;
+        f->root = (int)(x >> 16 & 0xff) % nranks;
+        f->dtype = dtypes[x >> 24 & 3];
+        f->in_place = (x >> 26 & 3) == 0;
+        /* Short ones most often: half of the bits decide on the length. */
+        const size_t longest = most / elem_of(f) >> (x >> 28 & 7);
+        f->count = longest ? (x >> 32) % longest + 1 : 1;
+        fill(f);
+        delay(draw(&own));
+        const bool request = (x & 15) == 0;
+        if (start(f, request ? &f->request : NULL) < 0)
+            die("the call", k);
+        if (!request)
+            check(f);
+    }
+    for (int i = 0; i < FLIGHTS; i++)
+        if (flights[i].request)
+            land(&flights[i]);
+    for (int i = 0; i < FLIGHTS; i++)
+        for (int k = 0; k < 2; k++)
+            if (i % 2)
+                free(flights[i].memory[k]);
+            else if (coll_mem_free(flights[i].memory[k]) < 0)
+                die("coll_mem_free", operations);
+    if (coll_comm_destroy(comm) < 0)
+        die("coll_comm_destroy", operations);
+    if (rank == 0)
+        printf("ok %ld\n", operations);
+    return 0;
+}
