@@ -39,56 +39,157 @@ static float value(int r, size_t i)
     return (float)((i * 7 + (size_t)r * 3) % 11) - 3;
 }
 
-static int check_f32(coll_comm *comm, int rank, int n, size_t count,
+enum kind {
+    ALLREDUCE,
+    REDUCE,
+    BROADCAST,
+    REDUCE_SCATTER,
+    ALLGATHER,
+    BARRIER,
+    NKINDS
+};
+static const char *const kind_names[NKINDS] = {
+    "allreduce",      "reduce",    "broadcast",
+    "reduce_scatter", "allgather", "barrier",
+};
+
+/* Any of the calls, on elements of any type. */
+static coll_status call(enum kind kind, const void *in, void *out, size_t count,
+                        coll_dtype dtype, coll_op op, int root, coll_comm *comm,
+                        coll_request **request)
+{
+    switch (kind) {
+    case REDUCE:
+        return coll_reduce(in, out, count, dtype, op, root, comm, request);
+    case BROADCAST:
+        return coll_broadcast(in, out, count, dtype, root, comm, request);
+    case REDUCE_SCATTER:
+        return coll_reduce_scatter(in, out, count, dtype, op, comm, request);
+    case ALLGATHER:
+        return coll_allgather(in, out, count, dtype, comm, request);
+    case BARRIER:
+        return coll_barrier(comm, request);
+    default:
+        return coll_allreduce(in, out, count, dtype, op, comm, request);
+    }
+}
+
+static float combined(int n, size_t i, coll_op op)
+{
+    float x = value(0, i);
+    for (int r = 1; r < n; r++) {
+        const float v = value(r, i);
+        x = op == COLL_MAX ? (v > x ? v : x) : x + v;
+    }
+    return op == COLL_AVG ? x / (float)n : x;
+}
+
+/* Element i of rank's result. */
+static float wanted(enum kind kind, int rank, int n, size_t count, size_t i,
+                    coll_op op, int root)
+{
+    switch (kind) {
+    case BROADCAST:
+        return value(root, i);
+    case REDUCE_SCATTER:
+        return combined(n, (size_t)rank * count + i, op);
+    case ALLGATHER:
+        return value((int)(i / count), i % count);
+    default:
+        return combined(n, i, op);
+    }
+}
+
+static int check_f32(coll_comm *comm, enum kind kind, size_t count,
                      int in_place, coll_op op)
 {
-    float *in = malloc((count + 1) * sizeof(float));
-    float *out = in_place ? in : malloc((count + 1) * sizeof(float));
-    for (size_t i = 0; i < count; i++)
-        in[i] = value(rank, i);
-    in[count] = out[count] = 99;
-    EXPECT(coll_allreduce(in, out, count, COLL_F32, op, comm, NULL) == COLL_OK,
-           "count %zu", count);
-    for (size_t i = 0; i < count; i++) {
-        float want = value(0, i);
-        for (int r = 1; r < n; r++) {
-            const float v = value(r, i);
-            want = op == COLL_MAX ? (v > want ? v : want) : want + v;
-        }
-        if (op == COLL_AVG)
-            want /= (float)n;
-        EXPECT(out[i] == want, "count %zu, element %zu: %g, not %g", count, i,
-               (double)out[i], (double)want);
-        EXPECT(in_place || in[i] == value(rank, i), "input written");
-    }
-    EXPECT(out[count] == 99, "written past the end");
+    const int rank = coll_comm_user_rank(comm), n = coll_comm_count(comm);
+    const int root = (int)(count % (size_t)n);
+    const size_t m = (size_t)n, mine = (size_t)rank * count;
+    const size_t ins = kind == REDUCE_SCATTER ? m * count : count;
+    const size_t outs = kind == ALLGATHER ? m * count : count;
+    const int gets = kind != REDUCE || rank == root;
+    float *in = malloc((m * count + 1) * sizeof(float)), *give = in;
+    float *out = in_place ? in : malloc((m * count + 1) * sizeof(float));
+    float *own_out = out;
+    if (in_place && kind == REDUCE_SCATTER)
+        out += mine;
+    if (in_place && kind == ALLGATHER)
+        give += mine;
+    for (size_t i = 0; i < outs; i++)
+        out[i] = 55;
+    in[m * count] = own_out[m * count] = 99;
+    for (size_t i = 0; i < ins; i++)
+        give[i] = value(rank, i);
+    EXPECT(call(kind, kind == BROADCAST && rank != root ? NULL : give,
+                gets ? out : NULL, count, COLL_F32, op, root, comm, NULL)
+               == COLL_OK,
+           "%s, count %zu", kind_names[kind], count);
+    for (size_t i = 0; i < outs && gets; i++)
+        EXPECT(out[i] == wanted(kind, rank, n, count, i, op, root),
+               "%s of %s, count %zu, root %d, rank %d, element %zu: %g",
+               kind_names[kind], coll_op_name(op), count, root, rank, i,
+               (double)out[i]);
+    for (size_t i = 0; i < ins && !in_place; i++)
+        EXPECT(in[i] == value(rank, i), "%s: input written", kind_names[kind]);
+    EXPECT(in[m * count] == 99 && own_out[m * count] == 99,
+           "%s: written past the end", kind_names[kind]);
     free(in);
     if (!in_place)
-        free(out);
+        free(own_out);
+    return 0;
+}
+
+static int every_count(coll_comm *comm, enum kind kind)
+{
+    const size_t m = (size_t)coll_comm_count(comm);
+    const size_t counts[] = {0, 1, m - 1, m, m + 1, 7, 1009, 50021, 300007};
+    const int parts = kind == REDUCE_SCATTER || kind == ALLGATHER;
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+        for (int in_place = 0; in_place < 2; in_place++)
+            for (coll_op op = COLL_SUM; op <= COLL_AVG; op++)
+                if (op != COLL_PROD && op != COLL_MIN
+                    && (op == COLL_SUM
+                        || (kind != BROADCAST && kind != ALLGATHER
+                            && (kind == ALLREDUCE || counts[i] < 50000)))
+                    && check_f32(comm, kind, parts ? counts[i] / 4 : counts[i],
+                                 in_place, op))
+                    return 1;
     return 0;
 }
 
 static int every_algorithm(coll_comm *comm, int rank, int n)
 {
-    const size_t m = (size_t)n;
-    const size_t counts[] = {0, 1, m - 1, m, m + 1, 7, 1009, 50021, 300007};
     coll_algorithm_info algo;
+    (void)rank;
     for (int a = 0; coll_algorithm_get(a, &algo); a++) {
-        EXPECT(coll_comm_set_algorithm(comm, algo.name) == COLL_OK, "%s",
-               algo.name);
-        for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-            for (int in_place = 0; in_place < 2; in_place++)
-                for (coll_op op = COLL_SUM; op <= COLL_AVG; op++)
-                    if (op != COLL_PROD && op != COLL_MIN
-                        && check_f32(comm, rank, n, counts[i], in_place, op)) {
-                        fprintf(stderr, "with %s\n", algo.name);
-                        return 1;
-                    }
+        char rules[96];
+        enum kind kind = ALLREDUCE;
+        while (strcmp(kind_names[kind], algo.collective))
+            kind++;
+        const int node = !strncmp(algo.name, "node_", 5);
+        if (node && (n == 1 || !strcmp(getenv("COLL_TRANSPORT"), "ucx")))
+            continue;
+        /* That one is for short vectors only. */
+        snprintf(rules, sizeof(rules), "%s:%s%s", algo.collective,
+                 !strcmp(algo.name, "node_inline") ? "0-8193:" : "", algo.name);
+        EXPECT(coll_comm_set_algorithm(comm, rules) == COLL_OK, "%s", rules);
+        if (kind == BARRIER)
+            EXPECT(coll_barrier(comm, NULL) == COLL_OK, "%s", rules);
+        else if (every_count(comm, kind)) {
+            fprintf(stderr, "with %s\n", rules);
+            return 1;
+        }
     }
+    /* And each as the library chooses. */
+    EXPECT(coll_comm_set_algorithm(comm, NULL) == COLL_OK, "reset");
+    for (enum kind kind = ALLREDUCE; kind < BARRIER; kind++)
+        if (every_count(comm, kind))
+            return 1;
     return 0;
 }
 
-Test(comm, allreduce_is_right_over_shared_memory, .timeout = 110)
+Test(comm, every_collective_is_right_over_shared_memory, .timeout = 110)
 {
     const int sizes[] = {1, 2, 3, 4, 5, 8};
     for (int i = 0; i < 6; i++)
@@ -96,7 +197,7 @@ Test(comm, allreduce_is_right_over_shared_memory, .timeout = 110)
                      "%d ranks", sizes[i]);
 }
 
-Test(comm, allreduce_is_right_over_ucx, .timeout = 110)
+Test(comm, every_collective_is_right_over_ucx, .timeout = 110)
 {
     const int sizes[] = {2, 3, 5};
     for (int i = 0; i < 3; i++)
@@ -104,25 +205,57 @@ Test(comm, allreduce_is_right_over_ucx, .timeout = 110)
                      "%d ranks", sizes[i]);
 }
 
-/* Every pair of dtype and op either works on two ranks or says that it is not
- * defined; ones stay ones under all but sum. */
+/* Every pair of dtype and op either works or says that it is not defined. */
+static int every_op(coll_comm *comm, enum kind kind, coll_dtype dtype)
+{
+    for (coll_op op = COLL_SUM; op <= COLL_LOR; op++) {
+        const int no = dtype >= COLL_F16 && op >= COLL_BAND;
+        unsigned char in[128] = {0}, out[64] = {0};
+        const coll_status status =
+            call(kind, in, out, 8, dtype, op, 1, comm, NULL);
+        EXPECT(status == (no ? COLL_ERR_UNSUPPORTED : COLL_OK),
+               "%s, %s of %s: %d", kind_names[kind], coll_op_name(op),
+               coll_dtype_name(dtype), status);
+    }
+    return 0;
+}
+
+/* Bytes that mean nothing to the library, moved as they are. */
+static int moves(coll_comm *comm, coll_dtype dtype)
+{
+    const int rank = coll_comm_user_rank(comm);
+    const size_t bytes = 5 * coll_dtype_bytes(dtype);
+    unsigned char in[40], out[80], all[80];
+    for (int i = 0; i < 40; i++)
+        in[i] = (unsigned char)(17 * i + 100 * rank);
+    for (int i = 0; i < 80; i++)
+        all[i] = 0;
+    EXPECT(coll_allgather(in, all, 5, dtype, comm, NULL) == COLL_OK, "all");
+    for (int root = 0; root < 2; root++) {
+        EXPECT(coll_broadcast(in, out, 5, dtype, root, comm, NULL) == COLL_OK,
+               "root %d", root);
+        EXPECT(!memcmp(out, all + (size_t)root * bytes, bytes), "%s, root %d",
+               coll_dtype_name(dtype), root);
+    }
+    EXPECT(!memcmp(all + (size_t)rank * bytes, in, bytes), "%s",
+           coll_dtype_name(dtype));
+    return 0;
+}
+
 static int every_dtype(coll_comm *comm, int rank, int n)
 {
-    (void)rank;
     for (coll_dtype d = COLL_I8; d <= COLL_F8E5M2; d++)
-        for (coll_op op = COLL_SUM; op <= COLL_LOR; op++) {
-            const int floats = d >= COLL_F16, bitwise = op >= COLL_BAND;
-            unsigned char in[64] = {0}, out[64] = {0};
-            const coll_status status =
-                coll_allreduce(in, out, 8, d, op, comm, NULL);
-            EXPECT(
-                status == (floats && bitwise ? COLL_ERR_UNSUPPORTED : COLL_OK),
-                "%s of %s: %d", coll_op_name(op), coll_dtype_name(d), status);
-        }
-    int64_t x = 5, y = 0;
-    EXPECT(coll_allreduce(&x, &y, 1, COLL_I64, COLL_SUM, comm, NULL) == 0,
+        if (every_op(comm, ALLREDUCE, d) || every_op(comm, REDUCE, d)
+            || every_op(comm, REDUCE_SCATTER, d) || moves(comm, d))
+            return 1;
+    int64_t x[2] = {5, 6 + rank}, y = 0;
+    EXPECT(coll_allreduce(x, &y, 1, COLL_I64, COLL_SUM, comm, NULL) == 0,
            "i64");
     EXPECT(y == 5 * n, "%ld", (long)y);
+    /* (6 + 0 + 6 + 1) / 2, towards zero, at rank 1. */
+    EXPECT(coll_reduce_scatter(x, &y, 1, COLL_I64, COLL_AVG, comm, NULL) == 0,
+           "i64");
+    EXPECT(y == (rank ? 6 : 5), "%ld", (long)y);
     return 0;
 }
 
@@ -165,10 +298,114 @@ Test(comm, many_requests_run_in_order)
     cr_assert_eq(run_ranks(2, over_ucx, many_requests), 0);
 }
 
+/* All kinds in flight at once, in an order of their own, each in memory of its
+ * own; some from the middle of the queue are waited for first. */
+static int mixed_requests(coll_comm *comm, int rank, int n)
+{
+    enum { ROUNDS = 12, COUNT = 600, MANY = ROUNDS * NKINDS };
+    static float in[MANY][8 * COUNT], out[MANY][8 * COUNT];
+    coll_request *requests[MANY];
+    coll_statistics before, after;
+    EXPECT(coll_stats(comm, &before) == COLL_OK, "stats");
+    for (int k = 0; k < MANY; k++) {
+        const enum kind kind = (enum kind)(k * 5 % NKINDS);
+        for (size_t i = 0; i < 8 * COUNT; i++)
+            in[k][i] = value(rank, i);
+        EXPECT(call(kind, in[k], out[k], COUNT, COLL_F32, COLL_SUM, k % n, comm,
+                    &requests[k])
+                   == COLL_OK,
+               "request %d", k);
+    }
+    for (int k = 0; k < MANY; k++) {
+        const int j = (k + MANY / 2) % MANY;
+        coll_status status = COLL_IN_PROGRESS;
+        while (k % 3 && (status = coll_test(&requests[j])) == COLL_IN_PROGRESS)
+            ;
+        EXPECT((k % 3 ? status : coll_wait(&requests[j])) == COLL_OK, "%d", j);
+    }
+    for (int k = 0; k < MANY; k++) {
+        const enum kind kind = (enum kind)(k * 5 % NKINDS);
+        for (size_t i = 0; i < COUNT; i++)
+            EXPECT(
+                kind == BARRIER || (kind == REDUCE && rank != k % n)
+                    || out[k][i]
+                           == wanted(kind, rank, n, COUNT, i, COLL_SUM, k % n),
+                "%s, %d, element %zu", kind_names[kind], k, i);
+    }
+    EXPECT(coll_stats(comm, &after) == COLL_OK, "stats");
+    EXPECT(after.operations - before.operations == MANY, "operations");
+    EXPECT(after.bytes_read - before.bytes_read
+               >= COUNT * sizeof(float) * MANY / 2,
+           "read");
+    return 0;
+}
+
+Test(comm, requests_of_all_kinds_run_in_order)
+{
+    cr_assert_eq(run_ranks(4, over_shm, mixed_requests), 0);
+    cr_assert_eq(run_ranks(3, over_ucx, mixed_requests), 0);
+}
+
+/* Nobody is through before the last has come, which sets the clock. */
+static int late_ones(coll_comm *comm, int rank, int n)
+{
+    for (int late = 0; late < n; late++) {
+        double came[8];
+        if (rank == late)
+            usleep(20000);
+        const double mine = now();
+        EXPECT(coll_barrier(comm, NULL) == COLL_OK, "barrier");
+        const double left = now();
+        EXPECT(coll_allgather(&mine, came, 1, COLL_F64, comm, NULL) == COLL_OK,
+               "allgather");
+        for (int r = 0; r < n; r++)
+            EXPECT(left >= came[r], "rank %d left before %d came", rank, r);
+    }
+    return 0;
+}
+
+Test(comm, a_barrier_waits_for_the_last)
+{
+    cr_assert_eq(run_ranks(5, over_shm, late_ones), 0);
+    cr_assert_eq(run_ranks(3, over_ucx, late_ones), 0);
+}
+
+#define REFUSED(call, words)                                                   \
+    EXPECT((call) == COLL_ERR_INVALID && strstr(coll_last_error(NULL), words), \
+           "not refused with \"%s\"", words)
+
+static int wrong_roots_and_vectors(coll_comm *comm, int rank, int n)
+{
+    const size_t lots = SIZE_MAX / 2 / sizeof(float) / (size_t)n + 1;
+    float x[8] = {0};
+    REFUSED(coll_reduce(x, x, 1, COLL_F32, COLL_SUM, n, comm, NULL),
+            "coll_reduce: root 2 is no rank of 2");
+    REFUSED(coll_broadcast(x, x, 1, COLL_F32, -1, comm, NULL),
+            "coll_broadcast: root -1");
+    REFUSED(coll_broadcast(rank ? x : NULL, rank ? NULL : x, 1, COLL_F32, 0,
+                           comm, NULL),
+            rank ? "coll_broadcast: recv is NULL" : "coll_broadcast: send is");
+    REFUSED(coll_reduce(rank ? NULL : x, rank ? x : NULL, 1, COLL_F32, COLL_SUM,
+                        0, comm, NULL),
+            rank ? "coll_reduce: send is NULL" : "coll_reduce: recv is NULL");
+    REFUSED(
+        coll_reduce_scatter(x, x + !rank, 1, COLL_F32, COLL_SUM, comm, NULL),
+        "coll_reduce_scatter: send and recv overlap without recv being");
+    REFUSED(coll_allgather(x + !rank, x, 1, COLL_F32, comm, NULL),
+            "coll_allgather: send and recv overlap without send being");
+    REFUSED(coll_allgather(x, x + 4, lots, COLL_F32, comm, NULL),
+            "for each rank");
+    REFUSED(coll_reduce_scatter(x, x + 4, 1, COLL_F32, (coll_op)99, comm, NULL),
+            "99 is no coll_op");
+    REFUSED(coll_barrier(NULL, NULL), "coll_barrier: the communicator is NULL");
+    REFUSED(coll_stats(comm, NULL), "stats is NULL");
+    return 0;
+}
+
 static int wrong_arguments(coll_comm *comm, int rank, int n)
 {
     (void)rank, (void)n;
-    float x[8] = {0};
+    float x[10] = {0};
     EXPECT(coll_allreduce(NULL, x, 1, COLL_F32, COLL_SUM, comm, NULL)
                == COLL_ERR_INVALID,
            "NULL");
@@ -188,11 +425,21 @@ static int wrong_arguments(coll_comm *comm, int rank, int n)
     EXPECT(coll_allreduce(x, x, SIZE_MAX / 2, COLL_F32, COLL_SUM, comm, NULL)
                == COLL_ERR_INVALID,
            "size");
+    if (wrong_roots_and_vectors(comm, rank, n))
+        return 1;
     EXPECT(coll_comm_set_algorithm(comm, "rign") == COLL_ERR_INVALID, "algo");
     EXPECT(strstr(coll_last_error(NULL), "did you mean ring?"), "nearest");
     EXPECT(strstr(coll_last_error(NULL), "recursive_doubling"), "list");
     /* None of this harmed the communicator. */
-    return check_f32(comm, rank, n, 10, 0, COLL_SUM);
+    if (check_f32(comm, ALLREDUCE, 10, 0, COLL_SUM))
+        return 1;
+    /* Rules hold from the next call on, also for one like the last. */
+    EXPECT(coll_comm_set_algorithm(comm, "ring;^ring") == COLL_OK, "rules");
+    EXPECT(coll_allreduce(x, x, 10, COLL_F32, COLL_SUM, comm, NULL)
+               == COLL_ERR_UNSUPPORTED,
+           "no algorithm is left");
+    EXPECT(coll_comm_set_algorithm(comm, NULL) == COLL_OK, "rules");
+    return check_f32(comm, ALLREDUCE, 10, 0, COLL_SUM);
 }
 
 Test(comm, wrong_arguments_are_refused_and_do_no_harm)
@@ -271,6 +518,49 @@ Test(comm, different_calls_are_an_error_on_every_rank)
 {
     cr_assert_eq(run_ranks(2, over_shm, different_calls), 0);
     cr_assert_eq(run_ranks(2, over_ucx, different_calls), 0);
+}
+
+/* Rank 0 makes the first call of a pair, the others the second. Where no rank
+ * waits for a message of the other call it is seen in the next one. (Ranks that
+ * wait for messages which nobody sends get COLL_ERR_TIMEOUT instead.) */
+static const struct {
+    enum kind kind;
+    int root, at_once; /* at once: by rank 1 of 3 */
+} pairs[][2] = {
+    {{ALLREDUCE, 0, 0},      {REDUCE, 0, 0}   },
+    {{BROADCAST, 0, 0},      {BROADCAST, 1, 0}},
+    {{BROADCAST, 0, 0},      {BROADCAST, 2, 1}},
+    {{REDUCE_SCATTER, 0, 0}, {ALLGATHER, 0, 1}},
+    {{BROADCAST, 0, 0},      {BARRIER, 0, 1}  },
+};
+static int pair;
+
+static int different_kinds(coll_comm *comm, int rank, int n)
+{
+    static float x[100], y[200];
+    const enum kind kind = pairs[pair][rank > 0].kind;
+    EXPECT(coll_comm_set_algorithm(comm, "broadcast:chain") == COLL_OK, "rule");
+    EXPECT(coll_barrier(comm, NULL) == COLL_OK, "all have joined");
+    coll_status status = call(kind, x, y, 25, COLL_F32, COLL_SUM,
+                              pairs[pair][rank > 0].root, comm, NULL);
+    if (status == COLL_OK
+        && !(pairs[pair][rank > 0].at_once && rank == 1 && n == 3))
+        status = coll_barrier(comm, NULL);
+    EXPECT(status == COLL_ERR_MISMATCH, "pair %d, %s: %d", pair,
+           kind_names[kind], status);
+    if (rank == 0)
+        usleep(300000); /* the news go through its process */
+    coll_comm_destroy(comm);
+    _exit(0);
+}
+
+Test(comm, different_kinds_and_roots_are_an_error_on_every_rank)
+{
+    for (pair = 0; pair < (int)(sizeof(pairs) / sizeof(pairs[0])); pair++)
+        for (int n = pairs[pair][1].root == 2 ? 3 : 2; n <= 3; n++)
+            cr_assert_eq(
+                run_ranks(n, n == 2 ? over_ucx : over_shm, different_kinds), 0,
+                "pair %d, %d ranks", pair, n);
 }
 
 static int too_slow(coll_comm *comm, int rank, int n)

@@ -106,6 +106,40 @@ static int requests(coll_comm *comm, int rank, int n)
     return 0;
 }
 
+/* Every other collective, on vectors that grow. */
+static int others(coll_comm *comm, int rank, int n)
+{
+    int wrong = 0;
+    for (size_t count = 1; count < 20000; count = 3 * count + 1) {
+        const size_t all = count * (size_t)n, mine = count * (size_t)rank;
+        const int sum = n * (n - 1) / 2, root = (int)count % n;
+        int *x = malloc(all * sizeof(int));
+        int *y = malloc(all * sizeof(int));
+        for (size_t i = 0; i < count; i++)
+            x[mine + i] = rank + (int)i;
+        wrong |= coll_allgather(x + mine, x, count, COLL_I32, comm, NULL);
+        for (size_t i = 0; i < all; i++)
+            wrong |= x[i] != (int)(i / count + i % count);
+        wrong |=
+            coll_reduce_scatter(x, y, count, COLL_I32, COLL_SUM, comm, NULL);
+        for (size_t i = 0; i < count; i++)
+            wrong |= y[i] != n * x[mine + i];
+        wrong |= coll_reduce(x + mine, y, count, COLL_I32, COLL_SUM, root, comm,
+                             NULL);
+        for (size_t i = 0; i < count && rank == root; i++)
+            wrong |= y[i] != sum + n * (int)i;
+        wrong |= coll_broadcast(y, y, count, COLL_I32, root, comm, NULL);
+        for (size_t i = 0; i < count; i++)
+            wrong |= y[i] != sum + n * (int)i;
+        wrong |= coll_barrier(comm, NULL);
+        free(x);
+        free(y);
+    }
+    if (wrong)
+        printf("# rank %d of %d: %s\n", rank, n, coll_last_error(comm));
+    return wrong != 0;
+}
+
 static void *abort_soon(void *comm)
 {
     const struct timespec ms = {0, 20000000};
@@ -166,10 +200,12 @@ static int report(int good, const char *claim)
 int main(void)
 {
     int failed = 0;
-    printf("1..5\n");
+    printf("1..6\n");
     failed += report(run(1, sums) && run(2, sums) && run(3, sums),
                      "sums are right on 1, 2 and 3 threads");
     failed += report(run(MAX_RANKS, sums), "and on more than processors");
+    failed += report(run(1, others) && run(3, others) && run(MAX_RANKS, others),
+                     "so are the other collectives");
     failed += report(run(3, requests), "many requests run in order");
     failed += report(run(3, aborts), "abort from another thread ends all");
     failed += report(come_and_go(), "communicators leave no file open");

@@ -20,12 +20,13 @@ MAY_INCLUDE = {
         "plan": {"base"},
         "algo": {"plan"},  # planners are pure: no transport, memory or clock
         "op": {"base"},
-        "transport": {"base"},
+        "node": {"base", "algo", "op"},
+        "transport": {"base", "node"},
         "bootstrap": {"base"},
         "exec": {"base", "plan", "op", "transport"},
-        "comm": {"base", "plan", "algo", "op", "transport", "bootstrap",
-                 "exec"},
-        "programs": {"base"},
+        "comm": {"base", "plan", "algo", "op", "node", "transport",
+                 "bootstrap", "exec"},
+        "programs": {"base", "node"},
     },
     "trainer": {
         "kernels": {"."},

@@ -113,9 +113,11 @@ Test(select, rules_force_and_forbid_by_size)
 
 Test(select, bad_rules_are_refused_with_the_valid_names)
 {
-    const char *const bad[] = {"rign",       "allreduce:",  "broadcast:ring",
-                               "4k-1k:ring", "0-4k:",       "ring,",
-                               "^",          "allreduce:;", "ring:4k-"};
+    const char *const bad[] = {"rign",      "allreduce:",
+                               "scan:ring", "4k-1k:ring",
+                               "0-4k:",     "ring,",
+                               "^",         "allreduce:;",
+                               "ring:4k-",  "allreduce:broadcast:chain"};
     struct select s = {.nrules = 1};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         cr_assert_eq(select_parse(&s, bad[i], "COLL_ALGO"), COLL_ERR_INVALID,
@@ -123,6 +125,65 @@ Test(select, bad_rules_are_refused_with_the_valid_names)
         cr_assert(strstr(fail_sentence(), "double_binary_tree"), "%s: %s",
                   bad[i], fail_sentence());
         cr_assert_eq(s.nrules, 1);
+    }
+}
+
+Test(select, each_collective_has_rules_of_its_own)
+{
+    struct select s = {0};
+    struct select_choice choice;
+    cr_assert_eq(select_parse(&s,
+                              "broadcast:chain;64k-:^chain;reduce:chain;"
+                              "reduce_scatter:ring;allgather:bruck;barrier:"
+                              "dissemination;allreduce:ring",
+                              "x"),
+                 COLL_OK, "%s", fail_sentence());
+    cr_assert_eq(s.nrules, 7);
+    const struct {
+        enum coll_kind kind;
+        const char *name;
+    } want[] = {
+        {REDUCE,         "reduce_chain"         },
+        {REDUCE_SCATTER, "reduce_scatter_ring"  },
+        {ALLGATHER,      "allgather_bruck"      },
+        {BARRIER,        "barrier_dissemination"},
+        {ALLREDUCE,      "allreduce_ring"       },
+        {BROADCAST,      "broadcast_chain"      },
+    };
+    for (int i = 0; i < NKINDS; i++) {
+        cr_assert_eq(select_algorithm(&s, want[i].kind, 5, 100, &choice), 0);
+        cr_assert_str_eq(algos[choice.algo].full_name, want[i].name);
+    }
+    cr_assert_eq(select_algorithm(&s, BROADCAST, 5, 1 << 20, &choice),
+                 COLL_ERR_UNSUPPORTED);
+    cr_assert_eq(select_parse(&s, "broadcast:ring", "x"), COLL_ERR_INVALID);
+    cr_assert(strstr(fail_sentence(), "for broadcast")
+                  && strstr(fail_sentence(), "scatter_allgather"),
+              "%s", fail_sentence());
+}
+
+/* Every kind is priced, and by its own algorithms' costs. */
+Test(select, long_vectors_take_what_sends_least)
+{
+    const struct select_model model = {
+        .local_alpha = 1e-6, .local_beta = 1e-10, .gamma = 1e-10};
+    const uint64_t hosts[64] = {0};
+    struct select s = {0};
+    struct select_choice few, many;
+    for (int n = 4; n <= 64; n *= 4) {
+        cr_assert_eq(select_price(&s, n, hosts, &model), COLL_OK);
+        for (enum coll_kind kind = ALLREDUCE; kind < BARRIER; kind++) {
+            cr_assert_eq(select_algorithm(&s, kind, n, 64, &few), 0);
+            cr_assert_eq(select_algorithm(&s, kind, n, 64 << 20, &many), 0);
+            cr_assert_gt(few.predicted, 0);
+            /* No more than two vectors through a port, and their sums. */
+            cr_assert_lt(many.predicted, 3.5e-10 * (64 << 20), "%s, %d ranks",
+                         kind_names[kind], n);
+        }
+        cr_assert_eq(select_algorithm(&s, REDUCE, n, 64, &few), 0);
+        cr_assert_str_eq(algos[few.algo].full_name, "reduce_binomial_tree");
+        cr_assert_eq(select_algorithm(&s, BROADCAST, n, 64, &few), 0);
+        cr_assert_str_eq(algos[few.algo].full_name, "broadcast_binomial_tree");
     }
 }
 

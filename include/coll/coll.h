@@ -7,7 +7,8 @@
  *
  *   lengths    in elements, unless a name ends in _bytes
  *   vectors    contiguous, aligned to their element; NULL only if count is 0
- *   in place   send == recv; any other overlap is COLL_ERR_INVALID
+ *   in place   send == recv, or as a call says; any other overlap is
+ *              COLL_ERR_INVALID
  *   threads    one thread at a time per communicator; different communicators
  *              are independent. coll_comm_abort() may come from any thread
  *   order      every rank of a communicator makes the same calls in the same
@@ -20,6 +21,7 @@
 #define COLL_COLL_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "coll/types.h"
 
@@ -106,13 +108,47 @@ coll_status coll_comm_set_algorithm(coll_comm *comm, const char *rules);
  *                to coll_wait(), or to coll_test() until that says COLL_OK.
  *                Requests of one communicator run one after another
  *
- * The same nranks, count, topology and COLL_ALGO give the same bits each time.
+ * The same nranks, count, topology, COLL_ALGO and kind of memory (from
+ * coll_mem_alloc() or not) give the same bits each time.
  * Fails with INVALID, UNSUPPORTED (op on this dtype), MEMORY, PEER, SYSTEM,
  * TIMEOUT, ABORTED, MISMATCH. Algorithms and costs: libcoll/README.md.
  */
 coll_status coll_allreduce(const void *send, void *recv, size_t count,
                            coll_dtype dtype, coll_op op, coll_comm *comm,
                            coll_request **request);
+
+/* The other collectives. What is said of coll_allreduce() about memory,
+ * requests, repeatability and errors holds for each. root: INVALID unless in
+ * [0, nranks). */
+
+/* recv[i] of rank root = op over all ranks of send[i], for i in [0, count).
+ * recv is not touched elsewhere, and may be NULL there. */
+coll_status coll_reduce(const void *send, void *recv, size_t count,
+                        coll_dtype dtype, coll_op op, int root, coll_comm *comm,
+                        coll_request **request);
+
+/* recv[i] = send[i] of rank root, for i in [0, count). send is not read
+ * elsewhere, and may be NULL there. */
+coll_status coll_broadcast(const void *send, void *recv, size_t count,
+                           coll_dtype dtype, int root, coll_comm *comm,
+                           coll_request **request);
+
+/* recv[i] = op over all ranks of send[rank * recvcount + i], for i in
+ * [0, recvcount). send has nranks * recvcount elements.
+ * In place: recv == send + rank * recvcount elements. */
+coll_status coll_reduce_scatter(const void *send, void *recv, size_t recvcount,
+                                coll_dtype dtype, coll_op op, coll_comm *comm,
+                                coll_request **request);
+
+/* recv[r * sendcount + i] = send[i] of rank r, for i in [0, sendcount). recv
+ * has nranks * sendcount elements.
+ * In place: send == recv + rank * sendcount elements. */
+coll_status coll_allgather(const void *send, void *recv, size_t sendcount,
+                           coll_dtype dtype, coll_comm *comm,
+                           coll_request **request);
+
+/* Finishes once every rank has called it. */
+coll_status coll_barrier(coll_comm *comm, coll_request **request);
 
 /* COLL_OK: finished; *request is freed and set to NULL. Never blocks, so it has
  * no deadline either: COLL_OP_SECONDS counts in coll_wait(). An error ends and
@@ -121,6 +157,43 @@ coll_status coll_test(coll_request **request);
 
 /* Like coll_test(), but returns only with COLL_OK or an error. */
 coll_status coll_wait(coll_request **request);
+
+/* Memory that the other ranks of this host reach without a copy: collectives
+ * are fastest on vectors that lie in it. Zeroed, page aligned, on huge pages
+ * where the system gives them, placed on the NUMA node of the calling thread.
+ * It belongs to the process, serves all communicators, and vanishes with the
+ * process however that ends. A child of fork() shares it with its parent.
+ * Threads: any. Fails with INVALID (NULL, 0 bytes), MEMORY.
+ */
+coll_status coll_mem_alloc(void **memory, size_t bytes);
+
+/* memory: from coll_mem_alloc(), in no collective under way; or NULL. Fails
+ * with INVALID. */
+coll_status coll_mem_free(void *memory);
+
+/* Gives memory of the caller's own what coll_mem_alloc() gives: its pages are
+ * replaced by shared ones with the same contents, at the same address.
+ *
+ * buf, bytes   whole pages (aligned_alloc() with the page size, mmap());
+ *              private, and used by no other thread during the call
+ * *handle      for coll_comm_deregister(), which turns the pages into private
+ *              ones again; to be called before the memory is freed
+ *
+ * Until then a child of fork() shares the pages with its parent. Serves every
+ * communicator of the process. Fails with INVALID, MEMORY.
+ */
+coll_status coll_comm_register(coll_comm *comm, void *buf, size_t bytes,
+                               void **handle);
+coll_status coll_comm_deregister(coll_comm *comm, void *handle);
+
+/* What this rank has moved since the communicator was made: bytes that the
+ * library read and wrote in vectors and in its own buffers, on this rank's
+ * processor. bytes of a vector that are read twice count twice. */
+typedef struct coll_statistics {
+    uint64_t operations; /* collectives finished */
+    uint64_t bytes_read, bytes_written;
+} coll_statistics;
+coll_status coll_stats(const coll_comm *comm, coll_statistics *stats);
 
 /* What an allreduce of this size would run, and how long the library's model
  * expects it to take. The algorithm's name has static storage. */

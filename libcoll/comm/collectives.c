@@ -10,68 +10,168 @@
 #include "base/log.h"
 #include "comm/request.h"
 
-static coll_status check_arguments(const void *send, const void *recv,
-                                   size_t count, coll_dtype dtype, coll_op op,
-                                   const coll_comm *comm)
+static bool reduces(enum coll_kind kind)
 {
-    const size_t elem = coll_dtype_bytes(dtype);
-    if (!comm)
-        return fail(COLL_ERR_INVALID, "comm",
-                    "coll_allreduce: the communicator is NULL");
-    if (!elem)
-        return fail(COLL_ERR_INVALID, "comm",
-                    "coll_allreduce: %d is no coll_dtype", (int)dtype);
-    if (!coll_op_name(op))
-        return fail(COLL_ERR_INVALID, "comm",
-                    "coll_allreduce: %d is no coll_op", (int)op);
-    if (count > SIZE_MAX / 2 / elem)
-        return fail(COLL_ERR_INVALID, "comm",
-                    "coll_allreduce: %zu elements of %zu bytes are more than "
-                    "an address space holds",
-                    count, elem);
-    if (count && (!send || !recv))
-        return fail(COLL_ERR_INVALID, "comm",
-                    "coll_allreduce: %s is NULL with count %zu",
-                    send ? "recv" : "send", count);
-    const char *s = send, *r = recv;
-    const size_t bytes = count * elem;
-    if (s != r && s < r + bytes && r < s + bytes)
-        return fail(
-            COLL_ERR_INVALID, "comm",
-            "coll_allreduce: send and recv overlap without being equal");
-    return COLL_OK;
+    return kind == ALLREDUCE || kind == REDUCE || kind == REDUCE_SCATTER;
 }
 
-/* What both sides of a message must agree on, in 32 bits. */
-static uint32_t fingerprint(uint32_t sequence, coll_dtype dtype, coll_op op,
-                            size_t count)
+/* Into how many parts, one a rank, `in` or `out` falls. */
+static size_t in_parts(const coll_request *r)
 {
-    uint64_t h = (uint64_t)sequence << 32 ^ (uint64_t)dtype << 8 ^ (uint64_t)op;
-    h = (h ^ count) * 0x9e3779b97f4a7c15ull;
-    h = (h ^ h >> 29) * 0xbf58476d1ce4e5b9ull;
+    return r->kind == REDUCE_SCATTER ? (size_t)r->comm->nranks : 1;
+}
+
+static size_t out_parts(const coll_request *r)
+{
+    return r->kind == ALLGATHER ? (size_t)r->comm->nranks : 1;
+}
+
+static bool reads_in(const coll_request *r)
+{
+    return r->kind != BROADCAST || r->root == r->comm->rank;
+}
+
+static bool writes_out(const coll_request *r)
+{
+    return r->kind != REDUCE || r->root == r->comm->rank;
+}
+
+static coll_status check_overlap(const coll_request *r, size_t bytes)
+{
+    const uintptr_t in = (uintptr_t)r->in, out = (uintptr_t)r->out;
+    const size_t mine = bytes * (size_t)r->comm->rank;
+    const bool in_place = r->kind == REDUCE_SCATTER ? out == in + mine
+                          : r->kind == ALLGATHER    ? in == out + mine
+                                                    : in == out;
+    if (in_place || !reads_in(r) || !writes_out(r)
+        || out >= in + bytes * in_parts(r) || in >= out + bytes * out_parts(r))
+        return COLL_OK;
+    static const char *const unless[NKINDS] = {
+        [REDUCE_SCATTER] = "recv being send + rank * recvcount",
+        [ALLGATHER] = "send being recv + rank * sendcount",
+    };
+    return fail(
+        COLL_ERR_INVALID, "comm", "coll_%s: send and recv overlap without %s",
+        kind_names[r->kind], unless[r->kind] ? unless[r->kind] : "being equal");
+}
+
+static coll_status check_arguments(const coll_request *r)
+{
+    const char *name = kind_names[r->kind];
+    const size_t elem = coll_dtype_bytes(r->dtype);
+    if (!r->comm)
+        return fail(COLL_ERR_INVALID, "comm",
+                    "coll_%s: the communicator is NULL", name);
+    if (!elem)
+        return fail(COLL_ERR_INVALID, "comm", "coll_%s: %d is no coll_dtype",
+                    name, (int)r->dtype);
+    if (reduces(r->kind) && !coll_op_name(r->op))
+        return fail(COLL_ERR_INVALID, "comm", "coll_%s: %d is no coll_op", name,
+                    (int)r->op);
+    if (r->root < 0 || r->root >= r->comm->nranks)
+        return fail(COLL_ERR_INVALID, "comm",
+                    "coll_%s: root %d is no rank of %d", name, r->root,
+                    r->comm->nranks);
+    const size_t parts = in_parts(r) * out_parts(r);
+    if (r->count > SIZE_MAX / 2 / elem / parts)
+        return fail(COLL_ERR_INVALID, "comm",
+                    "coll_%s: %zu elements of %zu bytes%s are more than an "
+                    "address space holds",
+                    name, r->count, elem, parts > 1 ? " for each rank" : "");
+    if (r->count && reads_in(r) && !r->in)
+        return fail(COLL_ERR_INVALID, "comm",
+                    "coll_%s: send is NULL with count %zu", name, r->count);
+    if (r->count && writes_out(r) && !r->out)
+        return fail(COLL_ERR_INVALID, "comm",
+                    "coll_%s: recv is NULL with count %zu", name, r->count);
+    return check_overlap(r, r->count * elem);
+}
+
+/* What all ranks must agree on, in 32 bits: this call and all before it. So a
+ * call that differs is noticed at the latest in the next one in which this rank
+ * hears of another. */
+static uint32_t fingerprint(const coll_request *r)
+{
+    uint64_t h = (uint64_t)r->comm->sequence << 32 ^ (uint64_t)r->kind << 16
+                 ^ (uint64_t)r->dtype << 8 ^ (uint64_t)r->op;
+    h = (h ^ r->count) * 0x9e3779b97f4a7c15ull;
+    h ^= h >> 29 ^ (uint64_t)r->comm->history << 32 ^ (uint64_t)r->root;
+    h *= 0xbf58476d1ce4e5b9ull;
     return (uint32_t)(h >> 32);
+}
+
+static coll_status build(coll_comm *c, const struct select_choice *choice,
+                         int root, struct prepared *p)
+{
+    const struct plan_shape shape = {
+        .rank = (c->rank + c->nranks - root) % c->nranks,
+        .nranks = c->nranks,
+        .segments = 1 << choice->variant,
+    };
+    p->root = root;
+    algos[choice->algo].plan(&p->plan, &shape);
+    plan_turn(&p->plan, root, c->nranks);
+    return p->plan.status == COLL_OK ? exec_init(&p->exec, &p->plan, c->to)
+                                     : p->plan.status;
 }
 
 /* The plan of a choice, built at its first use. */
 static coll_status prepare(coll_comm *c, const struct select_choice *choice,
-                           struct prepared **prepared)
+                           int root, struct prepared **prepared)
 {
-    struct prepared *p =
+    struct prepared **at =
         &c->prepared[choice->algo * SELECT_SEGMENTS + choice->variant];
-    *prepared = p;
-    if (p->ready)
-        return COLL_OK;
-    const struct plan_shape shape = {c->rank, c->nranks, 1 << choice->variant};
-    algos[choice->algo].plan(&p->plan, &shape);
-    coll_status status = p->plan.status;
-    if (status == COLL_OK)
-        status = exec_init(&p->exec, &p->plan, c->to);
-    if (status < 0) {
-        plan_free(&p->plan);
-        return fail(status, "comm", "no memory for a plan of %s",
-                    algos[choice->algo].name);
+    while (*at && (*at)->root != root)
+        at = &(*at)->next;
+    if (!*at) {
+        struct prepared *p = calloc(1, sizeof(*p));
+        if (!p || build(c, choice, root, p) < 0) {
+            if (p)
+                plan_free(&p->plan);
+            free(p);
+            return fail(COLL_ERR_MEMORY, "comm", "no memory for a plan of %s",
+                        algos[choice->algo].full_name);
+        }
+        *at = p;
     }
-    p->ready = true;
+    *prepared = *at;
+    return COLL_OK;
+}
+
+void comm_free_prepared(coll_comm *c)
+{
+    for (int i = 0; c->prepared && i < nalgos * SELECT_SEGMENTS; i++)
+        while (c->prepared[i]) {
+            struct prepared *p = c->prepared[i];
+            c->prepared[i] = p->next;
+            exec_free(&p->exec);
+            plan_free(&p->plan);
+            free(p);
+        }
+    free(c->prepared);
+}
+
+/* The same as last time, or what the selector says now. */
+static coll_status choose(coll_request *r)
+{
+    coll_comm *c = r->comm;
+    struct recent *recent = &c->recent[r->kind];
+    struct select_choice choice;
+    const size_t elem = r->call.elem_bytes, bytes = r->call.count * elem;
+    if (!recent->known || recent->bytes != bytes || recent->root != r->root
+        || recent->elem_bytes != elem) {
+        struct prepared *p = NULL;
+        coll_status status =
+            select_algorithm(&c->select, r->kind, c->nranks, bytes, &choice);
+        if (status == COLL_OK && algos[choice.algo].way == BY_PLAN)
+            status = prepare(c, &choice, r->root, &p);
+        if (status < 0)
+            return status;
+        *recent = (struct recent){true, algos[choice.algo].way, p,
+                                  bytes, elem, r->root};
+    }
+    r->way = recent->way;
+    r->prepared = recent->prepared;
     return COLL_OK;
 }
 
@@ -100,74 +200,162 @@ static coll_status reserve(coll_comm *c, size_t bytes)
     return COLL_OK;
 }
 
-static coll_status fill(coll_request *r, const void *send, void *recv,
-                        size_t count, coll_dtype dtype, coll_op op,
-                        coll_comm *c)
+/* The vector as the plan sees it: all of what one rank holds in full. */
+static void fill_call(coll_request *r)
 {
-    struct select_choice choice;
-    const size_t elem = coll_dtype_bytes(dtype);
-    *r = (coll_request){
-        .comm = c,
-        .call = {.in = send,
-                 .out = recv,
-                 .count = count,
-                 .elem_bytes = elem,
-                 .reduce = op_reduce(dtype, op)},
-        .dtype = dtype,
-        .op = op,
-        .status = COLL_IN_PROGRESS,
+    const size_t before = r->count * (size_t)r->comm->rank;
+    r->call = (struct exec_call){
+        .in = r->in,
+        .out = r->out,
+        .count = r->count * in_parts(r) * out_parts(r),
+        .elem_bytes = coll_dtype_bytes(r->dtype),
+        .in_first = r->kind == ALLGATHER ? before : 0,
+        .out_first = r->kind == REDUCE_SCATTER ? before : 0,
+        .reduce = reduces(r->kind) ? op_combine(r->dtype, r->op) : NULL,
+        .tag = fingerprint(r),
     };
-    if (!r->call.reduce)
+    if (r->kind == BARRIER) { /* for a plan: one byte to send */
+        r->call.in = "";
+        r->call.count = 1;
+    }
+}
+
+static coll_status fill(coll_request *r)
+{
+    coll_comm *c = r->comm;
+    r->status = COLL_IN_PROGRESS;
+    fill_call(r);
+    if (reduces(r->kind) && !r->call.reduce)
         return fail(COLL_ERR_UNSUPPORTED, "comm",
-                    "coll_allreduce: %s is not defined on %s", coll_op_name(op),
-                    coll_dtype_name(dtype));
+                    "coll_%s: %s is not defined on %s", kind_names[r->kind],
+                    coll_op_name(r->op), coll_dtype_name(r->dtype));
     coll_status status = comm_check(c);
     if (status < 0)
         return fail(status, "comm", "%s", c->sentence);
-    status = select_algorithm(&c->select, ALLREDUCE, c->nranks, count * elem,
-                              &choice);
-    if (status == COLL_OK)
-        status = prepare(c, &choice, &r->prepared);
-    if (status == COLL_OK)
-        status = reserve(c, exec_tmp_bytes(&r->prepared->plan, count, elem));
+    status = choose(r);
+    if (status == COLL_OK && r->way == BY_PLAN)
+        status = reserve(c, exec_tmp_bytes(&r->prepared->plan, r->call.count,
+                                           r->call.elem_bytes));
     r->call.tmp = c->tmp;
-    r->call.tag = fingerprint(c->sequence, dtype, op, count);
     return status;
 }
 
-coll_status coll_allreduce(const void *send, void *recv, size_t count,
-                           coll_dtype dtype, coll_op op, coll_comm *comm,
-                           coll_request **request)
+/* Every collective call: `here` says which. */
+static coll_status run(coll_request *here, coll_request **request)
 {
-    coll_request here, *r = &here;
-    coll_status status = check_arguments(send, recv, count, dtype, op, comm);
+    coll_request *r = here;
+    coll_status status = check_arguments(here);
     if (status == COLL_OK)
-        status = fill(&here, send, recv, count, dtype, op, comm);
+        status = fill(here);
     if (status < 0)
         return status;
+    coll_comm *c = here->comm;
     if (request) {
         r = malloc(sizeof(*r));
         if (!r)
             return fail(COLL_ERR_MEMORY, "comm", "no memory for a request");
-        *r = here;
+        *r = *here;
     }
-    comm->sequence++;
+    c->sequence++;
+    c->history = r->call.tag;
     request_enqueue(r);
     if (request) {
         *request = r;
         return COLL_OK;
     }
     status = request_wait(r);
-    return status < 0 ? fail(status, "comm", "%s", comm->sentence) : status;
+    return status < 0 ? fail(status, "comm", "%s", c->sentence) : status;
+}
+
+coll_status coll_allreduce(const void *send, void *recv, size_t count,
+                           coll_dtype dtype, coll_op op, coll_comm *comm,
+                           coll_request **request)
+{
+    return run(&(coll_request){.comm = comm,
+                               .kind = ALLREDUCE,
+                               .in = send,
+                               .out = recv,
+                               .count = count,
+                               .dtype = dtype,
+                               .op = op},
+               request);
+}
+
+coll_status coll_reduce(const void *send, void *recv, size_t count,
+                        coll_dtype dtype, coll_op op, int root, coll_comm *comm,
+                        coll_request **request)
+{
+    return run(&(coll_request){.comm = comm,
+                               .kind = REDUCE,
+                               .in = send,
+                               .out = recv,
+                               .count = count,
+                               .dtype = dtype,
+                               .op = op,
+                               .root = root},
+               request);
+}
+
+coll_status coll_broadcast(const void *send, void *recv, size_t count,
+                           coll_dtype dtype, int root, coll_comm *comm,
+                           coll_request **request)
+{
+    return run(&(coll_request){.comm = comm,
+                               .kind = BROADCAST,
+                               .in = send,
+                               .out = recv,
+                               .count = count,
+                               .dtype = dtype,
+                               .root = root},
+               request);
+}
+
+coll_status coll_reduce_scatter(const void *send, void *recv, size_t recvcount,
+                                coll_dtype dtype, coll_op op, coll_comm *comm,
+                                coll_request **request)
+{
+    return run(&(coll_request){.comm = comm,
+                               .kind = REDUCE_SCATTER,
+                               .in = send,
+                               .out = recv,
+                               .count = recvcount,
+                               .dtype = dtype,
+                               .op = op},
+               request);
+}
+
+coll_status coll_allgather(const void *send, void *recv, size_t sendcount,
+                           coll_dtype dtype, coll_comm *comm,
+                           coll_request **request)
+{
+    return run(&(coll_request){.comm = comm,
+                               .kind = ALLGATHER,
+                               .in = send,
+                               .out = recv,
+                               .count = sendcount,
+                               .dtype = dtype},
+               request);
+}
+
+coll_status coll_barrier(coll_comm *comm, coll_request **request)
+{
+    return run(&(coll_request){.comm = comm, .kind = BARRIER, .dtype = COLL_U8},
+               request);
 }
 
 coll_status coll_explain(const coll_comm *comm, size_t count, coll_dtype dtype,
                          coll_op op, coll_choice *choice)
 {
+    const coll_request r = {
+        .comm = (coll_comm *)comm,
+        .kind = ALLREDUCE,
+        .dtype = dtype,
+        .op = op,
+    };
     struct select_choice selected;
     if (!choice)
         return fail(COLL_ERR_INVALID, "comm", "coll_explain: choice is NULL");
-    coll_status status = check_arguments("", "", 0, dtype, op, comm);
+    coll_status status = check_arguments(&r);
     if (status == COLL_OK)
         status = select_algorithm(&comm->select, ALLREDUCE, comm->nranks,
                                   count * coll_dtype_bytes(dtype), &selected);
@@ -176,10 +364,20 @@ coll_status coll_explain(const coll_comm *comm, size_t count, coll_dtype dtype,
     return status;
 }
 
+coll_status coll_stats(const coll_comm *comm, coll_statistics *stats)
+{
+    if (!comm || !stats)
+        return fail(COLL_ERR_INVALID, "comm", "coll_stats: %s is NULL",
+                    comm ? "stats" : "the communicator");
+    *stats = comm->stats;
+    return COLL_OK;
+}
+
 coll_status coll_comm_set_algorithm(coll_comm *comm, const char *rules)
 {
     if (!comm)
         return fail(COLL_ERR_INVALID, "comm",
                     "coll_comm_set_algorithm: the communicator is NULL");
+    memset(comm->recent, 0, sizeof(comm->recent));
     return select_parse(&comm->select, rules, "coll_comm_set_algorithm");
 }

@@ -76,6 +76,33 @@ static coll_status price(coll_comm *c)
     return status;
 }
 
+static coll_status exchange(void *context, const void *mine, void *all,
+                            size_t bytes)
+{
+    return bootstrap_allgather(context, mine, all, bytes);
+}
+
+static coll_status make_node(coll_comm *c)
+{
+    const struct node_job job = {
+        .rank = c->rank,
+        .nranks = c->nranks,
+        .host_of = c->host_of,
+        .job = c->job.job,
+        .allgather = exchange,
+        .context = c->bootstrap,
+        .place = here_place,
+        .crowded = c->spins == 0,
+    };
+    const bool wanted = strcmp(setting_text(SETTING_TRANSPORT), "ucx") != 0;
+    const coll_status status =
+        c->nranks > 1 && wanted ? node_create(&c->node, &job) : COLL_OK;
+    c->job.node = c->node;
+    if (c->node && c->nhosts == 1)
+        c->select.node = (struct select_node){c->nranks, c->node->inline_bytes};
+    return status;
+}
+
 static coll_status set_up(coll_comm *c)
 {
     struct rank_info mine;
@@ -90,12 +117,14 @@ static coll_status set_up(coll_comm *c)
         .host_of = c->host_of,
         .job = c->ranks[0].job,
     };
-    c->spins = c->local_ranks <= here_cpus() ? SPINS : 0;
+    c->spins = c->local_ranks <= here_cpus(c) ? SPINS : 0;
     c->prepared =
-        calloc((size_t)nalgos * SELECT_SEGMENTS, sizeof(*c->prepared));
+        calloc((size_t)nalgos * SELECT_SEGMENTS, sizeof(struct prepared *));
     if (!c->prepared)
         return fail(COLL_ERR_MEMORY, "comm", "no memory for plans");
-    status = comm_connect(c);
+    status = make_node(c);
+    if (status == COLL_OK)
+        status = comm_connect(c);
     if (status == COLL_OK && c->nranks > 1)
         status = price(c);
     return status;
@@ -105,14 +134,10 @@ static void release(coll_comm *c)
 {
     for (int i = 0; i < c->nopen; i++)
         c->open[i]->ops->close(c->open[i]);
+    node_free(c->node);
     if (c->bootstrap)
         bootstrap_leave(c->bootstrap);
-    for (int i = 0; c->prepared && i < nalgos * SELECT_SEGMENTS; i++)
-        if (c->prepared[i].ready) {
-            exec_free(&c->prepared[i].exec);
-            plan_free(&c->prepared[i].plan);
-        }
-    free(c->prepared);
+    comm_free_prepared(c);
     free(c->tmp);
     free(c->to);
     free(c->host_of);

@@ -10,6 +10,7 @@
 #include "coll/coll.h"
 #include "comm/select.h"
 #include "exec/exec.h"
+#include "node/node.h"
 #include "transport/transport.h"
 
 enum { MAX_TRANSPORTS = 8, SENTENCE_BYTES = 1024 };
@@ -19,7 +20,8 @@ struct rank_info {
     uint64_t host;                /* see struct transport_job */
     uint64_t job;                 /* rank 0's counts */
     uint64_t settings;            /* hash of what must be equal on all ranks */
-    int32_t package, numa, cache; /* logical index, or -1: several */
+    uint64_t cpus[16];            /* bit i: may run on CPU i */
+    int32_t quota;                /* CPUs that its cgroups grant; 0: all */
     int32_t pid;
     uint32_t version;
     char hostname[64];
@@ -27,9 +29,19 @@ struct rank_info {
 
 /* One plan with its executor; plans are built at first use and kept. */
 struct prepared {
+    struct prepared *next; /* the same for another root */
+    int root;
     struct plan plan;
     struct exec exec;
-    bool ready;
+};
+
+/* What the last call of a kind used, so that one like it need not search. */
+struct recent {
+    bool known; /* there was one */
+    enum algo_way way;
+    struct prepared *prepared; /* NULL unless by a plan */
+    size_t bytes, elem_bytes;
+    int root;
 };
 
 struct retired {
@@ -48,16 +60,21 @@ struct coll_comm {
     struct transport *open[MAX_TRANSPORTS];
     int nopen;
     struct transport **to; /* per rank; NULL for this one */
+    struct node *node;     /* the ranks of this host; NULL: messages only */
+    bool remote;           /* some messages do not go through shared memory */
 
     struct select select;
-    struct prepared *prepared; /* [nalgos][SELECT_SEGMENTS] */
+    struct prepared **prepared; /* [nalgos][SELECT_SEGMENTS] */
+    struct recent recent[NKINDS];
     void *tmp;                 /* scratch of the running operation */
     size_t tmp_bytes;
     struct retired *retired; /* scratch that requests under way still use */
 
     coll_request *first, **last; /* in order; the first one runs */
     uint32_t sequence;           /* operations begun so far */
+    uint32_t history;            /* fingerprint of the last one */
     uint32_t finished;           /* and ended: each has its own deadline */
+    coll_statistics stats;
 
     unsigned spins;    /* empty polls before the processor is given up */
     double op_seconds; /* deadline of one operation; 0: none */
@@ -85,7 +102,11 @@ coll_status comm_check(coll_comm *);
 coll_status comm_wait(coll_comm *, coll_status (*step)(void *context),
                       void *context, double seconds, const char *what);
 bool comm_progress(coll_comm *); /* all transports; whether anything moved */
+bool comm_on_node(const coll_comm *); /* the running operation needs none */
 double comm_clock(void);         /* seconds, monotonic */
+
+/* collectives.c */
+void comm_free_prepared(coll_comm *);
 
 /* request.c */
 void comm_free_retired(coll_comm *); /* once no request is under way */

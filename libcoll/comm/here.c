@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "comm/here.h"
 
+#include <limits.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/env.h"
@@ -9,10 +13,33 @@
 
 void here_fill(struct rank_info *info)
 {
+    gethostname(info->hostname, sizeof(info->hostname) - 1);
+    info->host = coll_topo_host_id();
+    coll_topo_limits limits;
+    coll_topo_limits_get(&limits);
+    if (limits.quota_cpus > 0)
+        info->quota = limits.quota_cpus < 1 ? 1 : (int32_t)limits.quota_cpus;
+    cpu_set_t set; /* beyond its 1024 CPUs the call fails: then none is known */
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof(set), &set) != 0)
+        for (int i = 0; i < limits.allowed && i < CPU_SETSIZE; i++)
+            CPU_SET((size_t)i, &set);
+    _Static_assert(sizeof(set) == sizeof(info->cpus), "1024 bits");
+    memcpy(info->cpus, &set, sizeof(set));
+}
+
+static struct node_place place_of(const coll_topo_location *at)
+{
+    return (struct node_place){
+        .package = at->package, .numa = at->numa, .cache = at->cache};
+}
+
+/* By the affinity of the calling thread. */
+static struct node_place real_place(void)
+{
     char error[256];
     coll_topo *topo;
     coll_topo_location at = {.package = -1, .numa = -1, .cache = -1};
-    gethostname(info->hostname, sizeof(info->hostname) - 1);
     if (coll_topo_discover(&topo, error, sizeof(error)) == COLL_OK) {
         coll_topo_locate(topo, &at);
         coll_topo_free(topo);
@@ -20,15 +47,55 @@ void here_fill(struct rank_info *info)
         log_line(COLL_LOG_WARN, "topo", "this machine's layout is unknown: %s",
                  error);
     }
-    info->host = coll_topo_host_id();
-    info->package = at.package;
-    info->numa = at.numa;
-    info->cache = at.cache;
+    return place_of(&at);
 }
 
-int here_cpus(void)
+/* On the first host of topo, all of which are alike: with as many ranks on each
+ * of them, the first local_ranks are those of the first host. False where hosts
+ * have no inside, or no memory is left. */
+static bool place_on(const coll_topo *topo, struct node_place *place,
+                     int local_rank, int local_ranks)
 {
-    return coll_topo_usable_cpus();
+    const int hosts = coll_topo_count(topo, COLL_TOPO_HOST);
+    if (coll_topo_count(topo, COLL_TOPO_PU) == hosts
+        || local_ranks > INT_MAX / hosts)
+        return false;
+    const int n = local_ranks * hosts;
+    int *pus = malloc((size_t)n * sizeof(int));
+    coll_topo_location at;
+    const bool placed =
+        pus && coll_topo_place(topo, n, pus) > 0
+        && coll_topo_locate_pu(topo, pus[local_rank], &at) == COLL_OK;
+    free(pus);
+    if (placed)
+        *place = place_of(&at);
+    return placed;
+}
+
+void here_place(struct node_place *place, int local_rank, int local_ranks)
+{
+    const char *spec = setting_text(SETTING_CLUSTER);
+    coll_topo *topo = NULL;
+    /* here_model() says what is wrong with the text, if anything is. */
+    if (*spec)
+        coll_topo_load(&topo, spec, "COLL_CLUSTER", NULL, 0);
+    if (!topo || !place_on(topo, place, local_rank, local_ranks))
+        *place = real_place();
+    coll_topo_free(topo);
+}
+
+int here_cpus(const coll_comm *c)
+{
+    const struct rank_info *mine = &c->ranks[c->rank];
+    uint64_t all[sizeof(mine->cpus) / sizeof(mine->cpus[0])] = {0};
+    int ncpus = 0;
+    for (int r = 0; r < c->nranks; r++)
+        for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+            if (c->ranks[r].host == mine->host)
+                all[i] |= c->ranks[r].cpus[i];
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        ncpus += __builtin_popcountll(all[i]);
+    return mine->quota > 0 && mine->quota < ncpus ? mine->quota : ncpus;
 }
 
 /* What a message and a byte cost where nothing better is known: shared memory

@@ -5,11 +5,21 @@
 
 #include "comm/comm.h"
 
-/* Sets host, hostname, package, numa and cache. */
+/* Sets host, hostname, cpus and quota. */
 void here_fill(struct rank_info *);
 
-/* Processors that this process may use at once. */
-int here_cpus(void);
+/* Where the calling thread's rank runs, for groups of ranks that are near each
+ * other: by its affinity, or -1 for what it spans several of. Where
+ * COLL_CLUSTER describes the inside of a host, instead where coll_topo_place()
+ * puts rank local_rank of local_ranks on one: spread evenly over its cores, in
+ * order, a core for several where there are too few. So the groups of any
+ * machine can be tried on any other. All ranks of a host call it with the same
+ * COLL_CLUSTER. Takes some milliseconds. */
+void here_place(struct node_place *, int local_rank, int local_ranks);
+
+/* Processors that the ranks of this rank's host may use at once, all together:
+ * each alone is often bound to one. */
+int here_cpus(const coll_comm *);
 
 /* From COLL_CLUSTER, else from the defaults that here.c states. Fails with
  * INVALID for a COLL_CLUSTER that does not parse. */

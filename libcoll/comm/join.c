@@ -127,8 +127,10 @@ static coll_status offer(coll_comm *c, const struct transport_ops *ops,
     for (size_t r = 0; r < n && status == COLL_OK && t; r++)
         if (!c->to[r] && r != (size_t)c->rank
             && matrix_get(reached, (size_t)c->rank, r)
-            && matrix_get(reached, r, (size_t)c->rank))
+            && matrix_get(reached, r, (size_t)c->rank)) {
             c->to[r] = t;
+            c->remote |= ops != transport_find("shm");
+        }
 out:
     free(all);
     free(flags);

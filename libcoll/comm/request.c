@@ -11,10 +11,44 @@
 
 static const double news_seconds = .5;
 
+/* All ranks are on this host, so a rank's number is its place. */
+static void begin_on_node(coll_request *r)
+{
+    const struct node_call call = {
+        .kind = r->kind,
+        .root = r->root,
+        .dtype = r->dtype,
+        .in = r->in,
+        .out = r->out,
+        .count = r->count,
+        .elem_bytes = r->call.elem_bytes,
+        .combine = r->call.reduce,
+        .tag = r->call.tag,
+    };
+    if (r->way == NODE_INLINE)
+        node_start_inline(r->comm->node, &call);
+    else
+        node_start_direct(r->comm->node, &call);
+}
+
 static void begin(coll_request *r)
 {
-    exec_start(&r->prepared->exec, &r->call);
+    if (r->way == BY_PLAN)
+        exec_start(&r->prepared->exec, &r->call);
+    else
+        begin_on_node(r);
     r->started = true;
+}
+
+static coll_status progress(coll_request *r)
+{
+    return r->way == BY_PLAN ? exec_progress(&r->prepared->exec)
+                             : node_step(r->comm->node);
+}
+
+bool comm_on_node(const coll_comm *c)
+{
+    return c->first && c->first->started && c->first->way != BY_PLAN;
 }
 
 void comm_free_retired(coll_comm *c)
@@ -69,6 +103,26 @@ static coll_status find_cause(coll_comm *c, coll_status status)
     return comm_check(c) == COLL_OK ? status : comm_check(c);
 }
 
+/* An average is a sum until here. */
+static void end(coll_request *r)
+{
+    coll_comm *c = r->comm;
+    c->stats.operations++;
+    if (r->way != BY_PLAN) {
+        c->stats.bytes_read += c->node->bytes_read;
+        c->stats.bytes_written += c->node->bytes_written;
+        return;
+    }
+    const struct exec *e = &r->prepared->exec;
+    c->stats.bytes_read += e->bytes_read;
+    c->stats.bytes_written += e->bytes_written;
+    if (r->op != COLL_AVG || (r->kind == REDUCE && r->root != c->rank))
+        return;
+    op_finish(r->dtype, r->op, r->out, r->count, c->nranks);
+    c->stats.bytes_read += r->count * r->call.elem_bytes;
+    c->stats.bytes_written += r->count * r->call.elem_bytes;
+}
+
 /* Advances the operation at the head as far as it goes. */
 static void advance(coll_comm *c)
 {
@@ -76,7 +130,7 @@ static void advance(coll_comm *c)
         coll_request *r = c->first;
         if (!r->started)
             begin(r);
-        const coll_status status = exec_progress(&r->prepared->exec);
+        const coll_status status = progress(r);
         if (status == COLL_IN_PROGRESS)
             return;
         if (status < 0) {
@@ -84,7 +138,7 @@ static void advance(coll_comm *c)
             fail_all(c, find_cause(c, status), fail_sentence());
             return;
         }
-        op_finish(r->dtype, r->op, r->call.out, r->call.count, c->nranks);
+        end(r);
         r->status = COLL_OK;
         pop(c);
     }
@@ -124,7 +178,9 @@ void comm_awaited(const coll_comm *c, char *text, size_t bytes)
     if (!c->first || !c->first->started)
         return;
     for (int r = 0; r < c->nranks && length + 16 < bytes; r++)
-        if (exec_awaits(&c->first->prepared->exec, r))
+        if (c->first->way == BY_PLAN
+                ? exec_awaits(&c->first->prepared->exec, r)
+                : node_awaits(c->node, r))
             length += (size_t)snprintf(text + length, bytes - length, "%s %d",
                                        length ? "," : "", r);
 }

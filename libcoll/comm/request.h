@@ -7,10 +7,16 @@
 
 struct coll_request {
     coll_comm *comm;
-    struct prepared *prepared;
-    struct exec_call call;
+    enum coll_kind kind;
+    int root; /* 0 for a kind that has none */
     coll_dtype dtype;
-    coll_op op;
+    coll_op op; /* COLL_SUM for a kind that has none */
+    const void *in;
+    void *out;
+    size_t count; /* as the caller says it */
+    enum algo_way way;
+    struct prepared *prepared; /* NULL unless by a plan */
+    struct exec_call call; /* the same for the plan */
     coll_status status;
     bool started;
     coll_request *next;

@@ -10,14 +10,34 @@
 #include "base/log.h"
 #include "base/nearest.h"
 #include "exec/rehearse.h"
+#include "node/node.h"
 
-_Static_assert(sizeof(((struct select_entry *)0)->seconds) / sizeof(double)
-                   >= 16,
+enum {
+#define ALGO(kind, name, fits, when) ROW_##name,
+#include "algo/algos.def"
+#undef ALGO
+    NROWS
+};
+_Static_assert(sizeof(((struct select_entry *)0)->seconds) / sizeof(float)
+                   >= NROWS,
                "room for every row of algos.def");
 
-/* Above so many ranks only every third size is rehearsed, since a ring's
- * rehearsal grows with the square of the ranks. */
-enum { MANY_RANKS = 64 };
+/* A ring's rehearsal grows with the square of the ranks, but a time is nearly a
+ * straight line over the sizes, so few are rehearsed. An algorithm that cuts
+ * longer vectors in more segments has no such line. */
+enum { MANY_RANKS = 64, STRIDE = 3, STRIDE_MANY = 5 };
+_Static_assert((SELECT_SIZES - 1) % STRIDE == 0
+                   && (SELECT_SIZES - 1) % STRIDE_MANY == 0,
+               "the largest size is rehearsed");
+
+/* From a size that is rehearsed to the next. */
+static int stride_of(const struct algo *algo, int nranks)
+{
+    const bool pipelines = algo_pipelines(algo, nranks);
+    if (nranks > MANY_RANKS)
+        return pipelines ? STRIDE : STRIDE_MANY;
+    return pipelines ? 1 : STRIDE;
+}
 
 /* A segment carries about so much, so that a pipeline's stages cost more than
  * their latency. */
@@ -50,8 +70,9 @@ static struct sim_link link_of(const void *context, int from, int to)
 }
 
 static coll_status price(const struct algo *algo, int nranks, size_t bytes,
-                         const struct links *links, double *seconds)
+                         const struct links *links, float *result)
 {
+    double seconds;
     const struct rehearsal c = {
         .plan = algo->plan,
         .nranks = nranks,
@@ -62,10 +83,13 @@ static coll_status price(const struct algo *algo, int nranks, size_t bytes,
                 .context = links,
                 .gamma = links->model->gamma},
     };
-    *seconds = -1;
+    *result = -1;
     if (!algo->fits(&(struct plan_shape){0, nranks, c.segments}))
         return COLL_OK;
-    return rehearse(&c, seconds);
+    const coll_status status = rehearse(&c, &seconds);
+    if (status == COLL_OK)
+        *result = (float)seconds;
+    return status;
 }
 
 /* Rungs that were not rehearsed lie on a straight line between their
@@ -75,27 +99,28 @@ static void fill_between(struct select *s, int a, int from, int to)
     const double low = s->table[from].seconds[a];
     const double high = s->table[to].seconds[a];
     for (int i = from + 1; i < to; i++)
-        s->table[i].seconds[a] = low
-                                 + (high - low)
-                                       * (double)(size_of(i) - size_of(from))
-                                       / (double)(size_of(to) - size_of(from));
+        s->table[i].seconds[a] =
+            (float)(low
+                    + (high - low) * (double)(size_of(i) - size_of(from))
+                          / (double)(size_of(to) - size_of(from)));
 }
 
 coll_status select_price(struct select *s, int nranks, const uint64_t *host_of,
                          const struct select_model *model)
 {
     const struct links links = {host_of, model};
-    const int stride = nranks > MANY_RANKS ? 3 : 1;
-    for (int i = 0; i < SELECT_SIZES; i += stride)
-        for (int a = 0; a < nalgos; a++) {
+    for (int a = 0; a < nplanned; a++) {
+        const int stride = stride_of(&algos[a], nranks);
+        for (int i = 0; i < SELECT_SIZES; i += stride) {
             const coll_status status = price(&algos[a], nranks, size_of(i),
                                              &links, &s->table[i].seconds[a]);
             if (status < 0)
                 return fail(status, "select", "rehearsal of %s on %d ranks: %s",
-                            algos[a].name, nranks, fail_sentence());
+                            algos[a].full_name, nranks, fail_sentence());
             if (i > 0)
                 fill_between(s, a, i - stride, i);
         }
+    }
     return COLL_OK;
 }
 
@@ -123,15 +148,47 @@ static uint64_t allowed(const struct select *s, enum coll_kind kind,
     return all;
 }
 
+/* What node/ takes: a line from each or each two, and the traffic; assumed. */
+static double node_seconds(const struct select_node *node, enum algo_way way,
+                           size_t bytes)
+{
+    static const double line = 0.15e-6, each = 0.01e-6, byte = 1 / 10e9;
+    const double n = node->nranks, b = (double)bytes;
+    return way == NODE_INLINE ? line + each * n + b * n * byte
+                              : 2 * (line + each * n) + 2 * b * byte;
+}
+
+/* The row of node/ for a size, or -1. Where one may serve, it is faster than
+ * every plan. */
+static int select_native(const struct select *s, enum coll_kind kind,
+                         size_t bytes, uint64_t may)
+{
+    int found = -1;
+    for (int a = nplanned; a < nalgos && s->node.nranks; a++) {
+        const bool direct = algos[a].way == NODE_DIRECT;
+        if (algos[a].kind != kind || !(may >> a & 1)
+            || (!direct && bytes > NODE_INLINE_BYTES))
+            continue;
+        if (found < 0 || direct == (bytes > s->node.inline_bytes))
+            found = a;
+    }
+    return found;
+}
+
 coll_status select_algorithm(const struct select *s, enum coll_kind kind,
                              int nranks, size_t bytes,
                              struct select_choice *choice)
 {
     const uint64_t may = allowed(s, kind, bytes);
     const int variant = variant_of(bytes);
-    int best = -1;
+    int best = select_native(s, kind, bytes, may);
     double least = 0;
-    for (int a = 0; a < nalgos; a++) {
+    if (best >= 0) {
+        *choice = (struct select_choice){
+            best, 0, node_seconds(&s->node, algos[best].way, bytes)};
+        return COLL_OK;
+    }
+    for (int a = 0; a < nplanned; a++) {
         if (algos[a].kind != kind || !(may >> a & 1)
             || !algos[a].fits(&(struct plan_shape){0, nranks, 1 << variant}))
             continue;
@@ -144,8 +201,9 @@ coll_status select_algorithm(const struct select *s, enum coll_kind kind,
     if (best < 0)
         return fail(COLL_ERR_UNSUPPORTED, "select",
                     "the rules of COLL_ALGO forbid every algorithm for %s of "
-                    "%zu bytes on %d ranks",
-                    kind_names[kind], bytes, nranks);
+                    "%zu bytes on %d ranks%s",
+                    kind_names[kind], bytes, nranks,
+                    s->node.nranks ? "" : " that are not all on one host");
     *choice = (struct select_choice){best, variant, least};
     return COLL_OK;
 }
@@ -263,6 +321,7 @@ coll_status select_parse(struct select *s, const char *text, const char *source)
             if (!strncasecmp(at, kind_names[k], length) && at[length] == ':') {
                 kind = (enum coll_kind)k;
                 at += length + 1;
+                break;
             }
         }
         if (nrules == SELECT_MAX_RULES)

@@ -5,6 +5,9 @@
  * simulator, with the job's ranks and hosts and an alpha-beta-gamma model of
  * its links, and all ranks take its table: so all choose alike. COLL_ALGO and
  * coll_comm_set_algorithm() put rules before it.
+ *
+ * Sizes are in bytes of the whole vector: what one rank holds in the end of an
+ * allgather, or at first of a reduce-scatter.
  */
 #ifndef COMM_SELECT_H
 #define COMM_SELECT_H
@@ -23,7 +26,7 @@ struct select_model {
 
 /* One rung of the ladder, 4^(i + 1) bytes. Travels: fixed widths. */
 struct select_entry {
-    double seconds[16]; /* by algorithm; negative: does not fit */
+    float seconds[32]; /* by algorithm; negative: does not fit */
 };
 
 struct select_rule {
@@ -32,15 +35,22 @@ struct select_rule {
     uint64_t algos;              /* bit i: algos[i] may serve */
 };
 
+/* What node/ offers where all ranks are on one host. */
+struct select_node {
+    int nranks;          /* 0: nothing */
+    size_t inline_bytes; /* the longest vector that NODE_INLINE is best for */
+};
+
 struct select {
     struct select_entry table[SELECT_SIZES];
     struct select_rule rules[SELECT_MAX_RULES];
     int nrules;
+    struct select_node node;
 };
 
 struct select_choice {
     int algo;         /* index into algos[] */
-    int variant;      /* 1 << variant segments */
+    int variant;      /* 1 << variant segments; of a plan */
     double predicted; /* seconds */
 };
 

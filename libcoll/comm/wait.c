@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Waiting: poll, then give the processor up at each empty poll.
+/* Waiting: poll, then give the processor up at each empty poll, then sleep.
  *
  * With a processor for each rank a short spin catches what comes within a
  * microsecond or so; with more ranks than processors a spin only keeps the
- * awaited rank from running, so the first empty poll yields.
+ * awaited rank from running, so the first empty poll yields. Whoever has waited
+ * for a millisecond is not in a hurry: it sleeps until a peer of its host
+ * rings, and looks at other hosts' messages now and then.
  */
 #include <sched.h>
 #include <time.h>
@@ -11,7 +13,10 @@
 #include "base/log.h"
 #include "comm/comm.h"
 
-enum { YIELDS_PER_CLOCK = 64 };
+enum { YIELDS_PER_CLOCK = 64, POLLS_PER_PROGRESS = 64 };
+
+enum { remote_sleep_ns = 100000 }; /* messages ring no bell */
+static const double awake_seconds = 1e-3; /* before the first sleep */
 
 double comm_clock(void)
 {
@@ -49,34 +54,91 @@ static coll_status too_late(coll_comm *c, const char *what, double seconds)
     return comm_fail(c, COLL_ERR_TIMEOUT, fail_sentence());
 }
 
+struct wait {
+    coll_comm *comm;
+    coll_status (*step)(void *context);
+    void *context;
+    coll_status status; /* what the last step said */
+    unsigned empty;     /* polls since something moved */
+    unsigned yields;
+    double deadline, awake_until; /* 0: from the next look at the clock */
+    bool sleepy;
+    uint32_t finished;
+};
+
+/* Whether the wait is over, or something moved. An operation on shared memory
+ * needs no messages, so they are then looked for only now and then. */
+static bool poll(void *context)
+{
+    struct wait *w = context;
+    w->status = w->step(w->context);
+    if (w->status == COLL_IN_PROGRESS)
+        w->status = comm_check(w->comm) < 0 ? comm_check(w->comm)
+                                            : COLL_IN_PROGRESS;
+    if (w->status != COLL_IN_PROGRESS)
+        return true;
+    if (comm_on_node(w->comm) && w->empty % POLLS_PER_PROGRESS)
+        return false;
+    return comm_progress(w->comm);
+}
+
+/* Sleeps once. A peer of this host wakes it; what else is awaited, and whether
+ * the job still lives, it looks up in time. */
+static void doze(struct wait *w)
+{
+    static const struct timespec nap = {.tv_nsec = remote_sleep_ns};
+    coll_comm *c = w->comm;
+    w->empty = 0; /* look at the messages too */
+    if (c->node)
+        node_sleep(c->node, c->remote ? remote_sleep_ns : 0, poll, w);
+    else if (!poll(w))
+        nanosleep(&nap, NULL);
+}
+
+/* The deadline is that of one operation: it starts anew when one finishes. */
+static coll_status look_at_clock(struct wait *w, double seconds,
+                                 const char *what)
+{
+    const double now = comm_clock();
+    if (w->deadline == 0 || w->finished != w->comm->finished)
+        w->deadline = now + seconds;
+    w->finished = w->comm->finished;
+    if (seconds > 0 && now > w->deadline)
+        return too_late(w->comm, what, seconds);
+    if (w->awake_until == 0)
+        w->awake_until = now + awake_seconds;
+    w->sleepy = now > w->awake_until;
+    if (w->sleepy)
+        doze(w);
+    return w->status;
+}
+
 coll_status comm_wait(coll_comm *c, coll_status (*step)(void *context),
                       void *context, double seconds, const char *what)
 {
-    double deadline = 0; /* from the first look at the clock */
-    unsigned empty = 0, yields = 0;
-    uint32_t finished = c->finished;
+    struct wait w = {.comm = c,
+                     .step = step,
+                     .context = context,
+                     .finished = c->finished};
     for (;;) {
-        coll_status status = step(context);
-        if (status != COLL_IN_PROGRESS)
-            return status;
-        if (comm_progress(c)) {
-            empty = 0;
+        if (poll(&w)) {
+            if (w.status != COLL_IN_PROGRESS)
+                return w.status;
+            w.empty = 0;
+            w.awake_until = 0;
+            w.sleepy = false;
             continue;
         }
-        if ((status = comm_check(c)) != COLL_OK)
-            return status;
-        if (++empty <= c->spins) {
+        if (++w.empty <= c->spins && !w.sleepy) {
             pause_briefly();
             continue;
         }
-        if (yields++ % YIELDS_PER_CLOCK == 0 && seconds > 0) {
-            const double now = comm_clock();
-            if (deadline == 0 || finished != c->finished)
-                deadline = now + seconds;
-            finished = c->finished;
-            if (now > deadline)
-                return too_late(c, what, seconds);
+        if (w.sleepy || w.yields++ % YIELDS_PER_CLOCK == 0) {
+            const coll_status status = look_at_clock(&w, seconds, what);
+            if (status != COLL_IN_PROGRESS)
+                return status;
         }
-        sched_yield();
+        if (!w.sleepy)
+            sched_yield();
     }
 }

@@ -10,6 +10,7 @@
 
 #include "coll/coll.h"
 #include "coll/topo.h"
+#include "node/levels.h"
 #include "programs/facts.h"
 #include "programs/json.h"
 #include "programs/options.h"
@@ -197,7 +198,7 @@ static void algorithms_text(const struct info *info)
     for (int i = 0; coll_algorithm_get(i, &a); i++) {
         const bool next = strcmp(a.collective, last) != 0;
         if (!info->brief)
-            printf("%-10s %-28s %s\n", a.collective, a.name, a.when);
+            printf("%-14s %-24s %s\n", a.collective, a.name, a.when);
         else
             printf("%s%s%s%s", next && i ? "\n" : "", next ? a.collective : "",
                    next ? ": " : ", ", a.name);
@@ -330,6 +331,76 @@ static void show_groups(const struct placement *p, coll_topo_share share)
     free(group);
 }
 
+/* How the ranks of one host, first and those behind it, are grouped; *end is
+ * set to the first rank of the next host. */
+static struct node_levels levels_of(const struct placement *p, int first,
+                                    int *end)
+{
+    struct node_levels levels;
+    *end = first + 1;
+    while (*end < p->nranks && p->where[*end].host == p->where[first].host)
+        ++*end;
+    const int n = *end - first;
+    struct node_place *places = malloc((size_t)n * sizeof(*places));
+    for (int i = 0; places && i < n; i++) {
+        const coll_topo_location *at = &p->where[first + i];
+        places[i] = (struct node_place){at->package, at->numa, at->cache};
+    }
+    const coll_status status =
+        places ? node_levels_build(&levels, places, n) : COLL_ERR_MEMORY;
+    free(places);
+    if (status) {
+        fprintf(stderr, "coll_info: %d ranks on one host: %s\n", n,
+                coll_status_string(status));
+        exit(1);
+    }
+    return levels;
+}
+
+static char *levels_text(const struct placement *p, int first, int *end)
+{
+    struct node_levels levels = levels_of(p, first, end);
+    const size_t length = node_levels_print(&levels, NULL, 0);
+    char *text = malloc(length + 1);
+    if (!text) {
+        fprintf(stderr, "coll_info: no memory\n");
+        exit(1);
+    }
+    node_levels_print(&levels, text, length + 1);
+    node_levels_free(&levels);
+    return text;
+}
+
+/* One line for neighbouring hosts that are alike; none for a rank alone. */
+static void show_levels(const struct placement *p, bool hosts)
+{
+    for (int r = 0, end; r < p->nranks; r = end) {
+        char *text = levels_text(p, r, &end);
+        const bool alone = end == r + 1;
+        int last = r;
+        for (bool alike = true; alike && end < p->nranks;) {
+            int after;
+            char *next = levels_text(p, end, &after);
+            alike = strcmp(text, next) == 0;
+            free(next);
+            if (alike) {
+                last = end;
+                end = after;
+            }
+        }
+        if (!alone) {
+            printf("small collectives");
+            if (hosts)
+                printf(", host%s %d", last > r ? "s" : "",
+                       (int)p->where[r].host);
+            if (last > r)
+                printf("-%d", (int)p->where[last].host);
+            printf(": %s\n", text);
+        }
+        free(text);
+    }
+}
+
 static void place_text(const struct info *info)
 {
     struct placement p = place(info);
@@ -351,7 +422,38 @@ static void place_text(const struct info *info)
                p.most);
     for (int s = COLL_TOPO_SHARE_CORE; s > COLL_TOPO_SHARE_NONE; s--)
         show_groups(&p, (coll_topo_share)s);
+    show_levels(&p, hosts);
     placement_free(&p);
+}
+
+/* Every group of every host, with its ranks. */
+static void write_levels(struct json *j, const struct placement *p)
+{
+    json_begin(j, "small_collectives", '[');
+    for (int r = 0, end; r < p->nranks; r = end) {
+        struct node_levels levels = levels_of(p, r, &end);
+        json_begin(j, NULL, '{');
+        json_number(j, "host", (double)p->where[r].host);
+        json_begin(j, "levels", '[');
+        for (int l = 0; l < levels.nlevels; l++) {
+            const struct node_level *level = &levels.level[l];
+            json_begin(j, NULL, '{');
+            json_text(j, "by", level->what);
+            json_begin(j, "groups", '[');
+            for (int g = 0; g < level->ngroups; g++) {
+                json_begin(j, NULL, '[');
+                for (int i = level->first[g]; i < level->first[g + 1]; i++)
+                    json_number(j, NULL, r + level->members[i]);
+                json_end(j, ']');
+            }
+            json_end(j, ']');
+            json_end(j, '}');
+        }
+        json_end(j, ']');
+        json_end(j, '}');
+        node_levels_free(&levels);
+    }
+    json_end(j, ']');
 }
 
 static void place_json(const struct info *info, struct json *j)
@@ -374,6 +476,7 @@ static void place_json(const struct info *info, struct json *j)
         json_end(j, '}');
     }
     json_end(j, ']');
+    write_levels(j, &p);
     json_end(j, '}');
     placement_free(&p);
 }
@@ -397,8 +500,8 @@ static const struct option_row options[] = {
      .help = "the cluster that a text or a file describes, as in COLL_CLUSTER"},
     {.name = "place", .arg = "N", .kind = OPTION_INT, .out = &info.place,
      .min = 1, .max = 1 << 20,
-     .help = "where N ranks would go, here or on --cluster, and who shares "
-             "what"},
+     .help = "where N ranks would go, here or on --cluster, who shares what, "
+             "and how small collectives group the ranks of a host"},
     {.name = "json", .kind = OPTION_FLAG, .out = &info.json,
      .help = "write the same as JSON"},
 };

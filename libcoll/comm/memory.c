@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* The public calls for node-shared memory. */
+#include "base/log.h"
+#include "comm/comm.h"
+#include "node/heap.h"
+
+coll_status coll_mem_alloc(void **memory, size_t bytes)
+{
+    if (!memory || !bytes)
+        return fail(COLL_ERR_INVALID, "comm", "coll_mem_alloc: %s",
+                    memory ? "0 bytes" : "memory is NULL");
+    return heap_alloc(memory, bytes);
+}
+
+coll_status coll_mem_free(void *memory)
+{
+    return memory ? heap_free(memory) : COLL_OK;
+}
+
+coll_status coll_comm_register(coll_comm *comm, void *buf, size_t bytes,
+                               void **handle)
+{
+    if (!comm || !handle)
+        return fail(COLL_ERR_INVALID, "comm", "coll_comm_register: %s is NULL",
+                    comm ? "handle" : "the communicator");
+    return heap_adopt(buf, bytes, handle);
+}
+
+coll_status coll_comm_deregister(coll_comm *comm, void *handle)
+{
+    if (!comm)
+        return fail(COLL_ERR_INVALID, "comm",
+                    "coll_comm_deregister: the communicator is NULL");
+    return heap_disown(handle);
+}
