@@ -15,7 +15,7 @@ struct tensor {
     float *x;
 };
 
-/* The only owner of floats; 64-byte aligned, zeroed. */
+/* The only owner of floats; whole pages, zeroed. */
 struct arena {
     float *x;
     size_t count;
@@ -28,5 +28,6 @@ static inline size_t shape_count(struct shape s)
 
 int arena_alloc(struct arena *, size_t count); /* 0, or -1: no memory */
 void arena_free(struct arena *);
+size_t arena_bytes(size_t count); /* that an arena of so many floats has */
 
 #endif
