@@ -104,9 +104,10 @@ static bool same(const cJSON *row, const struct bench *b,
         cJSON_GetObjectItemCaseSensitive(row, "in_place");
     return cJSON_IsNumber(bytes) && bytes->valuedouble == (double)r->bytes
            && cJSON_IsTrue(in_place) == b->options.in_place
-           && is_text(row, "collective", "allreduce")
-           && is_text(row, "dtype", coll_dtype_name(b->options.dtype))
-           && is_text(row, "op", coll_op_name(b->options.op));
+           && is_text(row, "collective", collective_name(r->collective))
+           && is_text(row, "dtype", bench_dtype(b, r->collective))
+           && is_text(row, "op", bench_op(b, r->collective))
+           && is_text(row, "memory", b->options.memory);
 }
 
 static double p50_of(const cJSON *row)

@@ -3,12 +3,10 @@
 #ifndef BENCH_H
 #define BENCH_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "coll/coll.h"
+#include "collective.h"
 
 struct bench_options {
+    bool collectives[NCOLLECTIVES]; /* which are to be measured */
     size_t min_bytes, max_bytes;
     double factor;
     long iterations; /* 0: as many as fit into a time */
@@ -16,25 +14,32 @@ struct bench_options {
     coll_dtype dtype;
     coll_op op;
     const char *algorithm; /* NULL: the library's choice; "all": each */
+    const char *memory;    /* "heap" or "malloc" */
     bool in_place, cold, check_every;
     const char *json, *csv, *plot, *baseline; /* paths or NULL */
 };
 
 /* One row. Times in seconds. */
 struct bench_result {
-    size_t bytes, count;
-    const char *algorithm; /* the library's static storage */
+    enum collective collective;
+    size_t bytes, count;   /* all of S, and as the call has it */
+    const char *algorithm; /* static storage; "auto": nobody says */
     double min, p50, p99, max;
-    double predicted, limit;
+    double predicted, limit; /* 0: unknown */
+    const char *limit_by;    /* which bound, static storage */
+    double cpu_seconds;      /* of all ranks, over all iterations */
+    double moved;            /* bytes an iteration, by the busiest rank */
     long iterations;
     unsigned long long wrong; /* elements, over all ranks */
     double before;            /* p50 of the baseline; 0: none */
 };
 
-/* What the machine allows, measured at start. 0: does not apply. */
+/* Of what machine the limits are. */
 struct bench_limits {
-    double line_seconds;          /* a cache line from core to core */
-    double link_bytes_per_second; /* one stream between two hosts */
+    bool node;                    /* the ranks of each host share memory */
+    bool memory;                  /* and there was room for the vectors */
+    bool yields;                  /* a host has more ranks than CPUs */
+    double link_bytes_per_second; /* one stream between two hosts; 0: none */
 };
 
 struct bench {
@@ -45,9 +50,15 @@ struct bench {
     int nresults;
 };
 
-/* bytes / p50, and that times 2 (n - 1) / n: what each rank's link must carry
- * in each direction if no link carries more than another. In GB/s. */
+/* bytes / p50, and that times collective_busbw(). In GB/s. */
 double bench_algbw(const struct bench_result *);
 double bench_busbw(const struct bench_result *, int nranks);
+
+/* 100 limit / p50: 100 is as fast as the machine allows; 0 if unknown. */
+double bench_percent(const struct bench_result *);
+
+/* What a row of this collective has in the columns dtype and op. */
+const char *bench_dtype(const struct bench *, enum collective);
+const char *bench_op(const struct bench *, enum collective);
 
 #endif

@@ -8,12 +8,11 @@
 
 #include "bench.h"
 #include "job.h"
-#include "limit.h"
-#include "measure.h"
 #include "programs/options.h"
 #include "report.h"
+#include "sweep.h"
 
-enum { CHOICES_BYTES = 1024, MAX_ALGORITHMS = 64 };
+enum { CHOICES_BYTES = 1024 };
 
 static struct bench bench = {
     .options =
@@ -24,17 +23,18 @@ static struct bench bench = {
                   .warmup = 5,
                   .dtype = COLL_F32,
                   .op = COLL_SUM,
+                  .memory = "heap",
                   },
 };
 static const char *dtype_word = "f32", *op_word = "sum";
-static const char *memory_word = "malloc";
 static bool warm;
 static char dtypes[CHOICES_BYTES], ops[CHOICES_BYTES], names[CHOICES_BYTES];
 
 /* clang-format off */
 static const struct option_row rows[] = {
     {'b', "min-bytes", "MIN", OPTION_BYTES, &bench.options.min_bytes, 1, 1e15,
-     NULL, "shortest vector (default 8)"},
+     NULL, "shortest vector; all parts of it, where ranks have one each "
+     "(default 8)"},
     {'e', "max-bytes", "MAX", OPTION_BYTES, &bench.options.max_bytes, 1, 1e15,
      NULL, "longest vector (default 16M)"},
     {'f', "factor", "FACTOR", OPTION_NUMBER, &bench.options.factor, 1.1, 1e9,
@@ -55,8 +55,9 @@ static const struct option_row rows[] = {
      "last"},
     {0, "algo", "NAME", OPTION_TEXT, &bench.options.algorithm, 0, 0, names,
      "force an algorithm, or measure each that fits"},
-    {0, "memory", "KIND", OPTION_TEXT, &memory_word, 0, 0, "heap|malloc",
-     "where the vectors lie; this version has malloc alone"},
+    {0, "memory", "KIND", OPTION_TEXT, &bench.options.memory, 0, 0,
+     "heap|malloc",
+     "where the vectors lie: coll_mem_alloc() (default) or elsewhere"},
     {0, "in-place", NULL, OPTION_FLAG, &bench.options.in_place, 0, 0, NULL,
      "result in place of the input"},
     {0, "cold", NULL, OPTION_FLAG, &bench.options.cold, 0, 0, NULL,
@@ -76,14 +77,15 @@ static const struct option_row rows[] = {
 
 static const struct program program = {
     .name = "coll_bench",
-    .usage = "coll_bench [allreduce] [options]\n"
-             "collrun -n RANKS coll_bench [allreduce] [options]",
+    .usage = "coll_bench [COLLECTIVE|all] [options]\n"
+             "collrun -n RANKS coll_bench [COLLECTIVE|all] [options]",
     .summary = "Measures collectives, checks results, and says what the "
                "machine would allow.",
     .options = rows,
     .noptions = sizeof rows / sizeof rows[0],
-    .epilogue = "Sizes take K, M, G for powers of 1024. Every rank gives the "
-                "same options.",
+    .epilogue = "COLLECTIVE: allreduce (default), reduce, broadcast, "
+                "reduce_scatter, allgather,\nbarrier. Sizes take K, M, G for "
+                "powers of 1024. Every rank gives the same\noptions.",
 };
 
 /* Adds "|word", without the bar at first. */
@@ -94,46 +96,83 @@ static void add_choice(char *choices, const char *word)
              word);
 }
 
+/* Each name once, though several collectives may have it. */
+static void list_algorithms(void)
+{
+    const char *of[COLLECTIVE_ALGORITHMS];
+    for (int c = 0; c < NCOLLECTIVES; c++) {
+        const int n = collective_algorithms((enum collective)c, of);
+        for (int i = 0; i < n; i++) {
+            bool listed = false;
+            for (int d = 0; d < c; d++)
+                listed = listed
+                         || collective_has_algorithm((enum collective)d, of[i]);
+            if (!listed)
+                add_choice(names, of[i]);
+        }
+    }
+    add_choice(names, "all");
+}
+
 static void list_choices(void)
 {
     const char *word;
-    coll_algorithm_info info;
     for (int i = 0; (word = coll_dtype_name((coll_dtype)i)); i++)
         add_choice(dtypes, word);
     for (int i = 0; (word = coll_op_name((coll_op)i)); i++)
         add_choice(ops, word);
-    for (int i = 0; coll_algorithm_get(i, &info); i++)
-        if (strcmp(info.collective, "allreduce") == 0)
-            add_choice(names, info.name);
-    add_choice(names, "all");
+    list_algorithms();
 }
 
 static void check_collective(int noperands, char **operands)
 {
-    static const char *const known[] = {
-        "allreduce", "reduce",  "broadcast", "reduce_scatter", "allgather",
-        "gather",    "scatter", "alltoall",  "barrier",        "all",
-    };
-    enum { NKNOWN = sizeof known / sizeof known[0] };
-    if (noperands == 0)
-        return;
+    const char *known[NCOLLECTIVES + 1];
+    char list[CHOICES_BYTES] = "";
+    const char *const word = noperands > 0 ? operands[0] : "allreduce";
+    bool found = false;
     if (noperands > 1)
         options_die(&program,
                     "found \"%s\" after \"%s\", valid is one "
                     "collective",
                     operands[1], operands[0]);
-    const char *const word = operands[0];
-    if (strcmp(word, "allreduce") == 0 || strcmp(word, "all") == 0)
+    for (int c = 0; c < NCOLLECTIVES; c++) {
+        known[c] = collective_name((enum collective)c);
+        bench.options.collectives[c] =
+            strcmp(word, known[c]) == 0 || strcmp(word, "all") == 0;
+        found = found || bench.options.collectives[c];
+        add_choice(list, known[c]);
+    }
+    if (found)
         return;
-    for (int i = 0; i < NKNOWN; i++)
-        if (strcmp(word, known[i]) == 0)
-            options_die(&program, "%s: this version measures allreduce", word);
-    const char *const near = nearest_name(word, known, NKNOWN);
-    options_die(&program,
-                "found the collective \"%s\", valid is allreduce or "
-                "all%s%s%s",
-                word, near ? "; did you mean " : "", near ? near : "",
+    known[NCOLLECTIVES] = "all";
+    add_choice(list, "all");
+    const char *const near = nearest_name(word, known, NCOLLECTIVES + 1);
+    options_die(&program, "found the collective \"%s\", valid are %s%s%s%s",
+                word, list, near ? "; did you mean " : "", near ? near : "",
                 near ? "?" : "");
+}
+
+/* What is the algorithm of no collective that is measured is a mistake. */
+static void check_algorithm(const char *name)
+{
+    const char *of[COLLECTIVE_ALGORITHMS];
+    char list[CHOICES_BYTES] = "";
+    int last = 0;
+    if (!name || strcmp(name, "all") == 0)
+        return;
+    for (int c = 0; c < NCOLLECTIVES; c++) {
+        if (!bench.options.collectives[c])
+            continue;
+        if (collective_has_algorithm((enum collective)c, name))
+            return;
+        last = c;
+    }
+    /* With more than one of them it has already been looked for in all. */
+    const int n = collective_algorithms((enum collective)last, of);
+    for (int i = 0; i < n; i++)
+        add_choice(list, of[i]);
+    options_die(&program, "--algo: found \"%s\", valid for %s are %s", name,
+                collective_name((enum collective)last), n ? list : "none");
 }
 
 static void check_file(const char *option, const char *path)
@@ -152,9 +191,7 @@ static void parse(int argc, char **argv)
     check_collective(noperands, argv + 1);
     coll_dtype_find(dtype_word, &o->dtype);
     coll_op_find(op_word, &o->op);
-    if (strcmp(memory_word, "heap") == 0)
-        options_die(&program, "--memory heap: this version has no node-shared "
-                              "heap, valid is malloc");
+    check_algorithm(o->algorithm);
     if (warm && o->cold)
         options_die(&program, "found both --cold and --warm, valid is one");
     if (o->min_bytes > o->max_bytes)
@@ -184,113 +221,6 @@ static void describe_machine(char *out, size_t size)
         fclose(file);
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     snprintf(out, size, "%s, %ld core%s", model, cores, cores == 1 ? "" : "s");
-}
-
-/* For the vectors that are measured, but not for the single bytes by which the
- * ranks start together. NULL: whatever the library and COLL_ALGO choose. */
-static void force(const struct job *job, const char *algorithm, size_t bytes)
-{
-    char rules[128];
-    if (!algorithm)
-        return;
-    snprintf(rules, sizeof rules, "allreduce:%s%s", bytes > 1 ? "2-:" : "",
-             algorithm);
-    job_check(job, coll_comm_set_algorithm(job->comm, rules));
-}
-
-/* One row; false if the algorithm cannot serve this job. */
-static bool measure_row(struct measure *m, const char *algorithm, size_t count,
-                        struct bench_result *result)
-{
-    const struct bench_options *const o = &bench.options;
-    coll_choice choice;
-    force(m->job, algorithm, count * m->inputs.elem_bytes);
-    const coll_status status =
-        coll_explain(m->job->comm, count, o->dtype, o->op, &choice);
-    const bool fits = !algorithm || status != COLL_ERR_UNSUPPORTED;
-    if (fits) {
-        job_check(m->job, status);
-        *result = (struct bench_result){.algorithm = choice.algorithm,
-                                        .predicted = choice.predicted_seconds};
-        measure_run(m, count, result);
-    }
-    if (algorithm)
-        job_check(m->job, coll_comm_set_algorithm(m->job->comm, NULL));
-    return fits;
-}
-
-static struct bench_result *new_result(void)
-{
-    struct bench_result *const grown =
-        realloc(bench.results, ((size_t)bench.nresults + 1) * sizeof *grown);
-    if (!grown)
-        job_no_memory(sizeof *grown);
-    bench.results = grown;
-    return &bench.results[bench.nresults];
-}
-
-/* One length with the wanted algorithms, which are few. */
-static int measure_size(struct measure *m, size_t count,
-                        const char *const *algorithms, int nalgorithms,
-                        const struct baseline *base)
-{
-    const size_t bytes = count * m->inputs.elem_bytes;
-    const double limit = limit_of(m, bytes);
-    int measured = 0;
-    for (int a = 0; a < nalgorithms; a++) {
-        struct bench_result *const r = new_result();
-        if (!measure_row(m, algorithms[a], count, r))
-            continue;
-        r->limit = limit;
-        if (base)
-            r->before = baseline_p50(base, &bench, r);
-        if (m->job->rank == 0)
-            table_row(&bench, m->job, r);
-        bench.nresults++;
-        measured++;
-    }
-    return measured;
-}
-
-/* NULL stands for the library's own choice. */
-static int wanted_algorithms(const char **out)
-{
-    const char *const word = bench.options.algorithm;
-    coll_algorithm_info info;
-    int n = 0;
-    if (!word || strcmp(word, "all") != 0) {
-        out[0] = word;
-        return 1;
-    }
-    for (int i = 0; coll_algorithm_get(i, &info) && n < MAX_ALGORITHMS; i++)
-        if (strcmp(info.collective, "allreduce") == 0)
-            out[n++] = info.name;
-    return n;
-}
-
-static void sweep(const struct job *job, const struct baseline *base)
-{
-    const struct bench_options *const o = &bench.options;
-    const size_t elem = coll_dtype_bytes(o->dtype);
-    const size_t most = o->max_bytes / elem > 0 ? o->max_bytes / elem : 1;
-    const char *algorithms[MAX_ALGORITHMS];
-    const int nalgorithms = wanted_algorithms(algorithms);
-    struct measure m;
-    size_t last = 0;
-    measure_create(&m, job, &bench, most * elem);
-    for (double bytes = (double)o->min_bytes; bytes <= (double)o->max_bytes;
-         bytes *= o->factor) {
-        size_t count = (size_t)bytes / elem;
-        count = count < 1 ? 1 : count;
-        if (count == last)
-            continue;
-        last = count;
-        if (measure_size(&m, count, algorithms, nalgorithms, base) == 0
-            && job->rank == 0)
-            printf("# %zu bytes: %s cannot serve %d ranks\n", count * elem,
-                   o->algorithm, job->nranks);
-    }
-    measure_free(&m);
 }
 
 static bool write_files(const struct job *job)
@@ -364,14 +294,7 @@ int main(int argc, char **argv)
                     bench.options.root, job.nranks - 1);
     struct baseline *const base = prepare_files(&job);
     describe_machine(bench.machine, sizeof bench.machine);
-    limit_measure(&job, &bench.limits);
-    if (job.rank == 0) {
-        table_head(&bench, &job);
-        if (base && baseline_nranks(base) != job.nranks)
-            printf("# the baseline was measured on %d ranks\n",
-                   baseline_nranks(base));
-    }
-    sweep(&job, base);
+    sweep(&bench, &job, base);
     if (job.rank == 0) {
         table_foot(&bench);
         failed = !write_files(&job) || fflush(stdout) != 0;

@@ -4,16 +4,16 @@
 static void row(FILE *file, const struct bench *b, const struct job *job,
                 const struct bench_result *r)
 {
-    const struct bench_options *const o = &b->options;
     fprintf(file,
-            "allreduce,%zu,%zu,%s,%s,malloc,%s,%s,%d,%d,%ld,%.4f,%.4f,%.4f,"
-            "%.4f,%.6f,%.6f,%.4f,%.4f,%llu\n",
-            r->bytes, r->count, coll_dtype_name(o->dtype), coll_op_name(o->op),
-            o->in_place ? "true" : "false", r->algorithm, job->nranks,
-            job->nhosts, r->iterations, r->min * 1e6, r->p50 * 1e6,
-            r->p99 * 1e6, r->max * 1e6, bench_algbw(r),
+            "%s,%zu,%zu,%s,%s,%s,%s,%s,%d,%d,%ld,%.4f,%.4f,%.4f,%.4f,%.6f,"
+            "%.6f,%.4f,%.4f,%.2f,%llu,%.6f,%.0f\n",
+            collective_name(r->collective), r->bytes, r->count,
+            bench_dtype(b, r->collective), bench_op(b, r->collective),
+            b->options.memory, b->options.in_place ? "true" : "false",
+            r->algorithm, job->nranks, job->nhosts, r->iterations, r->min * 1e6,
+            r->p50 * 1e6, r->p99 * 1e6, r->max * 1e6, bench_algbw(r),
             bench_busbw(r, job->nranks), r->predicted * 1e6, r->limit * 1e6,
-            r->wrong);
+            bench_percent(r), r->wrong, r->cpu_seconds, r->moved);
 }
 
 bool csv_write(const struct bench *b, const struct job *job,
@@ -26,7 +26,8 @@ bool csv_write(const struct bench *b, const struct job *job,
         fprintf(file, "collective,bytes,count,dtype,op,memory,in_place,"
                       "algorithm,nranks,nhosts,iterations,min_us,p50_us,"
                       "p99_us,max_us,algbw_GBps,busbw_GBps,predicted_us,"
-                      "limit_us,wrong\n");
+                      "limit_us,percent_of_limit,wrong,cpu_s,"
+                      "bytes_moved\n");
         for (int i = 0; i < b->nresults; i++)
             row(file, b, job, &b->results[i]);
         ok = !ferror(file);

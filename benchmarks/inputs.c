@@ -152,28 +152,67 @@ static double average(coll_dtype d, int64_t sum, int nranks)
                          : (double)((float)sum / (float)nranks);
 }
 
-void inputs_create(struct inputs *in, coll_dtype dtype, coll_op op, int rank,
-                   int nranks)
+/* Each element of the reduction of all ranks' blocks, and of this rank's. */
+static void fill_reduction(struct inputs *in)
 {
-    const size_t bytes = coll_dtype_bytes(dtype);
-    in->elem_bytes = bytes;
-    in->mine = job_alloc(INPUTS_PERIOD * bytes);
-    in->expected = job_alloc(INPUTS_PERIOD * bytes);
+    const struct shape *const s = &in->shape;
+    const size_t bytes = in->elem_bytes;
+    const bool floating = is_float(s->dtype);
     for (int i = 0; i < INPUTS_PERIOD; i++) {
-        const int64_t mine = value_of(dtype, op, rank, nranks, i);
-        int64_t all = value_of(dtype, op, 0, nranks, i);
-        for (int r = 1; r < nranks; r++)
-            all = combine(op, all, value_of(dtype, op, r, nranks, i));
-        const bool floating = is_float(dtype);
+        const int64_t mine = value_of(s->dtype, s->op, s->rank, s->nranks, i);
+        int64_t all = value_of(s->dtype, s->op, 0, s->nranks, i);
+        for (int r = 1; r < s->nranks; r++)
+            all =
+                combine(s->op, all, value_of(s->dtype, s->op, r, s->nranks, i));
         const double exact =
-            op == COLL_AVG ? average(dtype, all, nranks) : (double)all;
-        if (op == COLL_AVG)
-            all /= nranks;
+            s->op == COLL_AVG ? average(s->dtype, all, s->nranks) : (double)all;
+        if (s->op == COLL_AVG)
+            all /= s->nranks;
         store(in->mine + (size_t)i * bytes, bytes,
-              floating ? encode_float(dtype, (double)mine) : (uint64_t)mine);
+              floating ? encode_float(s->dtype, (double)mine) : (uint64_t)mine);
         store(in->expected + (size_t)i * bytes, bytes,
-              floating ? encode_float(dtype, exact) : (uint64_t)all);
+              floating ? encode_float(s->dtype, exact) : (uint64_t)all);
     }
+}
+
+/* What is only moved may be any bits, NaNs too. */
+static void fill_random(unsigned char *block, size_t bytes, int rank)
+{
+    for (int i = 0; i < INPUTS_PERIOD; i++)
+        store(block + (size_t)i * bytes, bytes, chance(rank, i));
+}
+
+static void fill_moved(struct inputs *in)
+{
+    const struct shape *const s = &in->shape;
+    const size_t block = INPUTS_PERIOD * in->elem_bytes;
+    fill_random(in->mine, in->elem_bytes, s->rank);
+    if (s->collective == ALLGATHER)
+        for (int r = 0; r < s->nranks; r++)
+            fill_random(in->expected + (size_t)r * block, in->elem_bytes, r);
+    else
+        fill_random(in->expected, in->elem_bytes, s->root);
+}
+
+void inputs_create(struct inputs *in, const struct shape *shape)
+{
+    const size_t bytes = coll_dtype_bytes(shape->dtype);
+    const size_t block = INPUTS_PERIOD * bytes;
+    const size_t nblocks =
+        shape->collective == ALLGATHER ? (size_t)shape->nranks : 1;
+    *in = (struct inputs){.shape = *shape, .elem_bytes = bytes};
+    in->mine = job_alloc(block);
+    in->expected = job_alloc(nblocks * block);
+    if (collective_reduces(shape->collective))
+        fill_reduction(in);
+    else
+        fill_moved(in);
+    if (shape_receives(shape, 1) > 0)
+        return;
+    if (shape->in_place)
+        memcpy(in->expected, in->mine, block);
+    else
+        memset(in->expected, INPUTS_UNTOUCHED, block);
 }
 
 void inputs_free(struct inputs *in)
@@ -183,21 +222,23 @@ void inputs_free(struct inputs *in)
     *in = (struct inputs){0};
 }
 
-/* The piece of the block that belongs at element i; its length. */
-static size_t piece(size_t i, size_t count, long iteration, size_t *from)
+/* The piece of the block that belongs at element i; its length, at most left.
+ */
+static size_t piece(size_t i, size_t left, long iteration, size_t *from)
 {
     *from = (i + (size_t)iteration) % INPUTS_PERIOD;
-    const size_t left = INPUTS_PERIOD - *from;
-    return left < count - i ? left : count - i;
+    const size_t rest = INPUTS_PERIOD - *from;
+    return rest < left ? rest : left;
 }
 
 void inputs_write(const struct inputs *in, void *send, size_t count,
                   long iteration)
 {
     const size_t bytes = in->elem_bytes;
+    const size_t all = shape_sends(&in->shape, count);
     size_t from;
-    for (size_t i = 0, n; i < count; i += n) {
-        n = piece(i, count, iteration, &from);
+    for (size_t i = 0, n; i < all; i += n) {
+        n = piece(i, all - i, iteration, &from);
         memcpy((char *)send + i * bytes, in->mine + from * bytes, n * bytes);
     }
 }
@@ -211,19 +252,38 @@ void inputs_read(const void *recv, size_t bytes)
     (void)seen;
 }
 
+/* Of count elements at got, which repeat a block from its element first. */
+static size_t wrong_in(const unsigned char *block, size_t bytes,
+                       const char *got, size_t first, size_t count,
+                       long iteration)
+{
+    size_t wrong = 0, from;
+    for (size_t i = 0, n; i < count; i += n) {
+        n = piece(first + i, count - i, iteration, &from);
+        const char *const is = got + i * bytes;
+        const unsigned char *const must = block + from * bytes;
+        if (memcmp(is, must, n * bytes) == 0)
+            continue;
+        for (size_t k = 0; k < n; k++)
+            wrong += memcmp(is + k * bytes, must + k * bytes, bytes) != 0;
+    }
+    return wrong;
+}
+
 size_t inputs_wrong(const struct inputs *in, const void *recv, size_t count,
                     long iteration)
 {
-    const size_t bytes = in->elem_bytes;
-    size_t wrong = 0, from;
-    for (size_t i = 0, n; i < count; i += n) {
-        n = piece(i, count, iteration, &from);
-        const char *const got = (const char *)recv + i * bytes;
-        const unsigned char *const must = in->expected + from * bytes;
-        if (memcmp(got, must, n * bytes) == 0)
-            continue;
-        for (size_t k = 0; k < n; k++)
-            wrong += memcmp(got + k * bytes, must + k * bytes, bytes) != 0;
-    }
+    const struct shape *const s = &in->shape;
+    const size_t bytes = in->elem_bytes, block = INPUTS_PERIOD * bytes;
+    size_t wrong = 0;
+    if (s->collective == REDUCE_SCATTER)
+        return wrong_in(in->expected, bytes, recv, (size_t)s->rank * count,
+                        count, iteration);
+    if (s->collective != ALLGATHER)
+        return wrong_in(in->expected, bytes, recv, 0, count, iteration);
+    for (size_t r = 0; r < (size_t)s->nranks; r++)
+        wrong += wrong_in(in->expected + r * block, bytes,
+                          (const char *)recv + r * count * bytes, 0, count,
+                          iteration);
     return wrong;
 }

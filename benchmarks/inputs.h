@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Inputs whose reduction is exact, and what it must be.
+/* Inputs whose results are exact, and what these must be.
  *
  * Every rank's input repeats a block of INPUTS_PERIOD elements, so that it can
  * be rewritten at the speed of memory and checked without a second vector. The
@@ -12,28 +12,35 @@
 
 #include <stddef.h>
 
-#include "coll/coll.h"
+#include "collective.h"
 
-enum { INPUTS_PERIOD = 1021 };
+enum {
+    INPUTS_PERIOD = 1021,
+    INPUTS_UNTOUCHED = 0xff, /* bytes of an output that nobody may write */
+};
 
 struct inputs {
+    struct shape shape;
     size_t elem_bytes;
     unsigned char *mine;     /* this rank's block */
-    unsigned char *expected; /* the reduction of all ranks' blocks */
+    unsigned char *expected; /* the result's: a block, of allgather nranks */
 };
 
 /* The caller ends it with inputs_free(). */
-void inputs_create(struct inputs *, coll_dtype, coll_op, int rank, int nranks);
+void inputs_create(struct inputs *, const struct shape *);
 void inputs_free(struct inputs *);
 
-/* Writes the input of an iteration, every cache line of it. */
+/* Writes the input of an iteration, every cache line of it. count as in the
+ * call; a rank without input writes nothing. */
 void inputs_write(const struct inputs *, void *send, size_t count,
                   long iteration);
 
 /* Reads every cache line. */
 void inputs_read(const void *recv, size_t bytes);
 
-/* The number of elements that are not what they must be. */
+/* The number of elements that are not what they must be. A rank that gets
+ * nothing from a reduce must find its memory as it was: full of
+ * INPUTS_UNTOUCHED, or its own input if in place. */
 size_t inputs_wrong(const struct inputs *, const void *recv, size_t count,
                     long iteration);
 

@@ -16,18 +16,20 @@ static bool add(cJSON *to, const char *key, double x, int decimals)
 static bool add_result(cJSON *list, const struct bench *b,
                        const struct job *job, const struct bench_result *r)
 {
-    const struct bench_options *const o = &b->options;
     cJSON *const row = cJSON_CreateObject();
     if (!cJSON_AddItemToArray(list, row))
         return false;
     bool ok =
-        cJSON_AddStringToObject(row, "collective", "allreduce")
+        cJSON_AddStringToObject(row, "collective",
+                                collective_name(r->collective))
         && add(row, "bytes", (double)r->bytes, 0)
         && add(row, "count", (double)r->count, 0)
-        && cJSON_AddStringToObject(row, "dtype", coll_dtype_name(o->dtype))
-        && cJSON_AddStringToObject(row, "op", coll_op_name(o->op))
-        && cJSON_AddStringToObject(row, "memory", "malloc")
-        && cJSON_AddBoolToObject(row, "in_place", o->in_place)
+        && cJSON_AddStringToObject(row, "dtype", bench_dtype(b, r->collective))
+        && cJSON_AddStringToObject(row, "op", bench_op(b, r->collective))
+        && (!collective_has_root(r->collective)
+            || add(row, "root", (double)b->options.root, 0))
+        && cJSON_AddStringToObject(row, "memory", b->options.memory)
+        && cJSON_AddBoolToObject(row, "in_place", b->options.in_place)
         && cJSON_AddStringToObject(row, "algorithm", r->algorithm);
     cJSON *const time = ok ? cJSON_AddObjectToObject(row, "time_us") : NULL;
     return time && add(time, "min", r->min * 1e6, 4)
@@ -38,6 +40,10 @@ static bool add_result(cJSON *list, const struct bench *b,
            && add(row, "busbw_GBps", bench_busbw(r, job->nranks), 6)
            && add(row, "predicted_us", r->predicted * 1e6, 4)
            && add(row, "limit_us", r->limit * 1e6, 4)
+           && cJSON_AddStringToObject(row, "limit_by", r->limit_by)
+           && add(row, "percent_of_limit", bench_percent(r), 2)
+           && add(row, "cpu_s", r->cpu_seconds, 6)
+           && add(row, "bytes_moved", r->moved, 0)
            && add(row, "wrong", (double)r->wrong, 0)
            && add(row, "iterations", (double)r->iterations, 0);
 }

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* What no allreduce on this machine can beat, measured on it.
+/* What no collective on this machine can beat, measured on it by the timing
+ * rule of measure.h, right before each size:
  *
- *   cache line   a rank's result needs at least one line of another core
- *   memory       each rank reads S bytes and writes S, all ranks of a host at
- *                once
- *   link         of each host's links, 2 (h - 1) / h S in each direction, for
- *                h hosts; ranks of one host can reduce before they send
+ *   exchange  one cache line from every rank that has something to give to
+ *             every rank that waits for it, and no more
+ *   traffic   the loads and stores of the vectors that cannot be avoided,
+ *             without any word between the ranks
+ *   link      what must leave each of several hosts, in one TCP stream
+ *
+ * The largest counts. README.md says exactly what is loaded and stored.
  */
 #ifndef LIMIT_H
 #define LIMIT_H
@@ -13,13 +16,42 @@
 #include "bench.h"
 #include "job.h"
 #include "measure.h"
+#include "shared.h"
 
-/* Measures what does not depend on size. Every rank calls it. */
-void limit_measure(const struct job *, struct bench_limits *);
+/* Maps what is needed for vectors of up to max_bytes, and measures what does
+ * not depend on size. Every rank calls it. */
+struct limit *limit_create(const struct measure *m, size_t max_bytes,
+                           struct bench_limits *);
+void limit_free(struct limit *);
 
-/* Seconds for a vector of so many bytes. Every rank calls it, and gets the
- * same; the vectors of *m are overwritten. */
-double limit_of(const struct measure *m, size_t bytes);
+/* seconds is 0 if nothing is known; by says what costs so much. */
+struct limit_bound {
+    double seconds;
+    const char *by; /* static storage */
+};
+
+/* For the size that *m is at. Every rank calls it, and gets the same. */
+struct limit_bound limit_of(struct limit *, const struct measure *m);
+
+/* The median over some repetitions of the time of the slowest rank. before and
+ * after may be NULL; seconds is about how long all of it may take. */
+struct limit_trial {
+    const struct measure *m;
+    void (*before)(void *context, long iteration); /* before the barrier */
+    void (*timed)(void *context);
+    void (*after)(void *context);
+    void *context;
+};
+double limit_time(const struct limit_trial *, double seconds, long fewest,
+                  long most);
+
+/* exchange.c: the first of the bounds. *sequence counts its rounds. */
+double exchange_seconds(const struct shared *, const struct measure *m,
+                        uint64_t *sequence);
+
+/* moves.c: the second, and in which way of those tried. */
+struct limit_bound moves_seconds(const struct shared *,
+                                 const struct measure *m);
 
 /* link.c: bytes a second of one TCP stream from rank 0 to the first rank on
  * another host; 0 if all share one, or no connection came about. */

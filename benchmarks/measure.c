@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* Without -n a size gets about this long, within these bounds. */
@@ -15,10 +16,33 @@ static void *pages(size_t bytes)
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     const size_t whole = (bytes + page - 1) / page * page;
     void *x = NULL;
-    if (posix_memalign(&x, page, whole ? whole : page) != 0)
-        return NULL;
-    memset(x, 0xff, whole);
-    return x;
+    return posix_memalign(&x, page, whole) == 0 ? x : NULL;
+}
+
+static bool in_heap(const struct measure *m)
+{
+    return strcmp(m->bench->options.memory, "heap") == 0;
+}
+
+/* A vector, its pages placed by this rank's writing to them. */
+static char *vector(const struct measure *m)
+{
+    void *x = NULL;
+    if (in_heap(m))
+        job_check(m->job, coll_mem_alloc(&x, m->room));
+    else
+        x = pages(m->room);
+    if (!x)
+        job_no_memory(m->room);
+    return memset(x, INPUTS_UNTOUCHED, m->room);
+}
+
+static void vector_free(const struct measure *m, char *x)
+{
+    if (in_heap(m))
+        job_check(m->job, coll_mem_free(x));
+    else
+        free(x);
 }
 
 /* Twice the last-level cache, or a generous guess where it is unknown. */
@@ -32,25 +56,60 @@ void measure_create(struct measure *m, const struct job *job,
                     const struct bench *bench, size_t max_bytes)
 {
     const struct bench_options *const o = &bench->options;
-    *m = (struct measure){.job = job, .bench = bench};
-    inputs_create(&m->inputs, o->dtype, o->op, job->rank, job->nranks);
-    m->send = pages(max_bytes);
-    m->recv = o->in_place ? m->send : pages(max_bytes);
-    if (o->cold) {
-        m->big_bytes = flush_bytes();
-        m->big = pages(m->big_bytes);
-    }
-    if (!m->send || !m->recv || (o->cold && !m->big))
-        job_no_memory(2 * max_bytes + m->big_bytes);
+    *m = (struct measure){
+        .job = job,
+        .bench = bench,
+        .shape = {.dtype = o->dtype,
+                  .op = o->op,
+                  .root = (int)o->root,
+                  .rank = job->rank,
+                  .nranks = job->nranks,
+                  .in_place = o->in_place},
+        .room = max_bytes,
+    };
+    m->from = vector(m);
+    m->to = o->in_place ? m->from : vector(m);
+    if (!o->cold)
+        return;
+    m->big_bytes = flush_bytes();
+    m->big = pages(m->big_bytes);
+    if (!m->big)
+        job_no_memory(m->big_bytes);
+    memset(m->big, 0, m->big_bytes);
 }
 
 void measure_free(struct measure *m)
 {
     inputs_free(&m->inputs);
-    if (m->recv != m->send)
-        free(m->recv);
-    free(m->send);
+    if (m->to != m->from)
+        vector_free(m, m->to);
+    vector_free(m, m->from);
     free(m->big);
+}
+
+void measure_collective(struct measure *m, enum collective collective)
+{
+    inputs_free(&m->inputs);
+    m->shape.collective = collective;
+    inputs_create(&m->inputs, &m->shape);
+}
+
+void measure_size(struct measure *m, size_t count)
+{
+    const size_t elem = m->inputs.elem_bytes;
+    m->count = count;
+    m->send = m->from;
+    m->recv = m->to;
+    if (m->shape.in_place) {
+        m->send += shape_send_offset(&m->shape, count) * elem;
+        m->recv += shape_recv_offset(&m->shape, count) * elem;
+    }
+}
+
+size_t measure_bytes(const struct measure *m)
+{
+    return m->count * m->inputs.elem_bytes
+           * collective_parts(m->shape.collective, m->job->nranks);
 }
 
 void measure_flush(const struct measure *m)
@@ -60,37 +119,61 @@ void measure_flush(const struct measure *m)
         x[i]++;
 }
 
-/* Seconds on this rank. */
-static double iterate(struct measure *m, size_t count, long iteration,
-                      bool check, unsigned long long *wrong)
+static coll_status call(struct measure *m)
 {
-    const struct bench_options *const o = &m->bench->options;
-    inputs_write(&m->inputs, m->send, count, iteration);
+    return shape_call(&m->shape, m->send, m->recv, m->count, m->job->comm);
+}
+
+bool measure_fits(struct measure *m)
+{
+    const coll_status status = call(m);
+    if (status == COLL_ERR_UNSUPPORTED) /* on every rank */
+        return false;
+    job_check(m->job, status);
+    return true;
+}
+
+/* Until the ranks start together. */
+static void begin(struct measure *m, long iteration)
+{
+    inputs_write(&m->inputs, m->send, m->count, iteration);
     measure_flush(m);
     job_barrier(m->job);
+}
+
+static void end(struct measure *m)
+{
+    inputs_read(m->recv,
+                shape_receives(&m->shape, m->count) * m->inputs.elem_bytes);
+}
+
+/* Seconds on this rank. */
+static double iterate(struct measure *m, long iteration, bool check,
+                      unsigned long long *wrong)
+{
+    begin(m, iteration);
     const double start = job_clock();
-    const coll_status status = coll_allreduce(m->send, m->recv, count, o->dtype,
-                                              o->op, m->job->comm, NULL);
+    const coll_status status = call(m);
     const double seconds = job_clock() - start;
     job_check(m->job, status);
-    inputs_read(m->recv, count * m->inputs.elem_bytes);
+    end(m);
     if (check)
-        *wrong += inputs_wrong(&m->inputs, m->recv, count, iteration);
+        *wrong += inputs_wrong(&m->inputs, m->recv, m->count, iteration);
     return seconds;
 }
 
 /* Warms up, and decides from the time that took how often to measure. */
-static long prepare(struct measure *m, size_t count)
+static long prepare(struct measure *m)
 {
     const struct bench_options *const o = &m->bench->options;
     const double start = job_clock();
     for (long i = 0; i < o->warmup; i++)
-        iterate(m, count, i, false, NULL);
+        iterate(m, i, false, NULL);
     if (o->iterations > 0)
         return o->iterations;
     /* One more alone: the first ones may have set things up. */
     const double last = job_clock();
-    iterate(m, count, o->warmup, false, NULL);
+    iterate(m, o->warmup, false, NULL);
     const double one = job_clock() - last, all = job_clock() - start;
     double turn = fmin(one, all / (double)(o->warmup + 1));
     job_max(m->job, &turn, 1);
@@ -103,32 +186,58 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The smallest time that a share p of all does not exceed. */
-static double percentile(const double *sorted, long n, double p)
+double measure_percentile(double *x, long n, double p)
 {
     const long rank = (long)ceil(p * (double)n);
-    return sorted[rank < 1 ? 0 : rank - 1];
+    qsort(x, (size_t)n, sizeof *x, ascending);
+    return x[rank < 1 ? 0 : rank - 1];
 }
 
-void measure_run(struct measure *m, size_t count, struct bench_result *result)
+static uint64_t cpu_us(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000
+           + (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+/* Bytes that the library reads and writes in one iteration; one that is not
+ * timed, so that asking costs nothing. */
+static double moved(struct measure *m)
+{
+    coll_statistics before, after;
+    begin(m, 0);
+    job_check(m->job, coll_stats(m->job->comm, &before));
+    job_check(m->job, call(m));
+    job_check(m->job, coll_stats(m->job->comm, &after));
+    end(m);
+    double bytes = (double)(after.bytes_read - before.bytes_read)
+                   + (double)(after.bytes_written - before.bytes_written);
+    job_max(m->job, &bytes, 1);
+    return bytes;
+}
+
+void measure_run(struct measure *m, struct bench_result *result)
 {
     const bool every = m->bench->options.check_every;
     unsigned long long wrong = 0;
-    memset(m->recv, 0xff, count * m->inputs.elem_bytes);
-    const long n = prepare(m, count);
+    memset(m->to, INPUTS_UNTOUCHED, measure_bytes(m));
+    const long n = prepare(m);
     double *const seconds = job_alloc((size_t)n * sizeof *seconds);
+    const uint64_t cpu = cpu_us();
     for (long i = 0; i < n; i++)
-        seconds[i] =
-            iterate(m, count, i, every || i == 0 || i == n - 1, &wrong);
+        seconds[i] = iterate(m, i, every || i == 0 || i == n - 1, &wrong);
+    result->cpu_seconds = 1e-6 * (double)job_sum(m->job, cpu_us() - cpu);
     job_max(m->job, seconds, (size_t)n);
-    qsort(seconds, (size_t)n, sizeof *seconds, ascending);
-    result->count = count;
-    result->bytes = count * m->inputs.elem_bytes;
+    result->collective = m->shape.collective;
+    result->count = m->count;
+    result->bytes = measure_bytes(m);
     result->iterations = n;
+    result->p50 = measure_percentile(seconds, n, 0.5);
+    result->p99 = measure_percentile(seconds, n, 0.99);
     result->min = seconds[0];
-    result->p50 = percentile(seconds, n, 0.5);
-    result->p99 = percentile(seconds, n, 0.99);
     result->max = seconds[n - 1];
     result->wrong = job_sum(m->job, wrong);
+    result->moved = moved(m);
     free(seconds);
 }

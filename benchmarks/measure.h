@@ -12,8 +12,12 @@
 struct measure {
     const struct job *job;
     const struct bench *bench;
+    struct shape shape;
     struct inputs inputs;
-    void *send, *recv;  /* equal if in place; whole pages */
+    size_t room;        /* bytes of each of the following */
+    char *from, *to;    /* equal if in place; whole pages */
+    size_t count;       /* of the size under way, as in the call */
+    char *send, *recv;  /* where its input and output are in from and to */
     unsigned char *big; /* larger than any cache; NULL if warm */
     size_t big_bytes;
 };
@@ -23,11 +27,24 @@ void measure_create(struct measure *, const struct job *, const struct bench *,
                     size_t max_bytes);
 void measure_free(struct measure *);
 
+/* Goes over to a collective, and to a size of it. */
+void measure_collective(struct measure *, enum collective);
+void measure_size(struct measure *, size_t count);
+
+/* S of the size under way. */
+size_t measure_bytes(const struct measure *);
+
+/* Whether the algorithm that is forced serves this job. */
+bool measure_fits(struct measure *);
+
 /* Fills all of *result but algorithm, predicted, limit and before. Every rank
  * gets the same. */
-void measure_run(struct measure *, size_t count, struct bench_result *result);
+void measure_run(struct measure *, struct bench_result *result);
 
-/* --cold: throws both vectors out of the caches. --warm: does nothing. */
+/* --cold: throws all vectors out of the caches. --warm: does nothing. */
 void measure_flush(const struct measure *);
+
+/* Sorts x and returns the smallest of it that a share p does not exceed. */
+double measure_percentile(double *x, long n, double p);
 
 #endif

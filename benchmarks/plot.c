@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* --plot: p50 over size for each algorithm, the limit, and the baseline, on
- * logarithmic axes. */
+/* --plot: p50 over size for each collective and algorithm, the limits, and the
+ * baseline, on logarithmic axes. */
 #include <cairo.h>
 #include <errno.h>
 #include <math.h>
@@ -13,7 +13,8 @@ enum { WIDTH = 1000, HEIGHT = 640, LEFT = 80, RIGHT = 250, TOP = 50, LOW = 60 };
 struct plot {
     cairo_t *c;
     double x0, x1, y0, y1; /* log10 of bytes and of microseconds */
-    int nlegend;
+    int nlegend, ncolours;
+    bool several; /* collectives */
 };
 
 /* Okabe and Ito's colours, which the colour-blind can tell apart too. */
@@ -37,6 +38,12 @@ static double y_of(const struct plot *p, double us)
 {
     return HEIGHT - LOW
            - (log10(us) - p->y0) / (p->y1 - p->y0) * (HEIGHT - LOW - TOP);
+}
+
+/* A barrier has none, and is drawn where one byte would be. */
+static double bytes_of(const struct bench_result *r)
+{
+    return r->bytes > 0 ? (double)r->bytes : 1;
 }
 
 static double p50_us(const struct bench_result *r)
@@ -71,9 +78,10 @@ static void find_range(struct plot *p, const struct bench *b)
     p->x1 = p->y1 = -INFINITY;
     for (int i = 0; i < b->nresults; i++) {
         const struct bench_result *const r = &b->results[i];
-        include(p, (double)r->bytes, p50_us(r));
-        include(p, (double)r->bytes, limit_us(r));
-        include(p, (double)r->bytes, before_us(r));
+        p->several |= r->collective != b->results[0].collective;
+        include(p, bytes_of(r), p50_us(r));
+        include(p, bytes_of(r), limit_us(r));
+        include(p, bytes_of(r), before_us(r));
     }
     if (!(p->x1 > p->x0)) {
         p->x0 -= 0.5;
@@ -138,7 +146,9 @@ static void draw_axes(const struct plot *p, const struct bench *b,
     }
     text(p, LEFT, HEIGHT - 12, 0, "vector length");
     text(p, 8, TOP - 12, 0, "microseconds (p50)");
-    snprintf(words, sizeof words, "allreduce %s %s, %d ranks on %d host%s, %s",
+    snprintf(words, sizeof words, "%s %s %s, %d ranks on %d host%s, %s",
+             p->several ? "collectives"
+                        : collective_name(b->results[0].collective),
              coll_dtype_name(b->options.dtype), coll_op_name(b->options.op),
              job->nranks, job->nhosts, job->nhosts == 1 ? "" : "s", b->machine);
     text(p, LEFT, 20, 0, words);
@@ -152,17 +162,28 @@ static void legend(struct plot *p, const char *words)
     text(p, x + 34, y + 4, 0, words);
 }
 
-/* The rows of one algorithm, or of all where algorithm is NULL. */
-static void draw_curve(struct plot *p, const struct bench *b,
-                       const char *algorithm,
-                       double (*us)(const struct bench_result *))
+/* A curve: the rows of a collective, with one algorithm or with any (NULL). */
+struct curve {
+    enum collective collective;
+    const char *algorithm;
+    double (*us)(const struct bench_result *);
+};
+
+static bool on_curve(const struct curve *k, const struct bench_result *r)
+{
+    return r->collective == k->collective && k->us(r) > 0
+           && (!k->algorithm || strcmp(r->algorithm, k->algorithm) == 0);
+}
+
+static void draw_curve(const struct plot *p, const struct bench *b,
+                       const struct curve *k)
 {
     bool any = false;
     for (int i = 0; i < b->nresults; i++) {
         const struct bench_result *const r = &b->results[i];
-        if (us(r) <= 0 || (algorithm && strcmp(r->algorithm, algorithm) != 0))
+        if (!on_curve(k, r))
             continue;
-        const double x = x_of(p, (double)r->bytes), y = y_of(p, us(r));
+        const double x = x_of(p, bytes_of(r)), y = y_of(p, k->us(r));
         if (any)
             cairo_line_to(p->c, x, y);
         else
@@ -170,54 +191,80 @@ static void draw_curve(struct plot *p, const struct bench *b,
         any = true;
     }
     cairo_stroke(p->c);
-    for (int i = 0; algorithm && i < b->nresults; i++) {
+    for (int i = 0; k->algorithm && i < b->nresults; i++) {
         const struct bench_result *const r = &b->results[i];
-        if (us(r) <= 0 || strcmp(r->algorithm, algorithm) != 0)
+        if (!on_curve(k, r))
             continue;
-        cairo_arc(p->c, x_of(p, (double)r->bytes), y_of(p, us(r)), 3, 0,
+        cairo_arc(p->c, x_of(p, bytes_of(r)), y_of(p, k->us(r)), 3, 0,
                   2 * acos(-1));
         cairo_fill(p->c);
     }
 }
 
+static bool same_curve(const struct bench_result *r,
+                       const struct bench_result *s)
+{
+    return r->collective == s->collective
+           && strcmp(r->algorithm, s->algorithm) == 0;
+}
+
 static bool seen_before(const struct bench *b, int i)
 {
     for (int k = 0; k < i; k++)
-        if (strcmp(b->results[k].algorithm, b->results[i].algorithm) == 0)
+        if (same_curve(&b->results[k], &b->results[i]))
             return true;
     return false;
 }
 
-static bool has_baseline(const struct bench *b)
+/* Of several collectives each curve says whose it is. */
+static void name_curve(struct plot *p, enum collective c, const char *words)
 {
+    char both[128];
+    snprintf(both, sizeof both, "%s%s%s", p->several ? collective_name(c) : "",
+             p->several ? ": " : "", words);
+    legend(p, both);
+}
+
+/* Without points, and with a legend only if it has rows. */
+static void draw_dashed(struct plot *p, const struct bench *b,
+                        const struct curve *k, const char *words)
+{
+    static const double dashes[] = {6, 4};
+    bool any = false;
     for (int i = 0; i < b->nresults; i++)
-        if (b->results[i].before > 0)
-            return true;
-    return false;
+        any = any || on_curve(k, &b->results[i]);
+    if (!any)
+        return;
+    cairo_set_dash(p->c, dashes, 2, 0);
+    draw_curve(p, b, k);
+    name_curve(p, k->collective, words);
+}
+
+/* The limit of several collectives has the colour of the last curve. */
+static void draw_collective(struct plot *p, const struct bench *b,
+                            enum collective c)
+{
+    for (int i = 0; i < b->nresults; i++) {
+        const struct bench_result *const r = &b->results[i];
+        if (r->collective != c || seen_before(b, i))
+            continue;
+        const double *const rgb = colours[p->ncolours++ % NCOLOURS];
+        cairo_set_source_rgb(p->c, rgb[0], rgb[1], rgb[2]);
+        draw_curve(p, b, &(struct curve){c, r->algorithm, p50_us});
+        name_curve(p, c, r->algorithm);
+    }
+    if (!p->several)
+        cairo_set_source_rgb(p->c, 0.3, 0.3, 0.3);
+    draw_dashed(p, b, &(struct curve){c, NULL, limit_us}, "limit");
+    cairo_set_source_rgb(p->c, 0.65, 0.65, 0.65);
+    draw_dashed(p, b, &(struct curve){c, NULL, before_us}, "baseline");
 }
 
 static void draw_curves(struct plot *p, const struct bench *b)
 {
-    static const double dashes[] = {6, 4};
-    int colour = 0;
     cairo_set_line_width(p->c, 2);
-    for (int i = 0; i < b->nresults; i++) {
-        if (seen_before(b, i))
-            continue;
-        const double *const rgb = colours[colour++ % NCOLOURS];
-        cairo_set_source_rgb(p->c, rgb[0], rgb[1], rgb[2]);
-        draw_curve(p, b, b->results[i].algorithm, p50_us);
-        legend(p, b->results[i].algorithm);
-    }
-    cairo_set_source_rgb(p->c, 0.3, 0.3, 0.3);
-    cairo_set_dash(p->c, dashes, 2, 0);
-    draw_curve(p, b, NULL, limit_us);
-    legend(p, "limit of this machine");
-    if (has_baseline(b)) {
-        cairo_set_source_rgb(p->c, 0.65, 0.65, 0.65);
-        draw_curve(p, b, NULL, before_us);
-        legend(p, "baseline");
-    }
+    for (int c = 0; c < NCOLLECTIVES; c++)
+        draw_collective(p, b, (enum collective)c);
 }
 
 bool plot_write(const struct bench *b, const struct job *job,

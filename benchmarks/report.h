@@ -15,8 +15,10 @@ struct report_error {
     char text[512];
 };
 
-/* table.c: lines with # say what was measured and how; then a row per size. */
+/* table.c: lines with # say what was measured and how; then a row per size of
+ * each collective. */
 void table_head(const struct bench *, const struct job *);
+void table_collective(const struct bench *, enum collective);
 void table_row(const struct bench *, const struct job *,
                const struct bench_result *);
 void table_foot(const struct bench *);

@@ -12,7 +12,23 @@ double bench_algbw(const struct bench_result *r)
 
 double bench_busbw(const struct bench_result *r, int nranks)
 {
-    return bench_algbw(r) * 2 * (nranks - 1) / nranks;
+    return bench_algbw(r) * collective_busbw(r->collective, nranks);
+}
+
+double bench_percent(const struct bench_result *r)
+{
+    return r->p50 > 0 ? 100 * r->limit / r->p50 : 0;
+}
+
+const char *bench_dtype(const struct bench *b, enum collective c)
+{
+    return collective_has_vectors(c) ? coll_dtype_name(b->options.dtype)
+                                     : "none";
+}
+
+const char *bench_op(const struct bench *b, enum collective c)
+{
+    return collective_reduces(c) ? coll_op_name(b->options.op) : "none";
 }
 
 /* A setting by its name without COLL_. */
@@ -39,15 +55,22 @@ static void print_transports(void)
 
 static void print_limits(const struct bench_limits *l)
 {
-    printf("# limit_us: the largest of memory traffic (read S, write S on "
-           "every rank)");
-    if (l->line_seconds > 0)
-        printf(", a cache line from core to core (%.3f us)",
-               l->line_seconds * 1e6);
+    if (!l->node && l->link_bytes_per_second <= 0) {
+        printf("# limit_us: unknown, as the ranks of a host cannot open each "
+               "other's memory\n");
+        return;
+    }
+    printf("# limit_us: the largest of a cache line exchanged%s",
+           l->yields ? ", yielding the CPU" : "");
+    if (l->memory)
+        printf(", memory traffic without waiting");
     if (l->link_bytes_per_second > 0)
         printf(", one TCP stream between hosts (%.3f GB/s)",
                l->link_bytes_per_second / 1e9);
     printf("\n");
+    if (l->node && !l->memory)
+        printf("#   no memory is free to measure the traffic of such "
+               "vectors\n");
 }
 
 void table_head(const struct bench *b, const struct job *job)
@@ -59,13 +82,13 @@ void table_head(const struct bench *b, const struct job *job)
     char date[32] = "";
     if (gmtime_r(&now, &tm))
         strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", &tm);
-    printf("# coll_bench allreduce, libcoll %d.%d.%d, %s\n", v / 10000,
-           v / 100 % 100, v % 100, date);
+    printf("# coll_bench, libcoll %d.%d.%d, %s\n", v / 10000, v / 100 % 100,
+           v % 100, date);
     printf("# %d rank%s on %d host%s; rank 0: %s\n", job->nranks,
            job->nranks == 1 ? "" : "s", job->nhosts,
            job->nhosts == 1 ? "" : "s", b->machine);
     print_transports();
-    printf("# memory malloc, %s, %s\n",
+    printf("# memory %s, %s, %s\n", o->memory,
            o->in_place ? "in place" : "out of place",
            o->cold ? "cold (caches flushed before every iteration)" : "warm");
     printf("# time: input rewritten before and output read after every "
@@ -74,27 +97,47 @@ void table_head(const struct bench *b, const struct job *job)
            "its slowest rank\n");
     print_limits(&b->limits);
     printf("#%11s %11s %6s %4s %-24s %10s %10s %10s %10s %8s %8s %10s %10s "
-           "%7s%s\n",
+           "%7s %7s%s\n",
            "bytes", "count", "dtype", "op", "algorithm", "min_us", "p50_us",
-           "p99_us", "max_us", "algbw", "busbw", "pred_us", "limit_us", "wrong",
-           o->baseline ? "  before" : "");
+           "p99_us", "max_us", "algbw", "busbw", "pred_us", "limit_us",
+           "limit/%", "wrong", o->baseline ? "  before" : "");
     printf("#%91s%41s\n", "", "GB/s     GB/s");
     fflush(stdout);
+}
+
+void table_collective(const struct bench *b, enum collective c)
+{
+    printf("# %s", collective_name(c));
+    if (collective_has_root(c))
+        printf(", root %ld", b->options.root);
+    printf("\n");
+    fflush(stdout);
+}
+
+/* A dash where nothing is known. */
+static void print_known(double x, int width, int decimals)
+{
+    if (x > 0)
+        printf(" %*.*f", width, decimals, x);
+    else
+        printf(" %*s", width, "-");
 }
 
 void table_row(const struct bench *b, const struct job *job,
                const struct bench_result *r)
 {
-    const struct bench_options *const o = &b->options;
-    printf("%12zu %11zu %6s %4s %-24s %10.3f %10.3f %10.3f %10.3f %8.3f %8.3f "
-           "%10.3f %10.3f %7llu",
-           r->bytes, r->count, coll_dtype_name(o->dtype), coll_op_name(o->op),
-           r->algorithm, r->min * 1e6, r->p50 * 1e6, r->p99 * 1e6, r->max * 1e6,
-           bench_algbw(r), bench_busbw(r, job->nranks), r->predicted * 1e6,
-           r->limit * 1e6, r->wrong);
+    printf("%12zu %11zu %6s %4s %-24s %10.3f %10.3f %10.3f %10.3f %8.3f %8.3f",
+           r->bytes, r->count, bench_dtype(b, r->collective),
+           bench_op(b, r->collective), r->algorithm, r->min * 1e6, r->p50 * 1e6,
+           r->p99 * 1e6, r->max * 1e6, bench_algbw(r),
+           bench_busbw(r, job->nranks));
+    print_known(r->predicted * 1e6, 10, 3);
+    print_known(r->limit * 1e6, 10, 3);
+    print_known(bench_percent(r), 7, 1);
+    printf(" %7llu", r->wrong);
     if (r->before > 0)
         printf(" %6.2fx", r->p50 / r->before);
-    else if (o->baseline)
+    else if (b->options.baseline)
         printf("       -");
     printf("\n");
     fflush(stdout);

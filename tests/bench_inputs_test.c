@@ -9,20 +9,38 @@
 
 enum { RANKS = 5, COUNT = 5000, ITERATION = 3 };
 
-static char sum[COUNT * 8], next[COUNT * 8];
+/* The result, and the last rank's input. */
+static _Alignas(8) char sum[COUNT * 8], next[COUNT * 8];
+
+static struct shape shape_of(enum collective c, coll_dtype dtype, coll_op op,
+                             int rank)
+{
+    return (struct shape){
+        .collective = c,
+        .dtype = dtype,
+        .op = op,
+        .root = 1,
+        .rank = rank,
+        .nranks = RANKS,
+    };
+}
 
 /* What a correct allreduce gives. */
 static void reduce_all(coll_dtype dtype, coll_op op, struct inputs *mine)
 {
+    static _Alignas(8) char send[RANKS][COUNT * 8];
+    const void *src[RANKS];
+    void *const dst = sum;
     for (int r = 0; r < RANKS; r++) {
-        inputs_create(mine, dtype, op, r, RANKS);
-        inputs_write(mine, r ? next : sum, COUNT, ITERATION);
-        if (r)
-            op_reduce(dtype, op)(sum, sum, next, COUNT);
+        const struct shape shape = shape_of(ALLREDUCE, dtype, op, r);
+        inputs_create(mine, &shape);
+        inputs_write(mine, send[r], COUNT, ITERATION);
+        src[r] = send[r];
         if (r < RANKS - 1)
             inputs_free(mine);
     }
-    op_finish(dtype, op, sum, COUNT, RANKS);
+    memcpy(next, send[RANKS - 1], sizeof next);
+    op_combine(dtype, op)(&dst, 1, src, RANKS, COUNT, RANKS, false);
 }
 
 Test(bench_inputs, right_results_are_right_for_every_dtype_and_op)
@@ -30,7 +48,7 @@ Test(bench_inputs, right_results_are_right_for_every_dtype_and_op)
     for (int d = COLL_I8; d <= COLL_F8E5M2; d++) {
         for (int op = COLL_SUM; op <= COLL_LOR; op++) {
             struct inputs in;
-            if (!op_reduce(d, op))
+            if (!op_combine(d, op))
                 continue;
             reduce_all(d, op, &in);
             cr_expect_eq(inputs_wrong(&in, sum, COUNT, ITERATION), 0,
@@ -73,5 +91,61 @@ Test(bench_inputs, a_rank_left_out_is_wrong)
     for (int i = 0; i < COUNT; i++)
         ((float *)sum)[i] -= ((float *)next)[i];
     cr_assert_gt(inputs_wrong(&in, sum, COUNT, ITERATION), COUNT / 2);
+    inputs_free(&in);
+}
+
+/* What rank 3 gets from any collective, computed from every rank's input, each
+ * of which has room for an allgather's result. */
+static void deliver(enum collective c, struct inputs *mine, size_t count,
+                    char *recv)
+{
+    enum { ME = 3, ELEM = 4 };
+    static _Alignas(int) char send[RANKS * COUNT * ELEM];
+    const size_t part = count * ELEM;
+    memset(recv, INPUTS_UNTOUCHED, RANKS * part);
+    for (int r = 0; r < RANKS; r++) {
+        const struct shape shape = shape_of(c, COLL_I32, COLL_SUM, r);
+        struct inputs in;
+        inputs_create(&in, &shape);
+        inputs_write(&in, send, count, ITERATION);
+        if (c == ALLGATHER)
+            memcpy(recv + (size_t)r * part, send, part);
+        if (c == BROADCAST && r == shape.root)
+            memcpy(recv, send, part);
+        for (size_t i = 0; c == REDUCE_SCATTER && i < count; i++)
+            ((int *)recv)[i] =
+                ((int *)send)[ME * count + i] + (r ? ((int *)recv)[i] : 0);
+        inputs_free(&in);
+    }
+    const struct shape shape = shape_of(c, COLL_I32, COLL_SUM, ME);
+    inputs_create(mine, &shape);
+}
+
+Test(bench_inputs, what_each_collective_delivers_is_right_and_one_bit_wrong)
+{
+    static _Alignas(int) char recv[RANKS * COUNT * 4];
+    static const enum collective all[] = {REDUCE, BROADCAST, REDUCE_SCATTER,
+                                          ALLGATHER};
+    for (int i = 0; i < 4; i++) {
+        struct inputs in;
+        deliver(all[i], &in, COUNT, recv);
+        cr_expect_eq(inputs_wrong(&in, recv, COUNT, ITERATION), 0, "%s",
+                     collective_name(all[i]));
+        recv[4 * 4321] ^= 1;
+        cr_expect_eq(inputs_wrong(&in, recv, COUNT, ITERATION), 1, "%s",
+                     collective_name(all[i]));
+        inputs_free(&in);
+    }
+}
+
+Test(bench_inputs, parts_of_two_ranks_in_each_others_place_are_wrong)
+{
+    static _Alignas(int) char recv[RANKS * COUNT * 4];
+    struct inputs in;
+    deliver(ALLGATHER, &in, COUNT, recv);
+    memcpy(next, recv, COUNT * 4);
+    memcpy(recv, recv + COUNT * 4, COUNT * 4);
+    memcpy(recv + COUNT * 4, next, COUNT * 4);
+    cr_assert_gt(inputs_wrong(&in, recv, COUNT, ITERATION), COUNT);
     inputs_free(&in);
 }

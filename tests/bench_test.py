@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """coll_bench from outside: table, files, checks, and what bad input gets.
 
-Usage: bench_test.py BUILD_DIR; prints TAP. Each test is a function whose name
-is its claim.
+Usage: bench_test.py BUILD_DIR; prints TAP. BUILD_DIR/bench_wrong is coll_bench
+on a library that spoils one element of what a rank gets. Each test is a
+function whose name is its claim.
 """
 import csv
 import json
@@ -17,19 +18,24 @@ BUILD = os.path.abspath(sys.argv[1])
 COLLRUN = os.path.join(BUILD, 'collrun')
 BENCH = os.path.join(BUILD, 'coll_bench')
 ENV = {k: v for k, v in os.environ.items() if not k.startswith('COLL_')}
+BENCH_WRONG = os.path.join(BUILD, 'bench_wrong')
+COLLECTIVES = ('allreduce', 'reduce', 'broadcast', 'reduce_scatter',
+               'allgather', 'barrier')
 TINY = ['-b', '8', '-e', '8K', '-f', '32', '-n', '3', '-w', '1']
 
 # The contract with scripts: names may be added, never changed.
 ROW_KEYS = {'collective', 'bytes', 'count', 'dtype', 'op', 'memory',
             'in_place', 'algorithm', 'time_us', 'algbw_GBps', 'busbw_GBps',
-            'predicted_us', 'limit_us', 'wrong'}
+            'predicted_us', 'limit_us', 'limit_by', 'percent_of_limit',
+            'wrong', 'cpu_s', 'bytes_moved', 'iterations'}
 
 
-def bench(*args, ranks=1):
+def bench(*args, ranks=1, program=BENCH):
     """Returns (status, stdout, stderr)."""
     start = [COLLRUN, '-n', str(ranks)] if ranks > 1 else []
-    done = subprocess.run([*start, BENCH, *map(str, args)], env=ENV, text=True,
-                          capture_output=True, timeout=60, check=False)
+    done = subprocess.run([*start, program, *map(str, args)], env=ENV,
+                          text=True, capture_output=True, timeout=60,
+                          check=False)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -38,10 +44,10 @@ def check(condition, *what):
         raise AssertionError(' '.join(map(str, what)))
 
 
-def results(*args, ranks=1):
+def results(collective, *args, ranks=1):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, 'out.json')
-        status, out, err = bench('allreduce', *args, '--json', path,
+        status, out, err = bench(collective, *args, '--json', path,
                                  ranks=ranks)
         check(status == 0, 'status', status, out, err)
         check(os.listdir(folder) == ['out.json'], os.listdir(folder))
@@ -49,24 +55,53 @@ def results(*args, ranks=1):
             return json.load(file), out
 
 
+def links(collective, ranks):
+    """What busbw is of algbw."""
+    cut = (ranks - 1) / ranks
+    return {'allreduce': 2 * cut, 'reduce_scatter': cut,
+            'allgather': cut}.get(collective, 1)
+
+
+def parts(collective, ranks):
+    """What S has of the call's count."""
+    return ranks if collective in ('reduce_scatter', 'allgather') else 1
+
+
+def check_row(row, ranks):
+    name = row['collective']
+    check(ROW_KEYS <= row.keys(), ROW_KEYS - row.keys())
+    check(row['wrong'] == 0, row)
+    check(row['count'] * 4 * parts(name, ranks) == row['bytes'], row)
+    check((row['dtype'] == 'none') == (name == 'barrier'), row)
+    check((row['op'] == 'none')
+          == (name in ('broadcast', 'allgather', 'barrier')), row)
+    check(('root' in row) == (name in ('reduce', 'broadcast')), row)
+    time = row['time_us']
+    check(0 < time['min'] <= time['p50'] <= time['p99'] <= time['max'], time)
+    algbw = row['bytes'] / time['p50'] / 1e3
+    for key, wanted in (('algbw_GBps', algbw),
+                        ('busbw_GBps', algbw * links(name, ranks)),
+                        ('percent_of_limit',
+                         100 * row['limit_us'] / time['p50'])):
+        check(math.isclose(row[key], wanted, rel_tol=0.02, abs_tol=0.01), key,
+              row)
+    check(row['limit_us'] >= 0 and row['predicted_us'] >= 0, row)
+    check(row['cpu_s'] >= 0 and row['bytes_moved'] >= 0, row)
+
+
 def check_file(ranks):
-    found, out = results('-c', *TINY, ranks=ranks)
+    found, out = results('all', '-c', *TINY, ranks=ranks)
     check(found['format'] == 'coll_bench 1', found['format'])
     check(found['nranks'] == ranks and found['nhosts'] == 1, found)
     check(isinstance(found['machine'], str) and found['machine'])
-    check([r['bytes'] for r in found['results']] == [8, 256, 8192], found)
-    for row in found['results']:
-        check(ROW_KEYS <= row.keys(), ROW_KEYS - row.keys())
-        check(row['wrong'] == 0 and row['count'] * 4 == row['bytes'], row)
-        time = row['time_us']
-        check(0 < time['min'] <= time['p50'] <= time['p99'] <= time['max'],
-              time)
-        algbw = row['bytes'] / time['p50'] / 1e3
-        check(math.isclose(row['algbw_GBps'], algbw, rel_tol=0.02,
-                           abs_tol=2e-6), row)
-        check(math.isclose(row['busbw_GBps'], algbw * 2 * (ranks - 1) / ranks,
-                           rel_tol=0.02, abs_tol=2e-6), row)
-        check(row['limit_us'] >= 0 and row['predicted_us'] >= 0, row)
+    for name in COLLECTIVES:
+        rows = [row for row in found['results'] if row['collective'] == name]
+        unit = 4 * parts(name, ranks)
+        sizes = ([0] if name == 'barrier' else
+                 [max(size // unit, 1) * unit for size in (8, 256, 8192)])
+        check([row['bytes'] for row in rows] == sizes, name, rows)
+        for row in rows:
+            check_row(row, ranks)
     check('# wrong elements: 0\n' in out, out)
     check(out.count('# coll_bench') == 1, 'more than rank 0 printed:', out)
 
@@ -83,10 +118,42 @@ def test_three_ranks_fill_the_file_as_documented():
     check_file(3)
 
 
+def test_four_ranks_fill_the_file_as_documented():
+    check_file(4)
+
+
+def exact(*args, ranks):
+    """Every collective, every iteration, and every way to lay it out."""
+    status, out, err = bench('all', '-c', '-b', '60', '-e', '60000', '-f',
+                             '1000', '-n', 3, '-w', 0, *args, ranks=ranks)
+    check(status == 0 and '# wrong elements: 0\n' in out, args, ranks, out,
+          err)
+
+
+def test_every_collective_is_right_in_place():
+    for ranks in (1, 2, 3, 4):
+        exact('--in-place', '-r', ranks - 1, ranks=ranks)
+
+
+def test_every_collective_is_right_on_any_memory_and_from_any_root():
+    for ranks in (2, 3):
+        exact('--memory', 'malloc', '-r', ranks - 1, ranks=ranks)
+        exact('--memory', 'heap', '-r', ranks - 1, '-d', 'u8', ranks=ranks)
+
+
+def test_one_wrong_element_on_one_rank_is_found_in_every_collective():
+    for name in COLLECTIVES[:-1]:
+        status, out, err = bench(name, '-b', '4K', '-e', '4K', '-n', 3, '-c',
+                                 ranks=3, program=BENCH_WRONG)
+        check(status == 1 and '# wrong elements: 3\n' in out, name, status,
+              out, err)
+
+
 def test_results_are_exact_for_every_dtype():
     for dtype in ('i8', 'u8', 'i16', 'u16', 'i32', 'u32', 'i64', 'u64', 'f16',
                   'bf16', 'f32', 'f64', 'f8e4m3', 'f8e5m2'):
-        status, out, err = bench('-b', '5000', '-e', '5000', '-n', 2, '-d',
+        status, out, err = bench('allreduce', '-b', '5000', '-e', '5000',
+                                 '-n', 2, '-d',
                                  dtype, '-c', ranks=3)
         check(status == 0 and '# wrong elements: 0' in out, dtype, out, err)
 
@@ -94,26 +161,27 @@ def test_results_are_exact_for_every_dtype():
 def test_results_are_exact_for_every_op():
     for op in ('prod', 'min', 'max', 'avg', 'band', 'bor', 'bxor', 'land',
                'lor'):
-        status, out, err = bench('-b', '5000', '-e', '5000', '-n', 2, '-d',
+        status, out, err = bench('allreduce', '-b', '5000', '-e', '5000',
+                                 '-n', 2, '-d',
                                  'i16', '-o', op, '-c', ranks=2)
         check(status == 0 and '# wrong elements: 0' in out, op, out, err)
 
 
 def test_every_algorithm_is_measured_in_place_too():
-    found, _ = results('--algo', 'all', '--in-place', '-b', '64K', '-e', '64K',
-                       '-n', 2, ranks=2)
+    found, _ = results('allreduce', '--algo', 'all', '--in-place', '-b',
+                       '64K', '-e', '64K', '-n', 2, ranks=2)
     names = [row['algorithm'] for row in found['results']]
     check(len(names) > 1 and len(set(names)) == len(names), names)
     check(all(row['in_place'] for row in found['results']))
 
 
 def test_one_algorithm_is_forced():
-    found, _ = results('--algo', 'ring', *TINY, ranks=2)
+    found, _ = results('allreduce', '--algo', 'ring', *TINY, ranks=2)
     check({row['algorithm'] for row in found['results']} == {'ring'}, found)
 
 
 def test_cold_runs_too():
-    results('--cold', '-b', '8', '-e', '8', '-n', 2, '-w', 0)
+    results('all', '--cold', '-b', '8', '-e', '8', '-n', 2, '-w', 0)
 
 
 def test_csv_and_plot_are_written():
@@ -143,6 +211,10 @@ def test_a_baseline_adds_ratios():
         check(status == 0, err)
         check(out.count('  0.00x') == 3, out)
         check('geometric mean of 3 rows' in out, out)
+        # What was measured on other memory is another measurement.
+        status, out, err = bench(*TINY, '--memory', 'malloc', '--baseline',
+                                 path)
+        check(status == 0 and 'no row in common' in out, out, err)
 
 
 def refused(*args, ranks=1):
@@ -157,15 +229,23 @@ def refused(*args, ranks=1):
 def test_bad_options_name_the_nearest_valid_one():
     for args, wanted in (
             (['alreduce'], 'allreduce'), (['-d', 'f33'], 'f32'),
+            (['broadcst'], 'broadcast'), (['--memory', 'hep'], 'heap'),
             (['-o', 'summ'], 'sum'), (['--algo', 'rng'], 'ring'),
             (['--itrations', '3'], '--iterations')):
         line = refused(*args)
         check(f'did you mean {wanted}?' in line, line)
 
 
-def test_what_this_version_lacks_is_said():
-    check('measures allreduce' in refused('broadcast'))
-    check('valid is malloc' in refused('--memory', 'heap'))
+def test_the_sentence_has_what_is_valid():
+    line = refused('scatter')
+    check(all(name in line for name in COLLECTIVES + ('all',)), line)
+    line = refused('--memory', 'stack')
+    check('heap' in line and 'malloc' in line, line)
+
+
+def test_an_algorithm_of_another_collective_is_refused():
+    line = refused('barrier', '--algo', 'ring')
+    check('valid for barrier are' in line, line)
 
 
 def test_values_out_of_range_are_refused():

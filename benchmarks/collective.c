@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+#include "collective.h"
+
+#include <string.h>
+
+/* One row each, in the order of the enum. */
+static const struct {
+    const char *name;
+    bool reduces, has_root, has_vectors, cuts;
+    double links; /* busbw: this times (n - 1) / n; 0: 1 */
+} table[NCOLLECTIVES] = {
+    {"allreduce",      true,  false, true,  false, 2},
+    {"reduce",         true,  true,  true,  false, 0},
+    {"broadcast",      false, true,  true,  false, 0},
+    {"reduce_scatter", true,  false, true,  true,  1},
+    {"allgather",      false, false, true,  true,  1},
+    {"barrier",        false, false, false, false, 0},
+};
+
+const char *collective_name(enum collective c)
+{
+    return table[c].name;
+}
+
+bool collective_reduces(enum collective c)
+{
+    return table[c].reduces;
+}
+
+bool collective_has_root(enum collective c)
+{
+    return table[c].has_root;
+}
+
+bool collective_has_vectors(enum collective c)
+{
+    return table[c].has_vectors;
+}
+
+double collective_busbw(enum collective c, int nranks)
+{
+    return table[c].links > 0 ? table[c].links * (nranks - 1) / nranks : 1;
+}
+
+size_t collective_parts(enum collective c, int nranks)
+{
+    return table[c].cuts ? (size_t)nranks : 1;
+}
+
+int collective_algorithms(enum collective c,
+                          const char *out[COLLECTIVE_ALGORITHMS])
+{
+    coll_algorithm_info info;
+    int n = 0;
+    for (int i = 0; coll_algorithm_get(i, &info) && n < COLLECTIVE_ALGORITHMS;
+         i++)
+        if (strcmp(info.collective, collective_name(c)) == 0)
+            out[n++] = info.name;
+    return n;
+}
+
+bool collective_has_algorithm(enum collective c, const char *name)
+{
+    const char *of[COLLECTIVE_ALGORITHMS];
+    for (int i = collective_algorithms(c, of) - 1; i >= 0; i--)
+        if (strcmp(of[i], name) == 0)
+            return true;
+    return false;
+}
+
+size_t shape_sends(const struct shape *s, size_t count)
+{
+    if (s->collective == BROADCAST && s->rank != s->root)
+        return 0;
+    return s->collective == REDUCE_SCATTER ? (size_t)s->nranks * count : count;
+}
+
+size_t shape_receives(const struct shape *s, size_t count)
+{
+    if (s->collective == REDUCE && s->rank != s->root)
+        return 0;
+    return s->collective == ALLGATHER ? (size_t)s->nranks * count : count;
+}
+
+size_t shape_send_offset(const struct shape *s, size_t count)
+{
+    return s->collective == ALLGATHER ? (size_t)s->rank * count : 0;
+}
+
+size_t shape_recv_offset(const struct shape *s, size_t count)
+{
+    return s->collective == REDUCE_SCATTER ? (size_t)s->rank * count : 0;
+}
+
+coll_status shape_call(const struct shape *s, const void *send, void *recv,
+                       size_t count, coll_comm *comm)
+{
+    switch (s->collective) {
+    case REDUCE:
+        return coll_reduce(send, recv, count, s->dtype, s->op, s->root, comm,
+                           NULL);
+    case BROADCAST:
+        return coll_broadcast(send, recv, count, s->dtype, s->root, comm, NULL);
+    case REDUCE_SCATTER:
+        return coll_reduce_scatter(send, recv, count, s->dtype, s->op, comm,
+                                   NULL);
+    case ALLGATHER:
+        return coll_allgather(send, recv, count, s->dtype, comm, NULL);
+    case BARRIER:
+        return coll_barrier(comm, NULL);
+    default:
+        return coll_allreduce(send, recv, count, s->dtype, s->op, comm, NULL);
+    }
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/* The collectives that can be measured, and how each treats its vectors.
+ *
+ *                   input                 output            count is
+ *   allreduce       all of S, each rank   all of S, each    all of S
+ *   reduce          all of S, each rank   all of S, root    all of S
+ *   broadcast       all of S, root        all of S, each    all of S
+ *   reduce_scatter  all of S, each rank   1/n, each rank    1/n of S
+ *   allgather       1/n, each rank        all of S, each    1/n of S
+ *   barrier         nothing               nothing           0
+ *
+ * S is the column "bytes": the longer of the two, as nccl-tests has it.
+ */
+#ifndef COLLECTIVE_H
+#define COLLECTIVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "coll/coll.h"
+
+enum collective {
+    ALLREDUCE,
+    REDUCE,
+    BROADCAST,
+    REDUCE_SCATTER,
+    ALLGATHER,
+    BARRIER,
+    NCOLLECTIVES
+};
+
+/* One of them on a job, as a rank sees it. */
+struct shape {
+    enum collective collective;
+    coll_dtype dtype;
+    coll_op op;
+    int root, rank, nranks;
+    bool in_place;
+};
+
+const char *collective_name(enum collective);
+bool collective_reduces(enum collective); /* else its op means nothing */
+bool collective_has_root(enum collective);
+bool collective_has_vectors(enum collective);
+
+/* algbw times this is what each link must carry in each direction if no link
+ * carries more than another, and so comparable between numbers of ranks. */
+double collective_busbw(enum collective, int nranks);
+
+/* What one count of the call is in S: n for those that cut S into parts. */
+size_t collective_parts(enum collective, int nranks);
+
+/* Fills in the names of the library's algorithms for it; returns how many. */
+enum { COLLECTIVE_ALGORITHMS = 64 };
+int collective_algorithms(enum collective,
+                          const char *names[COLLECTIVE_ALGORITHMS]);
+bool collective_has_algorithm(enum collective, const char *name);
+
+/* Elements that this rank has to give and gets, for the call's count. */
+size_t shape_sends(const struct shape *, size_t count);
+size_t shape_receives(const struct shape *, size_t count);
+
+/* Elements from the start of a vector of S to where this rank's input or output
+ * is in it if the call is in place. */
+size_t shape_send_offset(const struct shape *, size_t count);
+size_t shape_recv_offset(const struct shape *, size_t count);
+
+/* The call itself; waits. */
+coll_status shape_call(const struct shape *, const void *send, void *recv,
+                       size_t count, coll_comm *comm);
+
+#endif

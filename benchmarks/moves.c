@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/* The loads and stores of the best algorithm there could be, with nobody
+ * waiting for anybody. What is best depends on length and machine, so several
+ * ways are tried at each size, and the fastest counts:
+ *
+ *   SLICES  all ranks share the work: each takes its slice of the inputs and
+ *           stores the result wherever it is wanted
+ *   WHOLE   who wants a result makes all of it: more loads, but every store
+ *           goes to memory of the own rank
+ *
+ * and each with ordinary stores and with such that go past the caches.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "limit.h"
+#include "traffic.h"
+
+enum way { SLICES, WHOLE, NWAYS };
+static const char *const names[NWAYS][2] = {
+    {"slices", "slices, streaming"},
+    {"whole",  "whole, streaming" },
+};
+
+enum { FEWEST = 5, MOST = 400 };
+static const double trial_seconds = 0.005, budget_seconds = 0.1;
+
+struct moves {
+    const struct shared *shared;
+    const struct measure *m;
+    size_t count, lines; /* the call's; cache lines of S */
+    enum way way;
+    bool stream;
+    int root; /* place */
+    const char **src;
+    char **dst;
+};
+
+static char *in(const struct moves *v, int place)
+{
+    return shared_vector(v->shared, place, 0);
+}
+
+static char *out(const struct moves *v, int place)
+{
+    return shared_vector(v->shared, place, v->shared->per_rank - 1);
+}
+
+/* Where part `part` of `parts` of a vector of S begins. Cut at whole lines. */
+static size_t begin(const struct moves *v, int part, int parts)
+{
+    return v->lines * (size_t)part / (size_t)parts * TRAFFIC_LINE;
+}
+
+static size_t length(const struct moves *v, int part, int parts)
+{
+    return begin(v, part + 1, parts) - begin(v, part, parts);
+}
+
+/* From all inputs, [at, at + bytes) of each, to the same place in some outputs:
+ * of this rank, of the root, or of all. */
+static void combine(struct moves *v, size_t at, size_t bytes, int to)
+{
+    const int n = v->shared->n;
+    int ndst = 0;
+    for (int p = 0; p < n; p++) {
+        v->src[p] = in(v, p) + at;
+        if (to < 0 || to == p)
+            v->dst[ndst++] = out(v, p) + at;
+    }
+    traffic(v->dst, ndst, v->src, n, bytes, v->stream);
+}
+
+static void copy(struct moves *v, char *to, const char *from, size_t bytes)
+{
+    if (to != from)
+        traffic(&to, 1, &from, 1, bytes, v->stream);
+}
+
+static void move_allreduce(struct moves *v)
+{
+    const struct shared *const s = v->shared;
+    if (v->way == SLICES)
+        combine(v, begin(v, s->me, s->n), length(v, s->me, s->n), -1);
+    else
+        combine(v, 0, v->lines * TRAFFIC_LINE, s->me);
+}
+
+static void move_reduce(struct moves *v)
+{
+    const struct shared *const s = v->shared;
+    if (v->way == SLICES)
+        combine(v, begin(v, s->me, s->n), length(v, s->me, s->n), v->root);
+    else if (s->me == v->root)
+        combine(v, 0, v->lines * TRAFFIC_LINE, v->root);
+}
+
+/* In place the root has what it wants. */
+static void move_broadcast(struct moves *v)
+{
+    const struct shared *const s = v->shared;
+    if (v->way == WHOLE) {
+        copy(v, out(v, s->me), in(v, v->root), v->lines * TRAFFIC_LINE);
+        return;
+    }
+    const size_t at = begin(v, s->me, s->n);
+    int ndst = 0;
+    v->src[0] = in(v, v->root) + at;
+    for (int p = 0; p < s->n; p++)
+        if (out(v, p) != in(v, v->root))
+            v->dst[ndst++] = out(v, p) + at;
+    traffic(v->dst, ndst, v->src, 1, length(v, s->me, s->n), v->stream);
+}
+
+/* The slice of this host's ranks; of several hosts, what it must pass on. */
+static void move_reduce_scatter(struct moves *v)
+{
+    const struct shared *const s = v->shared;
+    combine(v, begin(v, s->me, s->n), length(v, s->me, s->n), s->me);
+}
+
+/* Where the input of a place is, which in place is where it belongs. */
+static const char *part_in(const struct moves *v, int place, size_t at)
+{
+    return in(v, place) + (v->m->shape.in_place ? at : 0);
+}
+
+static void move_allgather(struct moves *v)
+{
+    const struct shared *const s = v->shared;
+    const int n = v->m->job->nranks, mine = s->rank_of[s->me];
+    if (v->way == WHOLE) {
+        for (int i = 0; i < s->n; i++) {
+            const int p = (s->me + i) % s->n, r = s->rank_of[p];
+            const size_t at = begin(v, r, n);
+            copy(v, out(v, s->me) + at, part_in(v, p, at), length(v, r, n));
+        }
+        return;
+    }
+    const size_t at = begin(v, mine, n);
+    int ndst = 0;
+    v->src[0] = part_in(v, s->me, at);
+    for (int p = 0; p < s->n; p++)
+        if (out(v, p) + at != v->src[0])
+            v->dst[ndst++] = out(v, p) + at;
+    traffic(v->dst, ndst, v->src, 1, length(v, mine, n), v->stream);
+}
+
+static void (*const move[NCOLLECTIVES])(struct moves *) = {
+    [ALLREDUCE] = move_allreduce, [REDUCE] = move_reduce,
+    [BROADCAST] = move_broadcast, [REDUCE_SCATTER] = move_reduce_scatter,
+    [ALLGATHER] = move_allgather,
+};
+
+/* Whether an algorithm could do it so: in place nobody may read a whole input
+ * that others replace. */
+static bool possible(const struct moves *v, enum way way)
+{
+    const struct shape *const s = &v->m->shape;
+    if (way == SLICES)
+        return true;
+    return s->collective == BROADCAST || s->collective == ALLGATHER
+           || s->collective == REDUCE
+           || (s->collective == ALLREDUCE && !s->in_place);
+}
+
+static void rewrite(void *context, long iteration)
+{
+    const struct moves *const v = context;
+    const struct shape *const s = &v->m->shape;
+    char *const vector = in(v, v->shared->me);
+    const size_t offset = s->in_place ? shape_send_offset(s, v->count) : 0;
+    inputs_write(&v->m->inputs, vector + offset * v->m->inputs.elem_bytes,
+                 v->count, iteration);
+}
+
+static void play(void *context)
+{
+    struct moves *const v = context;
+    move[v->m->shape.collective](v);
+}
+
+static void consume(void *context)
+{
+    const struct moves *const v = context;
+    const struct shape *const s = &v->m->shape;
+    const char *x = out(v, v->shared->me);
+    if (s->collective == REDUCE_SCATTER)
+        x += begin(v, v->shared->me, v->shared->n);
+    inputs_read(x, shape_receives(s, v->count) * v->m->inputs.elem_bytes);
+}
+
+/* Each way a few times, then the best of them. */
+static struct limit_bound fastest(struct moves *v)
+{
+    const struct limit_trial trial = {v->m, rewrite, play, consume, v};
+    enum way best = SLICES;
+    bool best_streams = false;
+    double least = INFINITY;
+    for (int i = 0; i < 2 * NWAYS; i++) {
+        v->way = (enum way)(i / 2);
+        v->stream = i % 2;
+        if (!possible(v, v->way))
+            continue;
+        const double seconds = limit_time(&trial, trial_seconds, 1, MOST);
+        if (seconds >= least)
+            continue;
+        least = seconds;
+        best = v->way;
+        best_streams = v->stream;
+    }
+    v->way = best;
+    v->stream = best_streams;
+    return (struct limit_bound){
+        limit_time(&trial, budget_seconds, FEWEST, MOST),
+        names[best][best_streams],
+    };
+}
+
+struct limit_bound moves_seconds(const struct shared *s,
+                                 const struct measure *m)
+{
+    struct moves v = {
+        .shared = s,
+        .m = m,
+        .count = m->count,
+        .lines = (measure_bytes(m) + TRAFFIC_LINE - 1) / TRAFFIC_LINE,
+        .root = shared_place(s, m->shape.root),
+    };
+    v.src = job_alloc((size_t)s->n * sizeof *v.src);
+    v.dst = job_alloc((size_t)s->n * sizeof *v.dst);
+    const struct limit_bound bound = fastest(&v);
+    free(v.src);
+    free(v.dst);
+    return bound;
+}

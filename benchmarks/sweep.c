@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+#include "sweep.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "limit.h"
+#include "measure.h"
+
+/* For the vectors that are measured, but not for the single bytes by which the
+ * ranks start together. NULL: whatever the library and COLL_ALGO choose. */
+static void force(const struct measure *m, const char *algorithm)
+{
+    const enum collective c = m->shape.collective;
+    char rules[128];
+    if (!algorithm)
+        return;
+    snprintf(rules, sizeof rules, "%s:%s%s", collective_name(c),
+             c == ALLREDUCE && measure_bytes(m) > 1 ? "2-:" : "", algorithm);
+    job_check(m->job, coll_comm_set_algorithm(m->job->comm, rules));
+}
+
+/* Of others than allreduce the library does not say what it would run. */
+static void explain(const struct measure *m, const char *algorithm,
+                    struct bench_result *result)
+{
+    const struct bench_options *const o = &m->bench->options;
+    coll_choice choice;
+    *result =
+        (struct bench_result){.algorithm = algorithm ? algorithm : "auto"};
+    if (m->shape.collective != ALLREDUCE)
+        return;
+    job_check(m->job,
+              coll_explain(m->job->comm, m->count, o->dtype, o->op, &choice));
+    result->algorithm = choice.algorithm;
+    result->predicted = choice.predicted_seconds;
+}
+
+/* One row; false if the algorithm cannot serve this job. */
+static bool measure_row(struct measure *m, const char *algorithm,
+                        struct bench_result *result)
+{
+    force(m, algorithm);
+    const bool fits = !algorithm || measure_fits(m);
+    if (fits) {
+        explain(m, algorithm, result);
+        measure_run(m, result);
+    }
+    if (algorithm)
+        job_check(m->job, coll_comm_set_algorithm(m->job->comm, NULL));
+    return fits;
+}
+
+static struct bench_result *new_result(struct bench *bench)
+{
+    struct bench_result *const grown =
+        realloc(bench->results, ((size_t)bench->nresults + 1) * sizeof *grown);
+    if (!grown)
+        job_no_memory(sizeof *grown);
+    bench->results = grown;
+    return &grown[bench->nresults];
+}
+
+/* What all sizes of a run share. */
+struct sweep {
+    struct bench *bench;
+    struct measure measure;
+    struct limit *limit;
+    const struct baseline *base;
+};
+
+/* The size that *measure is at, with the wanted algorithms, which are few. */
+static int sweep_size(struct sweep *s, const char *const *algorithms,
+                      int nalgorithms)
+{
+    struct measure *const m = &s->measure;
+    const struct limit_bound limit = limit_of(s->limit, m);
+    int measured = 0;
+    for (int a = 0; a < nalgorithms; a++) {
+        struct bench_result *const r = new_result(s->bench);
+        if (!measure_row(m, algorithms[a], r))
+            continue;
+        r->limit = limit.seconds;
+        r->limit_by = limit.by;
+        if (s->base)
+            r->before = baseline_p50(s->base, s->bench, r);
+        if (m->job->rank == 0)
+            table_row(s->bench, m->job, r);
+        s->bench->nresults++;
+        measured++;
+    }
+    return measured;
+}
+
+/* NULL stands for the library's own choice. */
+static int wanted_algorithms(const struct bench_options *o, enum collective c,
+                             const char *out[COLLECTIVE_ALGORITHMS])
+{
+    const char *const word = o->algorithm;
+    if (word && strcmp(word, "all") == 0)
+        return collective_algorithms(c, out);
+    out[0] = word;
+    return !word || collective_has_algorithm(c, word);
+}
+
+/* S in elements, rounded down so that it has whole parts, but at least one. */
+static size_t count_for(const struct measure *m, double bytes)
+{
+    const size_t parts = collective_parts(m->shape.collective, m->job->nranks);
+    const size_t count = (size_t)bytes / (m->inputs.elem_bytes * parts);
+    return count < 1 ? 1 : count;
+}
+
+static void sweep_collective(struct sweep *s, enum collective c)
+{
+    const struct bench_options *const o = &s->bench->options;
+    struct measure *const m = &s->measure;
+    const bool tells = m->job->rank == 0, once = !collective_has_vectors(c);
+    const char *algorithms[COLLECTIVE_ALGORITHMS];
+    const int nalgorithms = wanted_algorithms(o, c, algorithms);
+    size_t last = 0;
+    measure_collective(m, c);
+    if (tells)
+        table_collective(s->bench, c);
+    if (tells && nalgorithms == 0)
+        printf("# it has no algorithm of this name\n");
+    for (double bytes = (double)o->min_bytes;
+         bytes <= (double)o->max_bytes && nalgorithms > 0; bytes *= o->factor) {
+        const size_t count = count_for(m, bytes);
+        if (count == last)
+            continue;
+        last = count;
+        measure_size(m, once ? 0 : count);
+        if (sweep_size(s, algorithms, nalgorithms) == 0 && tells)
+            printf("# %zu bytes: %s cannot serve %d ranks\n", measure_bytes(m),
+                   o->algorithm, m->job->nranks);
+        if (once)
+            break;
+    }
+}
+
+/* The longest vector of the run, in bytes. */
+static size_t longest(const struct bench_options *o, int nranks)
+{
+    const size_t elem = coll_dtype_bytes(o->dtype);
+    size_t most = o->max_bytes > elem ? o->max_bytes : elem;
+    for (int c = 0; c < NCOLLECTIVES; c++) {
+        const size_t least =
+            collective_parts((enum collective)c, nranks) * elem;
+        if (o->collectives[c] && least > most)
+            most = least;
+    }
+    return most;
+}
+
+void sweep(struct bench *bench, const struct job *job,
+           const struct baseline *base)
+{
+    const size_t most = longest(&bench->options, job->nranks);
+    struct sweep s = {.bench = bench, .base = base};
+    measure_create(&s.measure, job, bench, most);
+    s.limit = limit_create(&s.measure, most, &bench->limits);
+    if (job->rank == 0) {
+        table_head(bench, job);
+        if (base && baseline_nranks(base) != job->nranks)
+            printf("# the baseline was measured on %d ranks\n",
+                   baseline_nranks(base));
+    }
+    for (int c = 0; c < NCOLLECTIVES; c++)
+        if (bench->options.collectives[c])
+            sweep_collective(&s, (enum collective)c);
+    limit_free(s.limit);
+    measure_free(&s.measure);
+}
