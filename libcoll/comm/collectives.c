@@ -78,6 +78,12 @@ static coll_status check_arguments(const coll_request *r)
                     "coll_%s: %zu elements of %zu bytes%s are more than an "
                     "address space holds",
                     name, r->count, elem, parts > 1 ? " for each rank" : "");
+    return COLL_OK;
+}
+
+static coll_status check_vectors(const coll_request *r, size_t elem)
+{
+    const char *name = kind_names[r->kind];
     if (r->count && reads_in(r) && !r->in)
         return fail(COLL_ERR_INVALID, "comm",
                     "coll_%s: send is NULL with count %zu", name, r->count);
@@ -87,16 +93,13 @@ static coll_status check_arguments(const coll_request *r)
     return check_overlap(r, r->count * elem);
 }
 
-/* What all ranks must agree on, in 32 bits: this call and all before it. So a
- * call that differs is noticed at the latest in the next one in which this rank
- * hears of another. */
+/* What all ranks must agree on, in 32 bits. */
 static uint32_t fingerprint(const coll_request *r)
 {
-    uint64_t h = (uint64_t)r->comm->sequence << 32 ^ (uint64_t)r->kind << 16
-                 ^ (uint64_t)r->dtype << 8 ^ (uint64_t)r->op;
+    uint64_t h = (uint64_t)r->kind << 16 ^ (uint64_t)r->dtype << 8
+                 ^ (uint64_t)r->op ^ (uint64_t)r->root << 32;
     h = (h ^ r->count) * 0x9e3779b97f4a7c15ull;
-    h ^= h >> 29 ^ (uint64_t)r->comm->history << 32 ^ (uint64_t)r->root;
-    h *= 0xbf58476d1ce4e5b9ull;
+    h = (h ^ h >> 29) * 0xbf58476d1ce4e5b9ull;
     return (uint32_t)(h >> 32);
 }
 
@@ -151,28 +154,53 @@ void comm_free_prepared(coll_comm *c)
     free(c->prepared);
 }
 
-/* The same as last time, or what the selector says now. */
-static coll_status choose(coll_request *r)
+/* Where a call like this one would be kept: a row for each kind, and in it a
+ * place by what programs vary most. */
+static struct recent *recall(const coll_request *r)
+{
+    const size_t mix = r->count * 5 + (size_t)r->dtype * 3 + (size_t)r->root;
+    return &r->comm->recent[r->kind][mix % RECENT_CALLS];
+}
+
+static bool is_like(const struct recent *recent, const coll_request *r)
+{
+    return recent->known && recent->count == r->count
+           && recent->dtype == r->dtype && recent->op == r->op
+           && recent->root == r->root;
+}
+
+/* Chooses the algorithm, and keeps the choice for calls like this one. */
+static coll_status choose(const coll_request *r)
 {
     coll_comm *c = r->comm;
-    struct recent *recent = &c->recent[r->kind];
     struct select_choice choice;
-    const size_t elem = r->call.elem_bytes, bytes = r->call.count * elem;
-    if (!recent->known || recent->bytes != bytes || recent->root != r->root
-        || recent->elem_bytes != elem) {
-        struct prepared *p = NULL;
-        coll_status status =
-            select_algorithm(&c->select, r->kind, c->nranks, bytes, &choice);
-        if (status == COLL_OK && algos[choice.algo].way == BY_PLAN)
-            status = prepare(c, &choice, r->root, &p);
-        if (status < 0)
-            return status;
-        *recent = (struct recent){true, algos[choice.algo].way, p,
-                                  bytes, elem, r->root};
-    }
-    r->way = recent->way;
-    r->prepared = recent->prepared;
-    return COLL_OK;
+    struct prepared *p = NULL;
+    const size_t elem = coll_dtype_bytes(r->dtype);
+    combine_fn *const combine =
+        reduces(r->kind) ? op_combine(r->dtype, r->op) : NULL;
+    if (reduces(r->kind) && !combine)
+        return fail(COLL_ERR_UNSUPPORTED, "comm",
+                    "coll_%s: %s is not defined on %s", kind_names[r->kind],
+                    coll_op_name(r->op), coll_dtype_name(r->dtype));
+    coll_status status =
+        select_algorithm(&c->select, r->kind, c->nranks,
+                         r->count * in_parts(r) * out_parts(r) * elem, &choice);
+    if (status == COLL_OK && algos[choice.algo].way == BY_PLAN)
+        status = prepare(c, &choice, r->root, &p);
+    if (status == COLL_OK)
+        *recall(r) = (struct recent){
+            .known = true,
+            .count = r->count,
+            .dtype = r->dtype,
+            .op = r->op,
+            .root = r->root,
+            .way = algos[choice.algo].way,
+            .prepared = p,
+            .combine = combine,
+            .elem_bytes = elem,
+            .fingerprint = fingerprint(r),
+        };
+    return status;
 }
 
 /* Scratch grows; what requests under way use stays until none is. */
@@ -201,50 +229,64 @@ static coll_status reserve(coll_comm *c, size_t bytes)
 }
 
 /* The vector as the plan sees it: all of what one rank holds in full. */
-static void fill_call(coll_request *r)
+static coll_status fill_plan(coll_request *r)
 {
-    const size_t before = r->count * (size_t)r->comm->rank;
-    r->call = (struct exec_call){
+    coll_comm *c = r->comm;
+    const size_t before = r->count * (size_t)c->rank;
+    r->plan = (struct exec_call){
         .in = r->in,
         .out = r->out,
         .count = r->count * in_parts(r) * out_parts(r),
-        .elem_bytes = coll_dtype_bytes(r->dtype),
+        .elem_bytes = r->elem_bytes,
         .in_first = r->kind == ALLGATHER ? before : 0,
         .out_first = r->kind == REDUCE_SCATTER ? before : 0,
-        .reduce = reduces(r->kind) ? op_combine(r->dtype, r->op) : NULL,
-        .tag = fingerprint(r),
+        .reduce = r->combine,
+        .tag = r->tag,
     };
-    if (r->kind == BARRIER) { /* for a plan: one byte to send */
-        r->call.in = "";
-        r->call.count = 1;
+    if (r->kind == BARRIER) { /* one byte to send */
+        r->plan.in = "";
+        r->plan.count = 1;
     }
+    const coll_status status =
+        reserve(c, exec_tmp_bytes(&r->prepared->plan, r->plan.count,
+                                  r->plan.elem_bytes));
+    r->plan.tmp = c->tmp;
+    return status;
 }
 
+/* The tag stands for this call and all before it. So a call that differs is
+ * noticed at the latest in the next one in which a rank hears of another. */
 static coll_status fill(coll_request *r)
 {
     coll_comm *c = r->comm;
+    const struct recent *like = recall(r);
     r->status = COLL_IN_PROGRESS;
-    fill_call(r);
-    if (reduces(r->kind) && !r->call.reduce)
-        return fail(COLL_ERR_UNSUPPORTED, "comm",
-                    "coll_%s: %s is not defined on %s", kind_names[r->kind],
-                    coll_op_name(r->op), coll_dtype_name(r->dtype));
-    coll_status status = comm_check(c);
+    r->way = like->way;
+    r->prepared = like->prepared;
+    r->combine = like->combine;
+    r->elem_bytes = like->elem_bytes;
+    r->tag = (c->history ^ like->fingerprint) * 0x9e3779b1u + 1;
+    const coll_status status = comm_check(c);
     if (status < 0)
         return fail(status, "comm", "%s", c->sentence);
-    status = choose(r);
-    if (status == COLL_OK && r->way == BY_PLAN)
-        status = reserve(c, exec_tmp_bytes(&r->prepared->plan, r->call.count,
-                                           r->call.elem_bytes));
-    r->call.tmp = c->tmp;
-    return status;
+    return r->way == BY_PLAN ? fill_plan(r) : COLL_OK;
 }
 
 /* Every collective call: `here` says which. */
 static coll_status run(coll_request *here, coll_request **request)
 {
     coll_request *r = here;
-    coll_status status = check_arguments(here);
+    coll_status status = COLL_OK;
+    const struct recent *like = here->comm ? recall(here) : NULL;
+    if (like && is_like(like, here)) {
+        status = check_vectors(here, like->elem_bytes);
+    } else {
+        status = check_arguments(here);
+        if (status == COLL_OK)
+            status = check_vectors(here, coll_dtype_bytes(here->dtype));
+        if (status == COLL_OK)
+            status = choose(here);
+    }
     if (status == COLL_OK)
         status = fill(here);
     if (status < 0)
@@ -256,8 +298,9 @@ static coll_status run(coll_request *here, coll_request **request)
             return fail(COLL_ERR_MEMORY, "comm", "no memory for a request");
         *r = *here;
     }
-    c->sequence++;
-    c->history = r->call.tag;
+    c->history = r->tag;
+    if (!request && request_finish_now(r))
+        return COLL_OK;
     request_enqueue(r);
     if (request) {
         *request = r;
@@ -267,80 +310,72 @@ static coll_status run(coll_request *here, coll_request **request)
     return status < 0 ? fail(status, "comm", "%s", c->sentence) : status;
 }
 
+/* Field by field, as zeroing all of a request would take as long as a line
+ * takes to travel. */
+static inline coll_request ask(enum coll_kind kind, const void *in, void *out,
+                               size_t count, coll_dtype dtype, coll_op op,
+                               int root, coll_comm *comm)
+{
+    coll_request r;
+    r.comm = comm;
+    r.kind = kind;
+    r.root = root;
+    r.dtype = dtype;
+    r.op = op;
+    r.in = in;
+    r.out = out;
+    r.count = count;
+    r.started = false;
+    return r;
+}
+
 coll_status coll_allreduce(const void *send, void *recv, size_t count,
                            coll_dtype dtype, coll_op op, coll_comm *comm,
                            coll_request **request)
 {
-    return run(&(coll_request){.comm = comm,
-                               .kind = ALLREDUCE,
-                               .in = send,
-                               .out = recv,
-                               .count = count,
-                               .dtype = dtype,
-                               .op = op},
-               request);
+    coll_request r = ask(ALLREDUCE, send, recv, count, dtype, op, 0, comm);
+    return run(&r, request);
 }
 
 coll_status coll_reduce(const void *send, void *recv, size_t count,
                         coll_dtype dtype, coll_op op, int root, coll_comm *comm,
                         coll_request **request)
 {
-    return run(&(coll_request){.comm = comm,
-                               .kind = REDUCE,
-                               .in = send,
-                               .out = recv,
-                               .count = count,
-                               .dtype = dtype,
-                               .op = op,
-                               .root = root},
-               request);
+    coll_request r = ask(REDUCE, send, recv, count, dtype, op, root, comm);
+    return run(&r, request);
 }
 
 coll_status coll_broadcast(const void *send, void *recv, size_t count,
                            coll_dtype dtype, int root, coll_comm *comm,
                            coll_request **request)
 {
-    return run(&(coll_request){.comm = comm,
-                               .kind = BROADCAST,
-                               .in = send,
-                               .out = recv,
-                               .count = count,
-                               .dtype = dtype,
-                               .root = root},
-               request);
+    coll_request r =
+        ask(BROADCAST, send, recv, count, dtype, COLL_SUM, root, comm);
+    return run(&r, request);
 }
 
 coll_status coll_reduce_scatter(const void *send, void *recv, size_t recvcount,
                                 coll_dtype dtype, coll_op op, coll_comm *comm,
                                 coll_request **request)
 {
-    return run(&(coll_request){.comm = comm,
-                               .kind = REDUCE_SCATTER,
-                               .in = send,
-                               .out = recv,
-                               .count = recvcount,
-                               .dtype = dtype,
-                               .op = op},
-               request);
+    coll_request r =
+        ask(REDUCE_SCATTER, send, recv, recvcount, dtype, op, 0, comm);
+    return run(&r, request);
 }
 
 coll_status coll_allgather(const void *send, void *recv, size_t sendcount,
                            coll_dtype dtype, coll_comm *comm,
                            coll_request **request)
 {
-    return run(&(coll_request){.comm = comm,
-                               .kind = ALLGATHER,
-                               .in = send,
-                               .out = recv,
-                               .count = sendcount,
-                               .dtype = dtype},
-               request);
+    coll_request r =
+        ask(ALLGATHER, send, recv, sendcount, dtype, COLL_SUM, 0, comm);
+    return run(&r, request);
 }
 
 coll_status coll_barrier(coll_comm *comm, coll_request **request)
 {
-    return run(&(coll_request){.comm = comm, .kind = BARRIER, .dtype = COLL_U8},
-               request);
+    coll_request r = ask(BARRIER, NULL, NULL, 0, COLL_U8, COLL_SUM, 0, comm);
+    return run(&r, request);
 }
 
 coll_status coll_explain(const coll_comm *comm, size_t count, coll_dtype dtype,

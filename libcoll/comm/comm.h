@@ -17,11 +17,11 @@ enum { MAX_TRANSPORTS = 8, SENTENCE_BYTES = 1024 };
 
 /* What every rank tells every other at start. Fixed widths: it travels. */
 struct rank_info {
-    uint64_t host;                /* see struct transport_job */
-    uint64_t job;                 /* rank 0's counts */
-    uint64_t settings;            /* hash of what must be equal on all ranks */
-    uint64_t cpus[16];            /* bit i: may run on CPU i */
-    int32_t quota;                /* CPUs that its cgroups grant; 0: all */
+    uint64_t host;     /* see struct transport_job */
+    uint64_t job;      /* rank 0's counts */
+    uint64_t settings; /* hash of what must be equal on all ranks */
+    uint64_t cpus[16]; /* bit i: may run on CPU i */
+    int32_t quota;     /* CPUs that its cgroups grant; 0: all */
     int32_t pid;
     uint32_t version;
     char hostname[64];
@@ -35,13 +35,20 @@ struct prepared {
     struct exec exec;
 };
 
-/* What the last call of a kind used, so that one like it need not search. */
+enum { RECENT_CALLS = 8 };
+
+/* A call of a kind, kept so that one like it need not be looked up. */
 struct recent {
     bool known; /* there was one */
+    coll_dtype dtype;
+    coll_op op;
+    int root;
+    size_t count;
     enum algo_way way;
     struct prepared *prepared; /* NULL unless by a plan */
-    size_t bytes, elem_bytes;
-    int root;
+    combine_fn *combine;       /* NULL where nothing is reduced */
+    size_t elem_bytes;
+    uint32_t fingerprint;
 };
 
 struct retired {
@@ -65,15 +72,14 @@ struct coll_comm {
 
     struct select select;
     struct prepared **prepared; /* [nalgos][SELECT_SEGMENTS] */
-    struct recent recent[NKINDS];
-    void *tmp;                 /* scratch of the running operation */
+    struct recent recent[NKINDS][RECENT_CALLS];
+    void *tmp; /* scratch of the running operation */
     size_t tmp_bytes;
     struct retired *retired; /* scratch that requests under way still use */
 
     coll_request *first, **last; /* in order; the first one runs */
-    uint32_t sequence;           /* operations begun so far */
-    uint32_t history;            /* fingerprint of the last one */
-    uint32_t finished;           /* and ended: each has its own deadline */
+    uint32_t history;            /* tag of the last one begun */
+    uint32_t finished;           /* so many: each has its own deadline */
     coll_statistics stats;
 
     unsigned spins;    /* empty polls before the processor is given up */
@@ -103,7 +109,7 @@ coll_status comm_wait(coll_comm *, coll_status (*step)(void *context),
                       void *context, double seconds, const char *what);
 bool comm_progress(coll_comm *); /* all transports; whether anything moved */
 bool comm_on_node(const coll_comm *); /* the running operation needs none */
-double comm_clock(void);         /* seconds, monotonic */
+double comm_clock(void);              /* seconds, monotonic */
 
 /* collectives.c */
 void comm_free_prepared(coll_comm *);

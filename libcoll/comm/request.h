@@ -16,11 +16,18 @@ struct coll_request {
     size_t count; /* as the caller says it */
     enum algo_way way;
     struct prepared *prepared; /* NULL unless by a plan */
-    struct exec_call call; /* the same for the plan */
+    combine_fn *combine;       /* NULL where nothing is reduced */
+    size_t elem_bytes;
+    uint32_t tag;
+    struct exec_call plan; /* the same for the plan */
     coll_status status;
     bool started;
     coll_request *next;
 };
+
+/* Starts a filled-in request, and finishes it if that takes a moment only:
+ * most short vectors on one host do. false: it goes to request_enqueue(). */
+bool request_finish_now(coll_request *);
 
 /* Puts a filled-in request behind those outstanding and starts it if it is
  * the first. Memory stays the caller's until status leaves IN_PROGRESS. */

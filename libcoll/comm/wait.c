@@ -15,7 +15,7 @@
 
 enum { YIELDS_PER_CLOCK = 64, POLLS_PER_PROGRESS = 64 };
 
-enum { remote_sleep_ns = 100000 }; /* messages ring no bell */
+enum { remote_sleep_ns = 100000 };        /* messages ring no bell */
 static const double awake_seconds = 1e-3; /* before the first sleep */
 
 double comm_clock(void)
@@ -73,8 +73,8 @@ static bool poll(void *context)
     struct wait *w = context;
     w->status = w->step(w->context);
     if (w->status == COLL_IN_PROGRESS)
-        w->status = comm_check(w->comm) < 0 ? comm_check(w->comm)
-                                            : COLL_IN_PROGRESS;
+        w->status =
+            comm_check(w->comm) < 0 ? comm_check(w->comm) : COLL_IN_PROGRESS;
     if (w->status != COLL_IN_PROGRESS)
         return true;
     if (comm_on_node(w->comm) && w->empty % POLLS_PER_PROGRESS)
@@ -116,10 +116,8 @@ static coll_status look_at_clock(struct wait *w, double seconds,
 coll_status comm_wait(coll_comm *c, coll_status (*step)(void *context),
                       void *context, double seconds, const char *what)
 {
-    struct wait w = {.comm = c,
-                     .step = step,
-                     .context = context,
-                     .finished = c->finished};
+    struct wait w = {
+        .comm = c, .step = step, .context = context, .finished = c->finished};
     for (;;) {
         if (poll(&w)) {
             if (w.status != COLL_IN_PROGRESS)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +34,10 @@ static struct {
     struct heap_name name;
     uint64_t end[HEAP_FILES]; /* where the next block goes */
     struct block *first;      /* the block last found, then the others */
-} heap = {.lock = PTHREAD_MUTEX_INITIALIZER,
-          .name.files = {{.fd = -1}, {.fd = -1}}};
+    _Atomic uint64_t change;  /* counts blocks that came or went */
+} heap = {
+    .lock = PTHREAD_MUTEX_INITIALIZER, .name.files = {{.fd = -1}, {.fd = -1}}
+};
 
 static size_t page_bytes(void)
 {
@@ -157,8 +160,8 @@ static void punch(const struct block *b)
 {
     const int f = (int)(b->at & 1);
     fallocate((int)heap.name.files[f].fd,
-              FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(b->at & ~1ull),
-              (off_t)b->bytes);
+              FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+              (off_t)(b->at & ~1ull), (off_t)b->bytes);
 }
 
 /* A block of new memory from one of the files. */
@@ -183,6 +186,7 @@ static coll_status allocate(struct block *b, int f, size_t bytes)
 
 static void insert(struct block *b)
 {
+    atomic_fetch_add(&heap.change, 1);
     b->next = heap.first;
     heap.first = b;
 }
@@ -215,6 +219,7 @@ static struct block *take(const void *memory, bool adopted)
         struct block *b = *at;
         if (b->memory == memory && b->adopted == adopted) {
             *at = b->next;
+            atomic_fetch_add(&heap.change, 1);
             return b;
         }
     }
@@ -310,9 +315,8 @@ coll_status heap_disown(void *handle)
         char *copy = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (copy == MAP_FAILED) {
-            status = fail(COLL_ERR_MEMORY, "shm",
-                          "no memory for %zu bytes: %s", b->bytes,
-                          strerror(errno));
+            status = fail(COLL_ERR_MEMORY, "shm", "no memory for %zu bytes: %s",
+                          b->bytes, strerror(errno));
             insert(b);
             b = NULL;
         } else {
@@ -340,11 +344,21 @@ struct heap_spot heap_find(const void *p, size_t bytes)
             continue;
         spot = (struct heap_spot){b->at, b->bytes, offset};
         *at = b->next; /* to the front: it will be asked for again */
-        insert(b);
+        b->next = heap.first;
+        heap.first = b;
         break;
     }
     pthread_mutex_unlock(&heap.lock);
     return spot;
+}
+
+struct heap_spot heap_find_again(struct heap_memo *m, const void *p,
+                                 size_t bytes)
+{
+    const uint64_t change = atomic_load(&heap.change);
+    if (m->p != p || m->bytes != bytes || m->change != change)
+        *m = (struct heap_memo){p, bytes, change, heap_find(p, bytes)};
+    return m->spot;
 }
 
 void *heap_address(uint64_t block)

@@ -14,7 +14,7 @@
 enum { HEAP_FILES = 2 }; /* ordinary and huge pages */
 
 struct heap_name {
-    uint64_t process; /* random, one per process */
+    uint64_t process;                    /* random, one per process */
     struct memfd_name files[HEAP_FILES]; /* fd -1: there is none */
 };
 
@@ -38,6 +38,16 @@ coll_status heap_disown(void *handle);
 /* Where [p, p + bytes) lies; bytes 0 in the result if it is not all in one
  * block. */
 struct heap_spot heap_find(const void *p, size_t bytes);
+
+/* The same for who asks about one vector again and again. */
+struct heap_memo {
+    const void *p;
+    size_t bytes;
+    uint64_t change; /* of the heap, when this was so */
+    struct heap_spot spot;
+};
+struct heap_spot heap_find_again(struct heap_memo *, const void *p,
+                                 size_t bytes);
 
 /* Where a block of this process begins, or NULL. */
 void *heap_address(uint64_t block);

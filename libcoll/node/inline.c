@@ -33,10 +33,13 @@ static bool grouped(const struct node *n, const struct node_call *c)
 {
     switch (c->kind) {
     case ALLREDUCE:
-    case REDUCE: return !n->flat && !narrow(c->dtype);
+    case REDUCE:
+        return !n->flat && !narrow(c->dtype);
     case BROADCAST:
-    case BARRIER: return !n->flat;
-    default: return false;
+    case BARRIER:
+        return !n->flat;
+    default:
+        return false;
     }
 }
 
@@ -45,10 +48,14 @@ static size_t sent_bytes(const struct node *n, const struct node_call *c)
 {
     const size_t bytes = c->count * c->elem_bytes;
     switch (c->kind) {
-    case BROADCAST: return n->me == c->root ? bytes : 0;
-    case REDUCE_SCATTER: return bytes * (size_t)n->n;
-    case BARRIER: return 0;
-    default: return bytes;
+    case BROADCAST:
+        return n->me == c->root ? bytes : 0;
+    case REDUCE_SCATTER:
+        return bytes * (size_t)n->n;
+    case BARRIER:
+        return 0;
+    default:
+        return bytes;
     }
 }
 
@@ -57,10 +64,17 @@ static unsigned slot(const struct node *n)
     return n->number % NODE_SLOTS;
 }
 
-static void publish(struct node *n, struct node_line *line,
-                    unsigned char *copy, const void *data, size_t bytes)
+static unsigned next_slot(const struct node *n)
 {
-    if (bytes)
+    return (n->number + 1) % NODE_SLOTS;
+}
+
+static void publish(struct node *n, struct node_line *line, unsigned char *copy,
+                    const void *data, size_t bytes)
+{
+    if (bytes == 8) /* without a call of memcpy() */
+        memcpy(line->data, data, 8);
+    else if (bytes)
         memcpy(bytes <= NODE_LINE_DATA ? line->data : copy, data, bytes);
     n->bytes_read += bytes;
     n->bytes_written += bytes;
@@ -91,6 +105,8 @@ static coll_status gather(struct node *n, const int *members, int nmembers,
 {
     for (; n->at < nmembers; n->at++) {
         const int place = members ? members[n->at] : n->at;
+        if (place == n->me)
+            continue;
         const coll_status status = node_arrived(
             n, place, &n->peers[place].region->entry[level][slot(n)]);
         if (status != COLL_OK)
@@ -135,22 +151,23 @@ static void finish_flat(struct node *n)
     case ALLREDUCE:
     case REDUCE_SCATTER:
         for (int i = 0; i < n->n; i++)
-            n->src[i] = (i == n->me ? (const char *)c->in
-                                    : (const char *)published(n, i, 0, all))
-                        + (c->kind == REDUCE_SCATTER ? (size_t)n->me * bytes
-                                                     : 0);
+            n->src[i] =
+                (i == n->me ? (const char *)c->in
+                            : (const char *)published(n, i, 0, all))
+                + (c->kind == REDUCE_SCATTER ? (size_t)n->me * bytes : 0);
         combine(n, out, n->n, c->count, n->n);
         return;
     case BROADCAST:
-        copy(n, out,
-             n->me == c->root ? c->in : published(n, c->root, 0, bytes), bytes);
+        copy(n, out, n->me == c->root ? c->in : published(n, c->root, 0, bytes),
+             bytes);
         return;
     case ALLGATHER:
         for (int i = 0; i < n->n; i++)
             copy(n, out + (size_t)i * bytes,
                  i == n->me ? c->in : published(n, i, 0, bytes), bytes);
         return;
-    default: return;
+    default:
+        return;
     }
 }
 
@@ -189,12 +206,15 @@ static coll_status step_flat(struct node *n)
         node_ring_all(n);
     }
     const coll_status status = hear(n);
-    if (status == COLL_OK)
+    if (status == COLL_OK) {
         finish_flat(n);
+        node_fetch_to_write(&n->peers[n->me].region->entry[0][next_slot(n)]);
+    }
     return status;
 }
 
-/* --- groups of groups ------------------------------------------------------ */
+/* --- groups of groups ------------------------------------------------------
+ */
 
 /* Where this rank's vector of a level lies; at level ngroups, where it
  * publishes the result for those whom it leads. */
@@ -214,7 +234,8 @@ static void combine_group(struct node *n, int level, void *dst, int divisor)
     const struct node_membership *g = &n->groups[level];
     const struct node_call *c = &n->call;
     for (int i = 0; i < g->nmembers; i++)
-        n->src[i] = published(n, g->members[i], level, c->count * c->elem_bytes);
+        n->src[i] =
+            published(n, g->members[i], level, c->count * c->elem_bytes);
     combine(n, dst, g->nmembers, c->count, divisor);
 }
 
@@ -244,9 +265,8 @@ static coll_status climb(struct node *n, size_t bytes)
             return status;
         n->at = 0;
         combine_group(n, n->level, room(n, n->level + 1, bytes), 1);
-        node_mark(
-            &n->peers[n->me].region->entry[n->level + 1][slot(n)], n->number,
-            n->call.tag);
+        node_mark(&n->peers[n->me].region->entry[n->level + 1][slot(n)],
+                  n->number, n->call.tag);
         node_ring_all(n);
     }
     return COLL_OK;
@@ -286,24 +306,19 @@ static coll_status step_grouped(struct node *n)
     return deliver(n, room(n, n->ngroups, bytes), bytes);
 }
 
-bool node_inline_fits(const struct node *n, const struct node_call *c)
+void node_start_inline(struct node *n)
 {
-    const size_t parts = c->kind == REDUCE_SCATTER ? (size_t)n->n : 1;
-    return c->count <= NODE_INLINE_BYTES / c->elem_bytes / parts;
-}
-
-void node_start_inline(struct node *n, const struct node_call *call)
-{
-    node_begin(n, call);
+    struct node_call *c = &n->call;
+    node_begin(n);
     n->step = step_flat;
-    if (!grouped(n, call))
+    if (!grouped(n, c))
         return;
     n->step = step_grouped;
-    if (call->kind == BROADCAST) { /* as a sum to which only the root adds */
-        n->call.combine = op_combine(COLL_U8, COLL_BOR);
-        n->call.count *= call->elem_bytes;
-        n->call.elem_bytes = 1;
-        if (n->me != call->root)
-            n->call.in = zeros;
+    if (c->kind == BROADCAST) { /* as a sum to which only the root adds */
+        c->combine = op_combine(COLL_U8, COLL_BOR);
+        c->count *= c->elem_bytes;
+        c->elem_bytes = 1;
+        if (n->me != c->root)
+            c->in = zeros;
     }
 }

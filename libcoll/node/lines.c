@@ -3,14 +3,6 @@
 
 #include "base/log.h"
 
-void node_begin(struct node *n, const struct node_call *call)
-{
-    n->call = *call;
-    n->number++;
-    n->state = n->level = n->at = 0;
-    n->bytes_read = n->bytes_written = 0;
-}
-
 /* Whether every rank has begun an operation, as far as its entry tells. */
 static bool all_began(const struct node *n, uint32_t number)
 {
@@ -25,14 +17,11 @@ static bool all_began(const struct node *n, uint32_t number)
     return true;
 }
 
-/* The slot was last used NODE_SLOTS operations ago. Who has begun the one after
- * that has done with it. After a look at the previous operation that succeeds
- * no other look is needed for a while. */
-coll_status node_gate(struct node *n)
+/* After a look at the previous operation that succeeds no other look is needed
+ * for a while. */
+coll_status node_look_around(struct node *n)
 {
     const uint32_t needed = n->number - (NODE_SLOTS - 1);
-    if (node_reached(n->safe, needed))
-        return COLL_OK;
     if (all_began(n, n->number - 1))
         n->safe = n->number - 1;
     else if (all_began(n, needed))

@@ -13,6 +13,17 @@ static inline void node_mark(struct node_line *line, uint32_t number,
                           memory_order_release);
 }
 
+/* Takes a line that this rank will write into its cache, away from whoever read
+ * it last, while there is nothing else to do. */
+static inline void node_fetch_to_write(const struct node_line *line)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw %0" : : "m"(*line));
+#else
+    __builtin_prefetch(line, 1);
+#endif
+}
+
 /* Whether number a is b or later; they wrap. */
 static inline bool node_reached(uint32_t a, uint32_t b)
 {
@@ -35,9 +46,22 @@ static inline coll_status node_arrived(const struct node *n, int place,
 }
 
 /* Begins an operation. */
-void node_begin(struct node *, const struct node_call *);
+static inline void node_begin(struct node *n)
+{
+    n->number++;
+    n->state = n->level = n->at = 0;
+    n->bytes_read = n->bytes_written = 0;
+}
 
-/* COLL_OK once this rank may write the operation's slot. */
-coll_status node_gate(struct node *);
+/* COLL_OK once this rank may write the operation's slot: it was last used
+ * NODE_SLOTS operations ago, and who has begun the one after that has done with
+ * it. */
+coll_status node_look_around(struct node *);
+static inline coll_status node_gate(struct node *n)
+{
+    return node_reached(n->safe, n->number - (NODE_SLOTS - 1))
+               ? COLL_OK
+               : node_look_around(n);
+}
 
 #endif

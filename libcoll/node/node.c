@@ -11,7 +11,6 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "node/foreign.h"
-#include "node/stores.h"
 
 /* What ranks tell each other. Travels. */
 struct introduction {
@@ -24,7 +23,7 @@ struct introduction {
 
 /* ...and what they found. */
 struct finding {
-    uint8_t attached, reads_foreign, fences, far;
+    uint8_t attached, reads_foreign, fences;
 };
 
 static size_t segment_size(int n)
@@ -51,9 +50,10 @@ static struct node *allocate(int n)
     node->outs = calloc((size_t)n, sizeof(*node->outs));
     node->src = calloc((size_t)n, sizeof(*node->src));
     node->dst = calloc((size_t)n + 1, sizeof(*node->dst));
+    node->modes = calloc(1, sizeof(*node->modes));
     node->scratch = aligned_alloc(4096, scratch_bytes(n));
     if (node->rank_of && node->peers && node->ins && node->outs && node->src
-        && node->dst && node->scratch)
+        && node->dst && node->scratch && node->modes)
         return node;
     node_free(node);
     return NULL;
@@ -77,6 +77,7 @@ void node_free(struct node *n)
     free(n->src);
     free(n->dst);
     free(n->scratch);
+    free(n->modes);
     free(n);
 }
 
@@ -148,8 +149,6 @@ static void look_around(struct node *n, const struct introduction *all,
         mine->attached &= of->heap_ok;
         mine->reads_foreign &= foreign_try(&of->probe);
     }
-    if (mine->attached)
-        mine->far = stores_measure(n);
 }
 
 /* What holds on all ranks of the host. */
@@ -170,13 +169,10 @@ static bool conclude(struct node *n, const struct finding *all, bool crowded)
                  "(process_vm_readv), so vectors that are not from "
                  "coll_mem_alloc() are copied twice: allow it, or use "
                  "coll_mem_alloc() or coll_comm_register()");
-    n->far = all[n->rank_of[0]].far;
-    n->cache_bytes = (cache > 0 ? (size_t)cache : (size_t)32 << 20)
-                     / (2 * (size_t)n->n);
-    n->foreign_bytes = NODE_FOREIGN_MIN;
-    /* One exchange instead of two pays for more copying where an exchange is
-     * dear, and for less where a line is. */
-    n->inline_bytes = crowded ? NODE_INLINE_BYTES : n->far ? 2048 : 4096;
+    n->cache_bytes =
+        (cache > 0 ? (size_t)cache : (size_t)32 << 20) / (2 * (size_t)n->n);
+    /* One exchange instead of two pays for copying where exchanges are dear. */
+    n->inline_bytes = crowded ? NODE_INLINE_BYTES : NODE_INLINE_BEST;
     return attached;
 }
 
@@ -218,8 +214,8 @@ static coll_status meet(struct node *n, const struct node_job *job, bool *ok)
         if (status == COLL_OK && n)
             look_around(n, all, &found);
         if (status == COLL_OK)
-            status = job->allgather(job->context, &found, findings,
-                                    sizeof(found));
+            status =
+                job->allgather(job->context, &found, findings, sizeof(found));
         if (status == COLL_OK && n)
             *ok = conclude(n, findings, job->crowded);
         if (status == COLL_OK && *ok)

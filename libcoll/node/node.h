@@ -21,17 +21,18 @@
 #include "algo/algo.h"
 #include "node/heap.h"
 #include "node/levels.h"
+#include "node/modes.h"
 #include "node/segment.h"
 #include "op/op.h"
 
 enum {
     NODE_SLOTS = 4,
-    NODE_LINE_DATA = 56,      /* bytes of a vector beside the number */
-    NODE_INLINE_BYTES = 8192, /* longest vector that is copied into a slot */
+    NODE_LINE_DATA = 56,       /* bytes of a vector beside the number */
+    NODE_INLINE_BEST = 2048,   /* with a processor for each rank */
+    NODE_INLINE_BYTES = 8192,  /* longest vector that is copied into a slot */
     NODE_STAGE_BYTES = 262144, /* of a vector, copied in at one time */
     NODE_PIECE_BYTES = 65536, /* of a vector, read from a process at one time */
     NODE_VIEWS = 16,          /* blocks of a peer that stay mapped */
-    NODE_FAR_MIN = 2048,      /* shorter vectors are stored into the caches */
     NODE_FOREIGN_MIN = 262144, /* shorter ones are not worth system calls */
 };
 
@@ -52,8 +53,8 @@ struct node_region {
     struct node_line result[NODE_SLOTS]; /* from a leader to its group */
     struct node_line phase;
     struct node_bell bell;
-    _Alignas(128) unsigned char
-        copy[NODE_LEVELS_MAX + 1][NODE_SLOTS][NODE_INLINE_BYTES];
+    _Alignas(128) unsigned char copy[NODE_LEVELS_MAX + 1][NODE_SLOTS]
+                                    [NODE_INLINE_BYTES];
     _Alignas(4096) unsigned char in[2][NODE_STAGE_BYTES];
     unsigned char out[2][NODE_STAGE_BYTES];
 };
@@ -97,7 +98,7 @@ struct node_shared {
 
 struct node {
     int n, me;
-    int *rank_of; /* place -> rank */
+    int *rank_of;            /* place -> rank */
     struct segment *segment; /* the first rank's */
     struct node_shared *shared;
     struct segment_view view;
@@ -108,27 +109,28 @@ struct node {
     bool top;  /* the last of them is the top one */
     bool flat; /* one level, one group */
 
-    bool reads_foreign; /* process_vm_readv() and _writev() work among all */
-    bool fences;        /* membarrier() does */
-    bool far;    /* stores past the caches reach other ranks sooner */
-    size_t inline_bytes;  /* the longest vector that is best sent inline */
-    size_t cache_bytes;   /* vectors from here on do not stay in the caches */
-    size_t foreign_bytes; /* and from here on are read from other processes */
+    bool reads_foreign;  /* process_vm_readv() and _writev() work among all */
+    bool fences;         /* membarrier() does */
+    size_t inline_bytes; /* the longest vector that is best sent inline */
+    size_t cache_bytes;  /* vectors from here on do not stay in the caches */
 
-    /* The operation under way. */
-    struct node_call call;
+    struct node_call call; /* the caller's; what follows is of its run */
     coll_status (*step)(struct node *);
-    uint32_t number; /* of the operation, from 1 */
-    uint32_t safe;   /* every rank is known to have begun this one */
+    uint32_t number;      /* of the operation, from 1 */
+    uint32_t safe;        /* every rank is known to have begun this one */
     int state, level, at; /* the way's own: where it is, whom it waits for */
-    bool foreign; /* some vector is in no heap */
-    size_t block; /* stage.c: which block is under way */
+    bool foreign;         /* some vector is in no heap */
+    int mode;             /* as in modes.h */
+    bool stage_stream;
+    size_t block;                     /* stage.c: which block is under way */
     struct node_place_of *ins, *outs; /* by place */
     const void **src;
     void **dst;
     unsigned char *scratch;
 
-    uint64_t announced[NODE_VIEWS]; /* own blocks that peers know */
+    struct modes *modes; /* what the first rank learned */
+    struct heap_memo memo[2];
+    uint64_t announced[NODE_VIEWS];     /* own blocks that peers know */
     uint64_t bytes_read, bytes_written; /* by this operation */
 };
 
@@ -152,11 +154,11 @@ struct node_job {
 coll_status node_create(struct node **node, const struct node_job *job);
 void node_free(struct node *node);
 
-/* Two ways to run a collective; how is in inline.c and direct.c. Inline fits up
- * to NODE_INLINE_BYTES of what a rank sends; direct is for all but BARRIER. */
-bool node_inline_fits(const struct node *node, const struct node_call *call);
-void node_start_inline(struct node *node, const struct node_call *call);
-void node_start_direct(struct node *node, const struct node_call *call);
+/* Two ways to run node->call; how is in inline.c and direct.c. Inline is for at
+ * most NODE_INLINE_BYTES of what a rank sends; direct is for all but BARRIER.
+ */
+void node_start_inline(struct node *node);
+void node_start_direct(struct node *node);
 /* COLL_IN_PROGRESS: call again. */
 static inline coll_status node_step(struct node *node)
 {

@@ -83,7 +83,7 @@ static void copy_in(struct node *n, size_t b)
     if (!large_reads(c, n->me))
         return;
     if (c->kind == BROADCAST || c->kind == ALLGATHER) {
-        copy(n, area, in + all.first * elem, all.count * elem, n->far);
+        copy(n, area, in + all.first * elem, all.count * elem, n->stage_stream);
         return;
     }
     for (int i = 0; i < n->n; i++) {
@@ -93,7 +93,7 @@ static void copy_in(struct node *n, size_t b)
         if (i != n->me && s.count)
             copy(n, area + (part * all.count + s.first - all.first) * elem,
                  in + (part * c->count + s.first) * elem, s.count * elem,
-                 n->far);
+                 n->stage_stream);
     }
 }
 
@@ -123,7 +123,7 @@ static void reduce(struct node *n, size_t b)
                 : (const char *)n->peers[i].region->in[b % 2]
                       + (part * all.count + s.first - all.first) * elem;
     /* By way of scratch where the two are not stored to alike. */
-    const bool apart = n->far || streams(n);
+    const bool apart = n->stage_stream || streams(n);
     if (apart)
         n->dst[ndst++] = n->scratch;
     if (mine && !apart)
@@ -136,7 +136,7 @@ static void reduce(struct node *n, size_t b)
     if (mine && apart)
         copy(n, own, n->scratch, bytes, streams(n));
     if (theirs && apart)
-        copy(n, area, n->scratch, bytes, n->far);
+        copy(n, area, n->scratch, bytes, n->stage_stream);
 }
 
 /* What others have for this rank. */
@@ -154,8 +154,8 @@ static void copy_out(struct node *n, size_t b)
         const struct large_share s =
             large_share(c, i, n->n, all.first, all.count);
         const size_t place = c->kind == ALLGATHER ? (size_t)i * c->count : 0;
-        const bool whole = c->kind == ALLGATHER
-                           || (c->kind == BROADCAST && i == c->root);
+        const bool whole =
+            c->kind == ALLGATHER || (c->kind == BROADCAST && i == c->root);
         if (whole && i == n->me) {
             if (out + (place + all.first) * elem
                 != (const char *)c->in + all.first * elem)

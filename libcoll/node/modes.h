@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* How a long vector is moved, learned from what it took.
+ *
+ * Which of a few ways is fastest depends on which caches the ranks share, and
+ * nothing that a machine says of itself tells: a store into a line that another
+ * core has may cost as much as a load or ten times that. So the first rank of a
+ * host times its operations, by kind and size, tries each way a time or two,
+ * and says in its entry, which all ranks read, which way it is to be. All ways
+ * form the same sums in the same order, so results do not depend on it.
+ */
+#ifndef NODE_MODES_H
+#define NODE_MODES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "algo/algo.h"
+
+/* On vectors within reach: */
+enum {
+    MODE_WHOLE = 1,  /* each rank makes all of its own result; else each makes
+                        its slice of all results */
+    MODE_STREAM = 2, /* results are stored past the caches */
+};
+/* On others: */
+enum {
+    MODE_STAGE = 0,        /* block by block through the segment */
+    MODE_STAGE_STREAM = 1, /* whose lines are stored past the caches */
+    MODE_READ = 2,         /* each makes all of its own result */
+    MODE_READ_WRITE = 3,   /* each its slice of all */
+};
+enum { NMODES = 4, MODE_SIZES = 48 };
+
+/* Of operations of one kind and about one size. */
+struct mode_record {
+    float ticks[NMODES];   /* what each took: the least, forgotten slowly */
+    uint8_t tries[NMODES]; /* up to two */
+    uint32_t operations;
+};
+
+struct modes {
+    struct mode_record record[NKINDS][2][MODE_SIZES]; /* [][foreign][] */
+    uint64_t started;
+};
+
+/* Which mode the next operation is to try. likely: the first to be tried. may:
+ * bit m, whether mode m is possible. */
+int modes_choose(struct modes *, enum coll_kind, bool foreign, size_t bytes,
+                 int likely, unsigned may);
+void modes_start(struct modes *);
+void modes_finish(struct modes *, enum coll_kind, bool foreign, size_t bytes,
+                  int mode);
+
+#endif
