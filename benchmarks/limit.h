@@ -25,6 +25,8 @@ struct limit *limit_create(const struct measure *m, size_t max_bytes,
 void limit_free(struct limit *);
 
 /* seconds is 0 if nothing is known; by says what costs so much. */
+enum { EXCHANGE_BYTES = 56 }; /* of a vector, beside the number in a line */
+
 struct limit_bound {
     double seconds;
     const char *by; /* static storage */

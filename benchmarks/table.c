@@ -60,10 +60,10 @@ static void print_limits(const struct bench_limits *l)
                "other's memory\n");
         return;
     }
-    printf("# limit_us: the largest of a cache line exchanged%s",
+    printf("# limit_us: a cache line exchanged%s",
            l->yields ? ", yielding the CPU" : "");
     if (l->memory)
-        printf(", memory traffic without waiting");
+        printf(", and memory traffic without waiting");
     if (l->link_bytes_per_second > 0)
         printf(", one TCP stream between hosts (%.3f GB/s)",
                l->link_bytes_per_second / 1e9);
