@@ -21,18 +21,16 @@ static void force(const struct measure *m, const char *algorithm)
     job_check(m->job, coll_comm_set_algorithm(m->job->comm, rules));
 }
 
-/* Of others than allreduce the library does not say what it would run. */
 static void explain(const struct measure *m, const char *algorithm,
                     struct bench_result *result)
 {
     const struct bench_options *const o = &m->bench->options;
     coll_choice choice;
-    *result =
-        (struct bench_result){.algorithm = algorithm ? algorithm : "auto"};
-    if (m->shape.collective != ALLREDUCE)
-        return;
+    (void)algorithm;
+    *result = (struct bench_result){0};
     job_check(m->job,
-              coll_explain(m->job->comm, m->count, o->dtype, o->op, &choice));
+              coll_explain(m->job->comm, collective_name(m->shape.collective),
+                           m->count, o->dtype, o->op, &choice));
     result->algorithm = choice.algorithm;
     result->predicted = choice.predicted_seconds;
 }

@@ -67,20 +67,32 @@ static int total(size_t i, long number)
 static void put(const struct flight *f, void *x, size_t i, int v)
 {
     switch (f->dtype) {
-    case COLL_F32: ((float *)x)[i] = (float)v; break;
-    case COLL_F64: ((double *)x)[i] = v; break;
-    case COLL_I32: ((int32_t *)x)[i] = v; break;
-    default: ((uint16_t *)x)[i] = (uint16_t)v; break;
+    case COLL_F32:
+        ((float *)x)[i] = (float)v;
+        break;
+    case COLL_F64:
+        ((double *)x)[i] = v;
+        break;
+    case COLL_I32:
+        ((int32_t *)x)[i] = v;
+        break;
+    default:
+        ((uint16_t *)x)[i] = (uint16_t)v;
+        break;
     }
 }
 
 static bool holds(const struct flight *f, const void *x, size_t i, int v)
 {
     switch (f->dtype) {
-    case COLL_F32: return ((const float *)x)[i] == (float)v;
-    case COLL_F64: return ((const double *)x)[i] == v;
-    case COLL_I32: return ((const int32_t *)x)[i] == v;
-    default: return ((const uint16_t *)x)[i] == (uint16_t)v;
+    case COLL_F32:
+        return ((const float *)x)[i] == (float)v;
+    case COLL_F64:
+        return ((const double *)x)[i] == v;
+    case COLL_I32:
+        return ((const int32_t *)x)[i] == v;
+    default:
+        return ((const uint16_t *)x)[i] == (uint16_t)v;
     }
 }
 
@@ -102,7 +114,8 @@ static coll_status start(struct flight *f, coll_request **request)
     case 4:
         return coll_allgather(f->send, f->recv, f->count, f->dtype, comm,
                               request);
-    default: return coll_barrier(comm, request);
+    default:
+        return coll_barrier(comm, request);
     }
 }
 
@@ -127,10 +140,10 @@ static void check(const struct flight *f)
         return;
     for (size_t i = 0; i < all; i++) {
         const size_t first = f->kind == 3 ? (size_t)rank * f->count : 0;
-        const int v =
-            f->kind == 2   ? value(f->root, i, f->number)
-            : f->kind == 4 ? value((int)(i / f->count), i % f->count, f->number)
-                           : total(first + i, f->number);
+        const int v = f->kind == 2 ? value(f->root, i, f->number)
+                      : f->kind == 4
+                          ? value((int)(i / f->count), i % f->count, f->number)
+                          : total(first + i, f->number);
         if (!holds(f, f->recv, i, v)) {
             fprintf(stderr, "soak: kind %d count %zu dtype %s root %d %s\n",
                     f->kind, f->count, coll_dtype_name(f->dtype), f->root,

@@ -15,7 +15,8 @@
  *              order, with the same count, dtype and op
  *   errors     a negative coll_status; coll_last_error() has the sentence.
  *              After any error but INVALID, UNSUPPORTED and MEMORY the outputs
- *              are undefined and only abort or destroy is left
+ *              are undefined and only abort or destroy is left; ranks of this
+ *              host that do not know of it yet may still use the vectors
  */
 #ifndef COLL_COLL_H
 #define COLL_COLL_H
@@ -150,8 +151,9 @@ coll_status coll_allgather(const void *send, void *recv, size_t sendcount,
 /* Finishes once every rank has called it. */
 coll_status coll_barrier(coll_comm *comm, coll_request **request);
 
-/* COLL_OK: finished; *request is freed and set to NULL. Never blocks, so it has
- * no deadline either: COLL_OP_SECONDS counts in coll_wait(). An error ends and
+/* COLL_OK: finished; *request is freed and set to NULL. Never blocks (but for
+ * half a second, once, to learn why a transport failed), so it has no deadline
+ * either: COLL_OP_SECONDS counts in coll_wait(). An error ends and
  * frees the request too. *request == NULL is COLL_OK. */
 coll_status coll_test(coll_request **request);
 
@@ -195,14 +197,16 @@ typedef struct coll_statistics {
 } coll_statistics;
 coll_status coll_stats(const coll_comm *comm, coll_statistics *stats);
 
-/* What an allreduce of this size would run, and how long the library's model
- * expects it to take. The algorithm's name has static storage. */
+/* What a collective ("allreduce", "reduce_scatter" ...) of this count would run,
+ * and how long the library's model expects it to take. The algorithm's name has
+ * static storage. Fails with INVALID. */
 typedef struct coll_choice {
     const char *algorithm;
     double predicted_seconds;
 } coll_choice;
-coll_status coll_explain(const coll_comm *comm, size_t count, coll_dtype dtype,
-                         coll_op op, coll_choice *choice);
+coll_status coll_explain(const coll_comm *comm, const char *collective,
+                         size_t count, coll_dtype dtype, coll_op op,
+                         coll_choice *choice);
 
 /* Sizes and names of datatypes and operators ("f32", "sum"); 0 or NULL for a
  * value outside the enum. The lookups return false for an unknown name. */

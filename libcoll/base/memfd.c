@@ -23,8 +23,9 @@ static bool allowed(uint64_t bytes)
 static coll_status too_long(coll_status status, uint64_t bytes)
 {
     return fail(status, "shm",
-                "shared memory of %llu bytes is more than the file size limit "
-                "of this process allows: raise it (ulimit -f)",
+                "shared memory of %llu bytes, what was freed included, is more "
+                "than the file size limit of this process allows: raise it "
+                "(ulimit -f)",
                 (unsigned long long)bytes);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/nearest.h"
 #include "comm/request.h"
 
 static bool reduces(enum coll_kind kind)
@@ -24,6 +25,14 @@ static size_t in_parts(const coll_request *r)
 static size_t out_parts(const coll_request *r)
 {
     return r->kind == ALLGATHER ? (size_t)r->comm->nranks : 1;
+}
+
+/* Of what one rank holds in full: S in the tables of README.md. */
+static size_t whole_bytes(const coll_request *r)
+{
+    return r->kind == BARRIER ? 1
+                              : r->count * in_parts(r) * out_parts(r)
+                                    * coll_dtype_bytes(r->dtype);
 }
 
 static bool reads_in(const coll_request *r)
@@ -93,11 +102,13 @@ static coll_status check_vectors(const coll_request *r, size_t elem)
     return check_overlap(r, r->count * elem);
 }
 
-/* What all ranks must agree on, in 32 bits. */
-static uint32_t fingerprint(const coll_request *r)
+/* What all ranks must agree on, in 32 bits. The algorithm too: another rule or
+ * setting on one rank must not go unseen. */
+static uint32_t fingerprint(const coll_request *r, int algo)
 {
-    uint64_t h = (uint64_t)r->kind << 16 ^ (uint64_t)r->dtype << 8
-                 ^ (uint64_t)r->op ^ (uint64_t)r->root << 32;
+    uint64_t h = (uint64_t)algo << 24 ^ (uint64_t)r->kind << 16
+                 ^ (uint64_t)r->dtype << 8 ^ (uint64_t)r->op
+                 ^ (uint64_t)r->root << 32;
     h = (h ^ r->count) * 0x9e3779b97f4a7c15ull;
     h = (h ^ h >> 29) * 0xbf58476d1ce4e5b9ull;
     return (uint32_t)(h >> 32);
@@ -182,9 +193,8 @@ static coll_status choose(const coll_request *r)
         return fail(COLL_ERR_UNSUPPORTED, "comm",
                     "coll_%s: %s is not defined on %s", kind_names[r->kind],
                     coll_op_name(r->op), coll_dtype_name(r->dtype));
-    coll_status status =
-        select_algorithm(&c->select, r->kind, c->nranks,
-                         r->count * in_parts(r) * out_parts(r) * elem, &choice);
+    coll_status status = select_algorithm(&c->select, r->kind, c->nranks,
+                                          whole_bytes(r), &choice);
     if (status == COLL_OK && algos[choice.algo].way == BY_PLAN)
         status = prepare(c, &choice, r->root, &p);
     if (status == COLL_OK)
@@ -198,7 +208,7 @@ static coll_status choose(const coll_request *r)
             .prepared = p,
             .combine = combine,
             .elem_bytes = elem,
-            .fingerprint = fingerprint(r),
+            .fingerprint = fingerprint(r, choice.algo),
         };
     return status;
 }
@@ -326,6 +336,7 @@ static inline coll_request ask(enum coll_kind kind, const void *in, void *out,
     r.out = out;
     r.count = count;
     r.started = false;
+    r.early = COLL_OK;
     return r;
 }
 
@@ -378,22 +389,35 @@ coll_status coll_barrier(coll_comm *comm, coll_request **request)
     return run(&r, request);
 }
 
-coll_status coll_explain(const coll_comm *comm, size_t count, coll_dtype dtype,
-                         coll_op op, coll_choice *choice)
+static coll_status find_kind(const char *name, enum coll_kind *kind)
 {
-    const coll_request r = {
-        .comm = (coll_comm *)comm,
-        .kind = ALLREDUCE,
-        .dtype = dtype,
-        .op = op,
-    };
+    for (int k = 0; k < NKINDS && name; k++)
+        if (!strcmp(name, kind_names[k])) {
+            *kind = (enum coll_kind)k;
+            return COLL_OK;
+        }
+    const char *near = name ? nearest_name(name, kind_names, NKINDS) : NULL;
+    return fail(COLL_ERR_INVALID, "comm",
+                "coll_explain: \"%s\" is no collective%s%s%s",
+                name ? name : "NULL", near ? "; did you mean " : "",
+                near ? near : "", near ? "?" : "");
+}
+
+coll_status coll_explain(const coll_comm *comm, const char *collective,
+                         size_t count, coll_dtype dtype, coll_op op,
+                         coll_choice *choice)
+{
+    coll_request r =
+        ask(ALLREDUCE, NULL, NULL, count, dtype, op, 0, (coll_comm *)comm);
     struct select_choice selected;
     if (!choice)
         return fail(COLL_ERR_INVALID, "comm", "coll_explain: choice is NULL");
-    coll_status status = check_arguments(&r);
+    coll_status status = find_kind(collective, &r.kind);
     if (status == COLL_OK)
-        status = select_algorithm(&comm->select, ALLREDUCE, comm->nranks,
-                                  count * coll_dtype_bytes(dtype), &selected);
+        status = check_arguments(&r);
+    if (status == COLL_OK)
+        status = select_algorithm(&comm->select, r.kind, comm->nranks,
+                                  whole_bytes(&r), &selected);
     if (status == COLL_OK)
         *choice = (coll_choice){algos[selected.algo].name, selected.predicted};
     return status;

@@ -33,6 +33,10 @@ static coll_status read_settings(coll_comm *c)
         setting_number(SETTING_JOIN_SECONDS, 0.01, 86400, &c->join_seconds);
     if (status == COLL_OK)
         status = setting_number(SETTING_OP_SECONDS, 0, 1e9, &c->op_seconds);
+    const char *copy = setting_text(SETTING_SINGLE_COPY);
+    if (status == COLL_OK && strcmp(copy, "auto") && strcmp(copy, "off"))
+        status = fail(COLL_ERR_INVALID, "comm",
+                      "COLL_SINGLE_COPY=%s is not auto or off", copy);
     if (status == COLL_OK)
         status =
             select_parse(&c->select, setting_text(SETTING_ALGO), "COLL_ALGO");

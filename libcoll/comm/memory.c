@@ -4,12 +4,18 @@
 #include "comm/comm.h"
 #include "node/heap.h"
 
+/* What the system denies here leaves all communicators as they were. */
+static coll_status as_memory(coll_status status)
+{
+    return status == COLL_ERR_SYSTEM ? COLL_ERR_MEMORY : status;
+}
+
 coll_status coll_mem_alloc(void **memory, size_t bytes)
 {
     if (!memory || !bytes)
         return fail(COLL_ERR_INVALID, "comm", "coll_mem_alloc: %s",
                     memory ? "0 bytes" : "memory is NULL");
-    return heap_alloc(memory, bytes);
+    return as_memory(heap_alloc(memory, bytes));
 }
 
 coll_status coll_mem_free(void *memory)
@@ -23,7 +29,7 @@ coll_status coll_comm_register(coll_comm *comm, void *buf, size_t bytes,
     if (!comm || !handle)
         return fail(COLL_ERR_INVALID, "comm", "coll_comm_register: %s is NULL",
                     comm ? "handle" : "the communicator");
-    return heap_adopt(buf, bytes, handle);
+    return as_memory(heap_adopt(buf, bytes, handle));
 }
 
 coll_status coll_comm_deregister(coll_comm *comm, void *handle)

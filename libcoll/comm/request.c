@@ -43,6 +43,8 @@ static void begin(coll_request *r)
 
 static coll_status progress(coll_request *r)
 {
+    if (r->early < 0)
+        return r->early;
     return r->way == BY_PLAN ? exec_progress(&r->prepared->exec)
                              : node_step(r->comm->node);
 }
@@ -127,7 +129,9 @@ static void end(coll_request *r)
 /* Advances the operation at the head as far as it goes. */
 static void advance(coll_comm *c)
 {
-    while (c->first) {
+    /* Once the job has failed others may have returned: nothing is begun that
+     * would write into their vectors. */
+    while (c->first && comm_check(c) == COLL_OK) {
         coll_request *r = c->first;
         if (!r->started)
             begin(r);
@@ -165,8 +169,10 @@ bool request_finish_now(coll_request *r)
     for (int i = 0; i < (c->spins ? LOOKS : 1) && status == COLL_IN_PROGRESS;
          i++)
         status = progress(r);
-    if (status != COLL_OK) /* an error will say the same again */
+    if (status != COLL_OK) {
+        r->early = status;
         return false;
+    }
     end(r);
     c->finished++;
     return true;

@@ -21,6 +21,7 @@ struct coll_request {
     uint32_t tag;
     struct exec_call plan; /* the same for the plan */
     coll_status status;
+    coll_status early; /* an error that it met before it was in the queue */
     bool started;
     coll_request *next;
 };

@@ -56,7 +56,8 @@ struct large_share large_share(const struct node_call *c, int place, int n,
     if (c->kind == REDUCE_SCATTER || c->kind == ALLGATHER)
         return (struct large_share){first, count};
     const size_t line = 64 / c->elem_bytes;
-    const size_t each = (count / (size_t)n + line) / line * line;
+    const size_t each =
+        ((count + (size_t)n - 1) / (size_t)n + line - 1) / line * line;
     const size_t begin = each * (size_t)place;
     if (begin >= count)
         return (struct large_share){first + count, 0};
@@ -78,8 +79,10 @@ coll_status large_await(struct node *n, uint32_t step)
         struct node_line *line = &n->peers[n->at].region->phase;
         const uint64_t word =
             atomic_load_explicit(&line->word, memory_order_acquire);
-        if (n->at != n->me && (int64_t)(word - wanted) < 0)
+        if (n->at != n->me && (int64_t)(word - wanted) < 0) {
+            n->awaited = n->at;
             return COLL_IN_PROGRESS;
+        }
     }
     return COLL_OK;
 }
@@ -178,10 +181,17 @@ static char *view(struct node_peer *p, uint64_t block, uint64_t bytes)
 {
     if (p->same_process)
         return heap_address(block);
-    for (int i = 0; i < NODE_VIEWS; i++)
-        if (p->views[i].memory && p->views[i].block == block)
+    for (unsigned i = 0; i < NODE_VIEWS; i++)
+        if (p->views[i].memory && p->views[i].block == block) {
+            p->last_view = i;
             return p->views[i].memory;
-    struct node_view *v = &p->views[p->next_view++ % NODE_VIEWS];
+        }
+    /* Not the one before: it may be the other vector of this operation. */
+    p->next_view = (p->next_view + 1) % NODE_VIEWS;
+    if (p->next_view == p->last_view)
+        p->next_view = (p->next_view + 1) % NODE_VIEWS;
+    p->last_view = p->next_view;
+    struct node_view *v = &p->views[p->next_view];
     if (v->memory)
         munmap(v->memory, v->bytes);
     *v = (struct node_view){block, bytes, heap_map(&p->heap, block, bytes)};
@@ -436,6 +446,12 @@ static coll_status begin_stage(struct node *n)
     return COLL_OK;
 }
 
+/* Some rank cannot map some block; all will try again at its next use. */
+static void forget_announced(struct node *n)
+{
+    memset(n->announced, 0, sizeof(n->announced));
+}
+
 /* All are here, and say where their vectors are. */
 static coll_status entered(struct node *n)
 {
@@ -445,8 +461,11 @@ static coll_status entered(struct node *n)
     n->foreign = sum.foreign;
     n->mode = sum.mode;
     modes_start(n->modes);
-    if (n->foreign && (n->mode == MODE_STAGE || n->mode == MODE_STAGE_STREAM))
+    if (n->foreign && (n->mode == MODE_STAGE || n->mode == MODE_STAGE_STREAM)) {
+        if (sum.fresh) /* nobody has said yet whether they can be mapped */
+            forget_announced(n);
         return begin_stage(n);
+    }
     if (!sum.fresh) {
         if (sum.ok)
             return go(n);
@@ -465,12 +484,6 @@ static bool all_ok(const struct node *n)
     for (int i = 0; i < n->n; i++)
         ok &= n->peers[i].region->phase.data[0] == 1;
     return ok;
-}
-
-/* Some rank cannot map some block; all will try again at its next use. */
-static void forget_announced(struct node *n)
-{
-    memset(n->announced, 0, sizeof(n->announced));
 }
 
 static coll_status step(struct node *n)

@@ -15,12 +15,13 @@
 coll_status foreign_read(int pid, void *here, const void *there, size_t bytes);
 coll_status foreign_write(int pid, const void *here, void *there, size_t bytes);
 
-/* What a process shows to those who try whether they may read it. */
+/* What a process shows to those who try whether they may read it. allow: where
+ * the system asks each process (Yama), it says that all may. */
 struct foreign_probe {
     int64_t pid;
     uint64_t address, value;
 };
-void foreign_offer(struct foreign_probe *);
+void foreign_offer(struct foreign_probe *, bool allow);
 bool foreign_try(const struct foreign_probe *);
 
 #endif

@@ -193,9 +193,10 @@ static void insert(struct block *b)
 
 coll_status heap_alloc(void **memory, size_t bytes)
 {
-    struct block *b = calloc(1, sizeof(*b));
+    struct block *b = bytes <= SIZE_MAX / 2 ? calloc(1, sizeof(*b)) : NULL;
     if (!b)
-        return fail(COLL_ERR_MEMORY, "shm", "no memory for a block");
+        return fail(COLL_ERR_MEMORY, "shm",
+                    "no memory for a block of %zu bytes", bytes);
     pthread_mutex_lock(&heap.lock);
     coll_status status = open_locked();
     if (status == COLL_OK
@@ -321,10 +322,17 @@ coll_status heap_disown(void *handle)
             b = NULL;
         } else {
             memcpy(copy, b->memory, b->bytes);
-            punch(b);
-            /* Replaces a mapping of the same length: cannot fail. */
-            mremap(copy, b->bytes, b->bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
-                   b->memory);
+            if (mremap(copy, b->bytes, b->bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+                       b->memory)
+                == MAP_FAILED) {
+                status =
+                    fail(COLL_ERR_MEMORY, "shm", "mremap: %s", strerror(errno));
+                munmap(copy, b->bytes);
+                insert(b);
+                b = NULL;
+            } else {
+                punch(b);
+            }
         }
     }
     pthread_mutex_unlock(&heap.lock);

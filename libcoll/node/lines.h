@@ -33,13 +33,15 @@ static inline bool node_reached(uint32_t a, uint32_t b)
 /* COLL_OK once the line has this operation's number: what its rank wrote
  * before may then be read. MISMATCH if that rank is in another operation. */
 coll_status node_mismatch(const struct node *, int place, uint32_t tag);
-static inline coll_status node_arrived(const struct node *n, int place,
+static inline coll_status node_arrived(struct node *n, int place,
                                        const struct node_line *line)
 {
     const uint64_t word = atomic_load_explicit(
         &((struct node_line *)line)->word, memory_order_acquire);
-    if (!node_reached((uint32_t)(word >> 32), n->number))
+    if (!node_reached((uint32_t)(word >> 32), n->number)) {
+        n->awaited = place;
         return COLL_IN_PROGRESS;
+    }
     return (uint32_t)word == n->call.tag
                ? COLL_OK
                : node_mismatch(n, place, (uint32_t)word);
@@ -50,6 +52,7 @@ static inline void node_begin(struct node *n)
 {
     n->number++;
     n->state = n->level = n->at = 0;
+    n->awaited = -1;
     n->bytes_read = n->bytes_written = 0;
 }
 

@@ -23,7 +23,7 @@ struct introduction {
 
 /* ...and what they found. */
 struct finding {
-    uint8_t attached, reads_foreign, fences;
+    uint8_t attached, reads_foreign, fences, crowded;
 };
 
 static size_t segment_size(int n)
@@ -106,12 +106,16 @@ static void introduce(struct node *n, const struct node_job *job,
 {
     memset(mine, 0, sizeof(*mine));
     mine->heap_ok = heap_open(&mine->heap) == COLL_OK;
-    foreign_offer(&mine->probe);
+    foreign_offer(&mine->probe,
+                  strcmp(setting_text(SETTING_SINGLE_COPY), "off"));
     job->place(&mine->place, n->me, n->n);
-    if (n->me == 0
-        && segment_create(&n->segment, job->job, job->rank, 1,
-                          segment_size(n->n))
-               == COLL_OK)
+    if (n->me == 0 && segment_size(n->n) > SEGMENT_MAX_AREA_BYTES)
+        log_line(COLL_LOG_WARN, "shm", "%d ranks are too many for one segment",
+                 n->n);
+    else if (n->me == 0
+             && segment_create(&n->segment, job->job, job->rank, 1,
+                               segment_size(n->n))
+                    == COLL_OK)
         mine->segment = segment_name(n->segment);
 }
 
@@ -147,21 +151,23 @@ static void look_around(struct node *n, const struct introduction *all,
         n->peers[i].pid = (int)of->probe.pid;
         n->peers[i].same_process = of->heap_ok && of->heap.process == process;
         mine->attached &= of->heap_ok;
-        mine->reads_foreign &= foreign_try(&of->probe);
+        if (mine->reads_foreign)
+            mine->reads_foreign = foreign_try(&of->probe);
     }
 }
 
 /* What holds on all ranks of the host. */
-static bool conclude(struct node *n, const struct finding *all, bool crowded)
+static bool conclude(struct node *n, const struct finding *all)
 {
     const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    bool attached = true;
+    bool attached = true, crowded = false;
     n->reads_foreign = n->fences = true;
     for (int i = 0; i < n->n; i++) {
         const struct finding *of = &all[n->rank_of[i]];
         attached &= of->attached;
         n->reads_foreign &= of->reads_foreign;
         n->fences &= of->fences;
+        crowded |= of->crowded;
     }
     if (!n->reads_foreign && n->me == 0 && attached)
         log_line(COLL_LOG_WARN, "shm",
@@ -213,11 +219,12 @@ static coll_status meet(struct node *n, const struct node_job *job, bool *ok)
         status = job->allgather(job->context, &mine, all, sizeof(mine));
         if (status == COLL_OK && n)
             look_around(n, all, &found);
+        found.crowded = job->crowded;
         if (status == COLL_OK)
             status =
                 job->allgather(job->context, &found, findings, sizeof(found));
         if (status == COLL_OK && n)
-            *ok = conclude(n, findings, job->crowded);
+            *ok = conclude(n, findings);
         if (status == COLL_OK && *ok)
             status = group(n, all);
     }
@@ -243,5 +250,5 @@ coll_status node_create(struct node **node, const struct node_job *job)
 
 bool node_awaits(const struct node *n, int rank)
 {
-    return n->at < n->n && n->rank_of[n->at] == rank && n->at != n->me;
+    return n->awaited >= 0 && n->rank_of[n->awaited] == rank;
 }

@@ -70,7 +70,7 @@ struct node_peer {
     int pid;
     bool same_process;
     struct node_view views[NODE_VIEWS];
-    int next_view;
+    unsigned next_view, last_view;
 };
 
 struct node_call {
@@ -118,6 +118,7 @@ struct node {
     coll_status (*step)(struct node *);
     uint32_t number;      /* of the operation, from 1 */
     uint32_t safe;        /* every rank is known to have begun this one */
+    int awaited;          /* a place that something is awaited of; -1: none */
     int state, level, at; /* the way's own: where it is, whom it waits for */
     bool foreign;         /* some vector is in no heap */
     int mode;             /* as in modes.h */

@@ -66,10 +66,21 @@ static void destroy(struct segment *s)
     free(s);
 }
 
+/* A child of fork() has its parent's segments, but they are not its own. */
+static void forget(void)
+{
+    pthread_mutex_init(&registry.lock, NULL);
+    registry.first = NULL;
+    registry.process = 0;
+}
+
 static coll_status enter(struct segment *s)
 {
+    static bool watched;
     coll_status status = COLL_ERR_SYSTEM;
     pthread_mutex_lock(&registry.lock);
+    if (!watched)
+        watched = pthread_atfork(NULL, NULL, forget) == 0;
     if ((registry.process || random_number(&registry.process))
         && random_number(&s->name.nonce)) {
         s->name.process = registry.process;

@@ -122,10 +122,12 @@ static void reduce(struct node *n, size_t b)
                 ? (const char *)c->in + (part * c->count + s.first) * elem
                 : (const char *)n->peers[i].region->in[b % 2]
                       + (part * all.count + s.first - all.first) * elem;
-    /* By way of scratch where the two are not stored to alike. */
+    /* Apart where the two are not stored to alike: the result then comes to lie
+     * near first, in the segment if that is stored to as usual. */
     const bool apart = n->stage_stream || streams(n);
+    void *const near = theirs && !n->stage_stream ? area : (void *)n->scratch;
     if (apart)
-        n->dst[ndst++] = n->scratch;
+        n->dst[ndst++] = near;
     if (mine && !apart)
         n->dst[ndst++] = own;
     if (theirs && !apart)
@@ -134,9 +136,9 @@ static void reduce(struct node *n, size_t b)
     n->bytes_read += (size_t)n->n * bytes;
     n->bytes_written += (size_t)ndst * bytes;
     if (mine && apart)
-        copy(n, own, n->scratch, bytes, streams(n));
-    if (theirs && apart)
-        copy(n, area, n->scratch, bytes, n->stage_stream);
+        copy(n, own, near, bytes, streams(n));
+    if (theirs && apart && near != area)
+        copy(n, area, near, bytes, n->stage_stream);
 }
 
 /* What others have for this rank. */

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/* What the ranks of one host can see of themselves, for tests/node_test.py.
+ *
+ *   node_checks CHECK [NUMBER]      under collrun; prints "ok ..." at rank 0
+ *
+ * Each check says what is wrong on stderr and ends with status 1. */
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "coll/coll.h"
+
+static int rank, nranks;
+static coll_comm *comm;
+
+#define EXPECT(condition, ...)                                                 \
+    do {                                                                       \
+        if (!(condition)) {                                                    \
+            fprintf(stderr, "rank %d: line %d: %s: ", rank, __LINE__,          \
+                    #condition);                                               \
+            fprintf(stderr, __VA_ARGS__);                                      \
+            fprintf(stderr, ": %s\n", coll_last_error(comm));                  \
+            exit(1);                                                           \
+        }                                                                      \
+    } while (0)
+
+static void *shared(size_t bytes)
+{
+    void *x;
+    EXPECT(coll_mem_alloc(&x, bytes) == COLL_OK, "%zu bytes", bytes);
+    return x;
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec)
+           + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+/* While rank 0 sleeps for a second, the others may use 2 % of a processor. */
+static void sleeper(long number)
+{
+    float x[4] = {0};
+    (void)number;
+    for (int i = 0; i < 10; i++)
+        EXPECT(coll_barrier(comm, NULL) == COLL_OK, "warm-up");
+    const double before = cpu_seconds();
+    if (rank == 0)
+        sleep(1);
+    EXPECT(coll_allreduce(x, x, 4, COLL_F32, COLL_SUM, comm, NULL) == COLL_OK,
+           "allreduce");
+    const double share = cpu_seconds() - before;
+    EXPECT(rank == 0 || share < 0.02, "%.4f of a processor", share);
+}
+
+/* On vectors of the heap an allreduce of S bytes reads S and writes S. */
+static void bytes(long count)
+{
+    const size_t size = (size_t)count * sizeof(float);
+    float *in = shared(size), *out = shared(size);
+    coll_statistics before, after;
+    uint64_t least = UINT64_MAX;
+    for (int i = 0; i < 20; i++) { /* modes that move more are tried too */
+        EXPECT(coll_stats(comm, &before) == COLL_OK, "before");
+        EXPECT(coll_allreduce(in, i % 2 ? in : out, (size_t)count, COLL_F32,
+                              COLL_SUM, comm, NULL)
+                   == COLL_OK,
+               "allreduce");
+        EXPECT(coll_stats(comm, &after) == COLL_OK, "after");
+        const uint64_t moved = after.bytes_read - before.bytes_read
+                               + after.bytes_written - before.bytes_written;
+        EXPECT(after.operations == before.operations + 1, "operations");
+        least = moved < least ? moved : least;
+        /* In place there is no other way than by slices. */
+        EXPECT(i % 2 == 0 || moved == 2 * size, "%llu bytes for %zu",
+               (unsigned long long)moved, size);
+    }
+    EXPECT(least == 2 * size, "%llu bytes", (unsigned long long)least);
+    EXPECT(coll_mem_free(in) == COLL_OK && coll_mem_free(out) == COLL_OK,
+           "free");
+}
+
+static float of_bf16(uint16_t x)
+{
+    const uint32_t bits = (uint32_t)x << 16;
+    float f;
+    memcpy(&f, &bits, 4);
+    return f;
+}
+
+/* bf16: half a unit in the last place of the exact sum, and what an f32 sum
+ * of a few terms loses, which is far less. */
+static void bf16(long count)
+{
+    const size_t n = (size_t)count;
+    uint16_t *in = shared(2 * n), *out = shared(2 * n);
+    double *exact = calloc(n, sizeof(*exact));
+    EXPECT(exact, "memory");
+    for (size_t i = 0; i < n; i++)
+        for (int r = 0; r < nranks; r++) {
+            const uint32_t h =
+                ((uint32_t)i * 2654435761u) ^ ((uint32_t)r * 40503u * 65537u);
+            const uint16_t x =
+                (uint16_t)(0x3f00 + (h >> 20 & 0xff) + (h >> 31 ? 0x8000 : 0));
+            if (r == rank)
+                in[i] = x;
+            exact[i] += of_bf16(x);
+        }
+    for (int turn = 0; turn < 12; turn++) {
+        EXPECT(coll_allreduce(in, out, n, COLL_BF16, COLL_SUM, comm, NULL)
+                   == COLL_OK,
+               "allreduce");
+        for (size_t i = 0; i < n; i++) {
+            const double unit =
+                exact[i] == 0 ? 0 : ldexp(1, ilogb(exact[i]) - 7);
+            const double error = fabs(of_bf16(out[i]) - exact[i]);
+            EXPECT(error <= unit * 0.5001 + 1e-6, "element %zu: %g for %g", i,
+                   (double)of_bf16(out[i]), exact[i]);
+        }
+    }
+    free(exact);
+}
+
+/* A vector of the caller's own, shared while it is registered. */
+static void registered(long count)
+{
+    const size_t size = ((size_t)count * 4 + 65535) / 65536 * 65536;
+    float *x = aligned_alloc(65536, size);
+    void *handle;
+    EXPECT(x, "memory");
+    EXPECT(coll_comm_register(comm, (char *)x + 4, size, &handle)
+               == COLL_ERR_INVALID,
+           "not on a page");
+    for (int turn = 0; turn < 3; turn++) {
+        for (long i = 0; i < count; i++)
+            x[i] = (float)((i + rank + turn) % 97);
+        EXPECT(coll_comm_register(comm, x, size, &handle) == COLL_OK, "turn");
+        EXPECT(coll_comm_register(comm, x, size, &handle) == COLL_ERR_INVALID,
+               "twice");
+        coll_statistics before, after;
+        coll_stats(comm, &before);
+        EXPECT(
+            coll_allreduce(x, x, (size_t)count, COLL_F32, COLL_SUM, comm, NULL)
+                == COLL_OK,
+            "allreduce");
+        coll_stats(comm, &after);
+        EXPECT(nranks == 1
+                   || after.bytes_read - before.bytes_read == (size_t)count * 4,
+               "not read in place");
+        handle = x;
+        EXPECT(coll_comm_deregister(comm, handle) == COLL_OK, "back");
+        EXPECT(coll_comm_deregister(comm, handle) == COLL_ERR_INVALID, "twice");
+        for (long i = 0; i < count; i++) {
+            float sum = 0;
+            for (int r = 0; r < nranks; r++)
+                sum += (float)((i + r + turn) % 97);
+            EXPECT(x[i] == sum, "element %ld: %g for %g", i, (double)x[i],
+                   (double)sum);
+        }
+    }
+    free(x);
+}
+
+/* Many blocks come and go; what peers had mapped must not be found again. */
+static void blocks(long turns)
+{
+    for (long t = 0; t < turns; t++) {
+        const size_t count = 1 + (size_t)(t * 7919 % 40000);
+        int *x = shared(count * 4), *y = shared(count * 4);
+        for (size_t i = 0; i < count; i++)
+            x[i] = (int)(i + (size_t)t) + rank;
+        EXPECT(coll_allreduce(x, y, count, COLL_I32, COLL_SUM, comm, NULL)
+                   == COLL_OK,
+               "turn %ld", t);
+        for (size_t i = 0; i < count; i++)
+            EXPECT(y[i]
+                       == nranks * (int)(i + (size_t)t)
+                              + nranks * (nranks - 1) / 2,
+                   "turn %ld, element %zu", t, i);
+        EXPECT(coll_mem_free(t % 2 ? x : y) == COLL_OK, "free");
+        EXPECT(coll_mem_free(t % 2 ? y : x) == COLL_OK, "free");
+        EXPECT(t || coll_mem_free(x) == COLL_ERR_INVALID, "freed twice");
+    }
+}
+
+static long descriptors(void)
+{
+    long n = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    while (dir && readdir(dir))
+        n++;
+    if (dir)
+        closedir(dir);
+    return n;
+}
+
+/* Lines of /proc/self/maps: mappings, whatever their size. */
+static long mappings(void)
+{
+    long n = 0;
+    FILE *file = fopen("/proc/self/maps", "r");
+    for (int c; file && (c = fgetc(file)) != EOF;)
+        n += c == '\n';
+    if (file)
+        fclose(file);
+    return n;
+}
+
+static long resident(void)
+{
+    long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file && fscanf(file, "%*d %ld", &pages) != 1)
+        pages = 0;
+    if (file)
+        fclose(file);
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+/* One life of a communicator after another. Here main()'s own is not used, as
+ * each has to have its own id: handed on through main()'s. */
+static void cycles(long turns)
+{
+    long fds = 0, maps = 0, size = 0;
+    int *x = shared(65536), *y = shared(65536);
+    for (long t = 0; t < turns; t++) {
+        coll_unique_id id = {{0}};
+        coll_comm *c;
+        if (rank == 0)
+            EXPECT(coll_get_unique_id(&id) == COLL_OK, "turn %ld", t);
+        EXPECT(coll_broadcast(&id, &id, sizeof(id), COLL_U8, 0, comm, NULL)
+                   == COLL_OK,
+               "turn %ld", t);
+        EXPECT(coll_comm_init_rank(&c, nranks, id, rank) == COLL_OK, "turn %ld",
+               t);
+        x[0] = x[10000] = rank;
+        EXPECT(coll_allreduce(x, y, 1, COLL_I32, COLL_SUM, c, NULL) == COLL_OK,
+               "turn %ld", t);
+        EXPECT(coll_allreduce(x, y, 16384, COLL_I32, COLL_SUM, c, NULL)
+                   == COLL_OK,
+               "turn %ld", t);
+        EXPECT(y[10000] == nranks * (nranks - 1) / 2, "turn %ld", t);
+        EXPECT(coll_comm_destroy(c) == COLL_OK, "turn %ld", t);
+        if (t == turns / 10) {
+            usleep(200000); /* the hub's thread ends after us */
+            fds = descriptors();
+            maps = mappings();
+            size = resident();
+        }
+    }
+    usleep(200000);
+    EXPECT(descriptors() <= fds, "%ld descriptors, were %ld", descriptors(),
+           fds);
+    /* A thread that is still there has a stack and a heap. */
+    EXPECT(mappings() <= maps + 8, "%ld mappings, were %ld", mappings(), maps);
+    EXPECT(resident() <= size + 1024, "%ld kB resident, were %ld", resident(),
+           size);
+    coll_mem_free(x);
+    coll_mem_free(y);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(long number);
+        long number;
+    } checks[] = {
+        {"sleeper",    sleeper,    0    },
+        {"bytes",      bytes,      96000},
+        {"bf16",       bf16,       3001 },
+        {"registered", registered, 48000},
+        {"blocks",     blocks,     60   },
+        {"cycles",     cycles,     100  },
+    };
+    const char *name = argc > 1 ? argv[1] : "";
+    EXPECT(coll_comm_init(&comm) == COLL_OK, "init");
+    rank = coll_comm_user_rank(comm);
+    nranks = coll_comm_count(comm);
+    for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
+        if (!strcmp(name, checks[i].name)) {
+            checks[i].run(argc > 2 ? atol(argv[2]) : checks[i].number);
+            EXPECT(coll_comm_destroy(comm) == COLL_OK, "destroy");
+            if (rank == 0)
+                printf("ok %s\n", name);
+            return 0;
+        }
+    fprintf(stderr, "node_checks: no check \"%s\"\n", name);
+    return 2;
+}

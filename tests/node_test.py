@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Collectives of one host: that they are right on machines with few rights.
+
+    tests/node_test.py BUILD [OPERATIONS]
+
+Speaks TAP. OPERATIONS: how many the long run of random operations makes.
+"""
+import contextlib
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+BUILD = pathlib.Path(sys.argv[1]).resolve()
+OPERATIONS = int(sys.argv[2]) if len(sys.argv) > 2 else 40000
+MACHINES = {  # and the groups of 16 ranks on each, as levels_test has them
+    "ft2000plus": "8 groups of 2 (numa) / 1 group of 8 (machine)",
+    "mt2000plus": "4 groups of 4 (numa) / 1 group of 4 (machine)",
+    "knl_snc4": "4 groups of 4 (numa) / 1 group of 4 (machine)",
+    "server_2x32":
+        "8 groups of 2 (cache) / 2 groups of 4 (package) / 1 group of 2",
+    "server_4x48": "4 groups of 4 (package) / 1 group of 4 (machine)",
+}
+CASES = []
+
+
+class Wrong(Exception):
+    """A claim that does not hold."""
+
+
+class Skip(Exception):
+    """It cannot be tried here."""
+
+
+def case(function):
+    """Marks a test; its name is the claim."""
+    CASES.append(function)
+    return function
+
+
+def expect(holds, *words):
+    if not holds:
+        raise Wrong(" ".join(str(w) for w in words))
+
+
+def run(command, seconds=60, **settings):
+    """Output and messages of a command that has to succeed."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("COLL_")}
+    env.update({k: str(v) for k, v in settings.items()})
+    try:
+        done = subprocess.run([str(c) for c in command], env=env, text=True,
+                              capture_output=True, timeout=seconds)
+    except subprocess.TimeoutExpired as error:
+        raise Wrong(f"no end within {seconds} s") from error
+    expect(done.returncode == 0, "status", done.returncode, done.stderr[-800:])
+    return done.stdout, done.stderr
+
+
+def ranks(n, program, *arguments, before=(), **settings):
+    return run([*before, BUILD / "collrun", "-n", n, BUILD / program,
+                *arguments], **settings)
+
+
+def warned(err, words):
+    """One line on stderr, and it says this."""
+    lines = [line for line in err.splitlines() if "coll" in line.lower()
+             or words in line]
+    expect(any(words in line for line in lines), f'no "{words}" in:', err)
+    return lines
+
+
+@case
+def random_operations_never_give_a_wrong_sum():
+    for n in (1, 2, 3, 4):
+        out, _ = ranks(n, "soak", OPERATIONS // n, n)
+        expect("ok" in out, out)
+
+
+@case
+def long_vectors_of_both_kinds_of_memory_are_right():
+    for n in (2, 3, 5):
+        ranks(n, "soak", 150, n, 1500000)
+
+
+@case
+def sixteen_ranks_on_machines_that_are_not_here():
+    for machine, groups in MACHINES.items():
+        out, err = ranks(16, "soak", 1000, 7, COLL_CLUSTER="machine:" + machine,
+                         COLL_LOG="shm:info")
+        expect("ok" in out, out)
+        line = warned(err, "small collectives: 16 ranks: ")
+        expect(any(groups in text for text in line), machine, err)
+
+
+@case
+def where_the_kernel_denies_reading_other_processes():
+    probe = subprocess.run([str(BUILD / "deny"), "true"], check=False)
+    if probe.returncode == 77:
+        raise Skip("no seccomp")
+    out, err = ranks(3, "soak", 400, 5, 800000, before=[BUILD / "deny"],
+                     COLL_LOG="shm:warn")
+    expect("ok" in out, out)
+    lines = warned(err, "may not read each other's memory")
+    expect(len(lines) == 1 and "coll_mem_alloc()" in lines[0], err)
+
+
+@case
+def the_setting_that_forbids_it_does_the_same():
+    ranks(3, "soak", 300, 5, 800000, COLL_SINGLE_COPY="off")
+    done = subprocess.run([str(BUILD / "collrun"), "-n", "2",
+                           str(BUILD / "soak"), "1"],
+                          env=dict(os.environ, COLL_SINGLE_COPY="of"),
+                          text=True, capture_output=True, timeout=60)
+    expect(done.returncode != 0 and "COLL_SINGLE_COPY=of" in done.stderr
+           and "off" in done.stderr, done.returncode, done.stderr)
+
+
+@case
+def dev_shm_of_64_kilobytes():
+    script = 'mount -t tmpfs -o size=64k none /dev/shm && exec "$@"'
+    before = ["unshare", "--mount", "sh", "-c", script, "sh"]
+    try:
+        run([*before, "true"])
+    except (Wrong, OSError) as error:
+        raise Skip("no right to mount") from error
+    out, _ = ranks(4, "soak", 300, 5, 800000, before=before)
+    expect("ok" in out, out)
+
+
+@case
+def small_limits():
+    for limit in ("-n 32", "-l 0"):
+        out, _ = ranks(4, "soak", 300, 5, 800000,
+                       before=["bash", "-c", f'ulimit {limit} && exec "$@"',
+                               "bash"])
+        expect("ok" in out, limit, out)
+
+
+@case
+def who_waits_for_a_sleeper_sleeps():
+    for attempt in range(3):  # other work on the machine counts as ours
+        with contextlib.suppress(Wrong):
+            ranks(2, "node_checks", "sleeper")
+            ranks(4, "node_checks", "sleeper")
+            return
+    ranks(4, "node_checks", "sleeper")
+
+
+@case
+def an_allreduce_moves_two_bytes_per_byte():
+    for n in (2, 3, 4):
+        ranks(n, "node_checks", "bytes")
+
+
+@case
+def bf16_is_rounded_once():
+    for n in (2, 5, 8):
+        ranks(n, "node_checks", "bf16", 3001)
+        ranks(n, "node_checks", "bf16", 301)
+        ranks(n, "node_checks", "bf16", 20)
+
+
+@case
+def registered_memory_is_reached_in_place():
+    for n in (1, 2, 3):
+        ranks(n, "node_checks", "registered")
+
+
+@case
+def blocks_of_shared_memory_come_and_go():
+    ranks(3, "node_checks", "blocks")
+
+
+@case
+def communicators_come_and_go_without_a_trace():
+    shm = set(os.listdir("/dev/shm"))
+    ranks(2, "node_checks", "cycles", 60)
+    left = [f for f in set(os.listdir("/dev/shm")) - shm
+            if re.search("coll|ucx", f)]
+    expect(not left, left)
+
+
+def main():
+    wrong = 0
+    print(f"1..{len(CASES)}")
+    for number, function in enumerate(CASES, 1):
+        name = f"{number} - {function.__name__.replace('_', ' ')}"
+        try:
+            function()
+            print(f"ok {name}", flush=True)
+        except Skip as reason:
+            print(f"ok {name} # SKIP {reason}", flush=True)
+        except Wrong as error:
+            wrong += 1
+            print(f"not ok {name}", flush=True)
+            for line in str(error).splitlines():
+                print("#", line, flush=True)
+    return wrong > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
