@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* What node/modes.c learns. Times are real but short: busy waits. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "node/modes.h"
+
+static void busy(double microseconds)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    const double end =
+        1e6 * (double)t.tv_sec + 1e-3 * (double)t.tv_nsec + microseconds;
+    do
+        clock_gettime(CLOCK_MONOTONIC, &t);
+    while (1e6 * (double)t.tv_sec + 1e-3 * (double)t.tv_nsec < end);
+}
+
+/* One operation that takes cost[mode]; returns the mode. */
+static int operate(struct modes *m, size_t bytes, int likely, unsigned may,
+                   const double *cost)
+{
+    const int mode = modes_choose(m, ALLREDUCE, false, bytes, likely, may);
+    modes_start(m);
+    busy(cost[mode]);
+    modes_finish(m, ALLREDUCE, false, bytes, mode);
+    return mode;
+}
+
+Test(modes, the_likely_one_comes_first_and_the_best_stays)
+{
+    static const double cost[NMODES] = {400, 300, 50, 500};
+    struct modes *m = calloc(1, sizeof(*m));
+    int count[NMODES] = {0};
+    cr_assert_eq(operate(m, 1 << 20, 1, 0xf, cost), 1);
+    for (int i = 0; i < 100; i++)
+        count[operate(m, 1 << 20, 1, 0xf, cost)]++;
+    cr_assert_geq(count[2], 90, "%d", count[2]);
+    for (int i = 0; i < NMODES; i++)
+        cr_assert_geq(count[i] + (i == 1), 1, "mode %d was never tried", i);
+    free(m);
+}
+
+Test(modes, what_cannot_be_is_never_chosen)
+{
+    static const double cost[NMODES] = {100, 1, 50, 1};
+    struct modes *m = calloc(1, sizeof(*m));
+    for (int i = 0; i < 600; i++) {
+        const int mode = operate(m, 5000, 0, 1u << 0 | 1u << 2, cost);
+        cr_assert(mode == 0 || mode == 2, "%d", mode);
+    }
+    free(m);
+}
+
+Test(modes, a_mode_that_turns_slow_is_left)
+{
+    double cost[NMODES] = {20, 400, 400, 60};
+    struct modes *m = calloc(1, sizeof(*m));
+    int mode = -1;
+    for (int i = 0; i < 20; i++)
+        mode = operate(m, 70000, 0, 0xf, cost);
+    cr_assert_eq(mode, 0);
+    cost[0] = 600;
+    int left = 0;
+    for (int i = 0; i < 200; i++)
+        left += operate(m, 70000, 0, 0xf, cost) == 3;
+    cr_assert_geq(left, 100, "%d of 200", left);
+    free(m);
+}
+
+Test(modes, sizes_and_kinds_are_learned_apart)
+{
+    static const double small[NMODES] = {5, 80, 80, 80};
+    static const double large[NMODES] = {80, 80, 80, 5};
+    struct modes *m = calloc(1, sizeof(*m));
+    for (int i = 0; i < 20; i++) {
+        operate(m, 4096, 1, 0xf, small);
+        operate(m, 1 << 22, 1, 0xf, large);
+    }
+    cr_assert_eq(modes_choose(m, ALLREDUCE, false, 4096, 1, 0xf), 0);
+    cr_assert_eq(modes_choose(m, ALLREDUCE, false, 1 << 22, 1, 0xf), 3);
+    cr_assert_eq(modes_choose(m, BROADCAST, false, 4096, 1, 0xf), 1);
+    cr_assert_eq(modes_choose(m, ALLREDUCE, true, 4096, 2, 0xf), 2);
+    free(m);
+}
