@@ -150,9 +150,13 @@ static void attend(struct server *s, int c)
 
 static void serve_once(struct server *s)
 {
-    for (int c = 0; c < s->nconns; c++)
-        if (s->polls[ID_ADDRESSES + c].fd >= 0)
-            attend(s, c);
+    /* Those who leave come last: with the last word to the rank whose process
+     * the hub is in, the process may end, and others still need the news. */
+    for (int leaving = 0; leaving < 2; leaving++)
+        for (int c = 0; c < s->nconns; c++)
+            if (s->polls[ID_ADDRESSES + c].fd >= 0
+                && (hub_wish(s->hub, c) != LINK_KEEP) == leaving)
+                attend(s, c);
     const double now = tcp_clock();
     const bool full = now < s->full_until;
     const bool room = !full && hub_accepts(s->hub, now);
