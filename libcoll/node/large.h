@@ -25,6 +25,27 @@ enum { LARGE_AGREE = 1, LARGE_DONE = 2, LARGE_STAGE = 4 };
 void large_mark(struct node *, uint32_t step);
 coll_status large_await(struct node *, uint32_t step);
 
+/* entries.c: of the rank's input, as all ranks have it. */
+size_t large_in_bytes(const struct node *);
+/* Publishes where this rank's vectors are. */
+void large_enter(struct node *);
+/* What the entries of all ranks say together; equal on all ranks but for ok.
+ * Sets node->ins and outs. */
+struct large_summary {
+    bool foreign;  /* a vector is in no heap */
+    bool fresh;    /* a block is to be mapped for the first time */
+    bool in_place; /* of some rank, the two vectors are one */
+    bool ok;       /* all that should be within this rank's reach is */
+    int mode;
+};
+struct large_summary large_read_entries(struct node *);
+/* All blocks count as not yet mapped by peers. */
+void large_forget(struct node *);
+
+/* work.c: this rank's share; whole: all of its own result, else its slice of
+ * all; stream: stored past the caches. */
+coll_status large_work(struct node *, bool whole, bool stream);
+
 /* stage.c: from where direct.c finds that ranks cannot reach each other. */
 void stage_begin(struct node *);
 coll_status stage_step(struct node *);

@@ -33,6 +33,7 @@ enum {
     NODE_STAGE_BYTES = 262144, /* of a vector, copied in at one time */
     NODE_PIECE_BYTES = 65536, /* of a vector, read from a process at one time */
     NODE_VIEWS = 16,          /* blocks of a peer that stay mapped */
+    NODE_KNOWN_BITS = 6,      /* so many blocks are known to be mapped */
     NODE_FOREIGN_MIN = 262144, /* shorter ones are not worth system calls */
 };
 
@@ -131,8 +132,8 @@ struct node {
 
     struct modes *modes; /* what the first rank learned */
     struct heap_memo memo[2];
-    uint64_t announced[NODE_VIEWS];     /* own blocks that peers know */
-    uint64_t bytes_read, bytes_written; /* by this operation */
+    uint64_t announced[1 << NODE_KNOWN_BITS]; /* own blocks that peers know */
+    uint64_t bytes_read, bytes_written;       /* by this operation */
 };
 
 /* Exchanges `bytes` of each rank of the job. */

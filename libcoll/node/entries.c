@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/* The entries of a long collective: where everybody's vectors are, seen from
+ * here, and which mode it is to be. */
+#include <string.h>
+#include <sys/mman.h>
+
+#include "node/large.h"
+#include "node/lines.h"
+
+/* What a rank publishes at the start: where its two vectors are. */
+struct spot {
+    uint64_t block;
+    uint64_t bytes;  /* of the block; 0: not in the heap. Bit 0: new to some */
+    uint64_t offset; /* not in the heap: the address */
+};
+struct spots {
+    struct spot in, out;
+    uint8_t mode[2]; /* of the first rank: on vectors in heaps, and others */
+};
+_Static_assert(sizeof(struct spots) <= NODE_LINE_DATA, "fits into a line");
+
+/* Whether peers have yet to map a block; they are taken to keep it. */
+static bool announce(struct node *n, uint64_t block)
+{
+    uint64_t *known = &n->announced[(block * 0x9e3779b97f4a7c15ull)
+                                    >> (64 - NODE_KNOWN_BITS)];
+    if (*known == (block | 2))
+        return false;
+    *known = block | 2; /* offsets are whole pages, so bit 1 is free */
+    return true;
+}
+
+static struct spot locate(struct node *n, int which, const void *vector,
+                          size_t bytes)
+{
+    const struct heap_spot at = heap_find_again(&n->memo[which], vector, bytes);
+    if (!at.bytes)
+        return (struct spot){0, 0, (uintptr_t)vector};
+    return (struct spot){at.block, at.bytes | announce(n, at.block), at.offset};
+}
+
+size_t large_in_bytes(const struct node *n)
+{
+    const struct node_call *c = &n->call;
+    return c->count * c->elem_bytes
+           * (c->kind == REDUCE_SCATTER ? (size_t)n->n : 1);
+}
+
+static size_t out_bytes(const struct node *n)
+{
+    const struct node_call *c = &n->call;
+    return c->count * c->elem_bytes * (c->kind == ALLGATHER ? (size_t)n->n : 1);
+}
+
+/* Modes that cannot be: in place, nobody may write its own result while others
+ * still read its vector; a result that is one part for each rank has no slices;
+ * and a right may be missing. */
+static unsigned possible(const struct node *n, bool foreign, bool in_place)
+{
+    const unsigned all = (1u << NMODES) - 1;
+    const bool whole = !(n->call.kind == ALLREDUCE && in_place);
+    const bool slices = n->call.kind != REDUCE_SCATTER;
+    if (foreign && !n->reads_foreign)
+        return 1u << MODE_STAGE | 1u << MODE_STAGE_STREAM;
+    if (foreign)
+        return all & ~(whole ? 0u : 1u << MODE_READ)
+               & ~(slices ? 0u : 1u << MODE_READ_WRITE);
+    return whole && slices ? all : 1u | 1u << MODE_STREAM;
+}
+
+/* For the first rank to say. */
+static int propose(struct node *n, bool foreign)
+{
+    const size_t bytes = large_in_bytes(n);
+    const bool in_place = n->call.in == n->call.out;
+    const unsigned may = possible(n, foreign, in_place);
+    int likely = bytes >= n->cache_bytes ? MODE_STREAM : 0;
+    if (foreign) {
+        likely = may >> MODE_READ & 1 ? MODE_READ : MODE_READ_WRITE;
+        if (!(may >> likely & 1) || bytes < NODE_FOREIGN_MIN)
+            likely = MODE_STAGE;
+    }
+    return modes_choose(n->modes, n->call.kind, foreign, bytes, likely, may);
+}
+
+void large_enter(struct node *n)
+{
+    const struct node_call *c = &n->call;
+    struct node_line *line =
+        &n->peers[n->me].region->entry[0][n->number % NODE_SLOTS];
+    struct spots spots = {0};
+    if (large_reads(c, n->me))
+        spots.in = locate(n, 0, c->in, large_in_bytes(n));
+    if (large_writes(c, n->me))
+        spots.out = locate(n, 1, c->out, out_bytes(n));
+    for (int f = 0; f < 2 && n->me == 0; f++)
+        spots.mode[f] = (uint8_t)propose(n, f);
+    memcpy(line->data, &spots, sizeof(spots));
+    node_mark(line, n->number, c->tag);
+    node_ring_all(n);
+}
+
+/* A peer's block, mapped now if need be; NULL if it cannot be. */
+static char *view(struct node_peer *p, uint64_t block, uint64_t bytes)
+{
+    if (p->same_process)
+        return heap_address(block);
+    for (unsigned i = 0; i < NODE_VIEWS; i++)
+        if (p->views[i].memory && p->views[i].block == block) {
+            p->last_view = i;
+            return p->views[i].memory;
+        }
+    /* Not the one before: it may be the other vector of this operation. */
+    p->next_view = (p->next_view + 1) % NODE_VIEWS;
+    if (p->next_view == p->last_view)
+        p->next_view = (p->next_view + 1) % NODE_VIEWS;
+    p->last_view = p->next_view;
+    struct node_view *v = &p->views[p->next_view];
+    if (v->memory)
+        munmap(v->memory, v->bytes);
+    *v = (struct node_view){block, bytes, heap_map(&p->heap, block, bytes)};
+    return v->memory;
+}
+
+/* Where a peer's vector is, seen from here. false: it should be within reach,
+ * and is not. */
+static bool reach(struct node *n, int place, const struct spot *s, size_t bytes,
+                  struct node_place_of *where)
+{
+    struct node_peer *p = &n->peers[place];
+    const uint64_t whole = s->bytes & ~1ull;
+    *where =
+        (struct node_place_of){(char *)(uintptr_t)s->offset, !p->same_process};
+    if (!whole)
+        return true;
+    char *base = s->offset <= whole && bytes <= whole - s->offset
+                     ? view(p, s->block, whole)
+                     : NULL;
+    *where = (struct node_place_of){base ? base + s->offset : NULL, false};
+    return base != NULL;
+}
+
+struct large_summary large_read_entries(struct node *n)
+{
+    const struct node_call *c = &n->call;
+    struct large_summary sum = {.ok = true};
+    uint8_t modes[2] = {0, 0};
+    for (int i = 0; i < n->n; i++) {
+        const struct node_line *line =
+            &n->peers[i].region->entry[0][n->number % NODE_SLOTS];
+        struct spots s;
+        memcpy(&s, line->data, sizeof(s));
+        if (i == 0)
+            memcpy(modes, s.mode, sizeof(modes));
+        const bool in = large_reads(c, i), out = large_writes(c, i);
+        sum.foreign |= (in && !s.in.bytes) || (out && !s.out.bytes);
+        sum.fresh |= (in && s.in.bytes & 1) || (out && s.out.bytes & 1);
+        sum.in_place |= in && out && s.in.offset == s.out.offset
+                        && s.in.block == s.out.block
+                        && !s.in.bytes == !s.out.bytes;
+        if (i == n->me) {
+            n->ins[i] = (struct node_place_of){(char *)c->in, false};
+            n->outs[i] = (struct node_place_of){c->out, false};
+            continue;
+        }
+        if (in)
+            sum.ok &= reach(n, i, &s.in, large_in_bytes(n), &n->ins[i]);
+        if (out)
+            sum.ok &= reach(n, i, &s.out, out_bytes(n), &n->outs[i]);
+    }
+    /* The first rank may not know of what others have. */
+    const unsigned may = possible(n, sum.foreign, sum.in_place);
+    sum.mode = modes[sum.foreign] % NMODES;
+    if (!(may >> sum.mode & 1))
+        sum.mode = sum.foreign ? MODE_STAGE : sum.mode & MODE_STREAM;
+    return sum;
+}
+
+/* Some rank cannot map some block; all will try again at its next use. */
+void large_forget(struct node *n)
+{
+    memset(n->announced, 0, sizeof(n->announced));
+}
