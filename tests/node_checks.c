@@ -190,6 +190,29 @@ static void blocks(long turns)
     }
 }
 
+/* More blocks in use than peers keep mapped, one of them time and again. */
+static void many(long turns)
+{
+    enum { BLOCKS = 24, COUNT = 8192 };
+    int *x[BLOCKS];
+    for (int b = 0; b < BLOCKS; b++)
+        x[b] = shared(COUNT * 4);
+    for (long t = 0; t < turns; t++) {
+        int *in = x[t % 3 ? 0 : t * 7 % BLOCKS];
+        int *out = x[1 + (t * 5 + t / 16) % (BLOCKS - 1)];
+        for (int i = 0; i < COUNT; i++)
+            in[i] = i + (int)t + rank;
+        EXPECT(coll_allreduce(in, out, COUNT, COLL_I32, COLL_SUM, comm, NULL)
+                   == COLL_OK,
+               "turn %ld", t);
+        for (int i = 0; i < COUNT; i++)
+            EXPECT(out[i] == nranks * (i + (int)t) + nranks * (nranks - 1) / 2,
+                   "turn %ld, element %d", t, i);
+    }
+    for (int b = 0; b < BLOCKS; b++)
+        EXPECT(coll_mem_free(x[b]) == COLL_OK, "free");
+}
+
 static long descriptors(void)
 {
     long n = 0;
@@ -283,6 +306,7 @@ int main(int argc, char **argv)
         {"registered", registered, 48000},
         {"blocks",     blocks,     60   },
         {"cycles",     cycles,     100  },
+        {"many",       many,       300  },
     };
     const char *name = argc > 1 ? argv[1] : "";
     EXPECT(coll_comm_init(&comm) == COLL_OK, "init");

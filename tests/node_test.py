@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 BUILD = pathlib.Path(sys.argv[1]).resolve()
-OPERATIONS = int(sys.argv[2]) if len(sys.argv) > 2 else 40000
+OPERATIONS = int(sys.argv[2]) if len(sys.argv) > 2 else 400000
 MACHINES = {  # and the groups of 16 ranks on each, as levels_test has them
     "ft2000plus": "8 groups of 2 (numa) / 1 group of 8 (machine)",
     "mt2000plus": "4 groups of 4 (numa) / 1 group of 4 (machine)",
@@ -171,6 +171,7 @@ def registered_memory_is_reached_in_place():
 @case
 def blocks_of_shared_memory_come_and_go():
     ranks(3, "node_checks", "blocks")
+    ranks(3, "node_checks", "many")
 
 
 @case

@@ -40,6 +40,7 @@ struct flight {
     int kind, root;
     size_t count; /* as the call takes it */
     coll_dtype dtype;
+    coll_op op;
     long number;
     bool in_place;
     void *send, *recv, *memory[2];
@@ -56,12 +57,16 @@ static int value(int r, size_t i, long number)
     return (int)((i * 3 + (size_t)r * 5 + (size_t)number) & 7);
 }
 
-static int total(size_t i, long number)
+/* The result of a reduction, times the ranks if it is an average. */
+static int total(const struct flight *f, size_t i)
 {
-    int sum = 0;
-    for (int r = 0; r < nranks; r++)
-        sum += value(r, i, number);
-    return sum;
+    int sum = 0, most = 0;
+    for (int r = 0; r < nranks; r++) {
+        const int v = value(r, i, f->number);
+        sum += v;
+        most = v > most ? v : most;
+    }
+    return f->op == COLL_MAX ? most : sum;
 }
 
 static void put(const struct flight *f, void *x, size_t i, int v)
@@ -84,6 +89,8 @@ static void put(const struct flight *f, void *x, size_t i, int v)
 
 static bool holds(const struct flight *f, const void *x, size_t i, int v)
 {
+    if (f->op == COLL_AVG) /* drawn for this dtype only */
+        return ((const float *)x)[i] == (float)v / (float)nranks;
     switch (f->dtype) {
     case COLL_F32:
         return ((const float *)x)[i] == (float)v;
@@ -100,17 +107,17 @@ static coll_status start(struct flight *f, coll_request **request)
 {
     switch (f->kind) {
     case 0:
-        return coll_allreduce(f->send, f->recv, f->count, f->dtype, COLL_SUM,
-                              comm, request);
+        return coll_allreduce(f->send, f->recv, f->count, f->dtype, f->op, comm,
+                              request);
     case 1:
-        return coll_reduce(f->send, f->recv, f->count, f->dtype, COLL_SUM,
-                           f->root, comm, request);
+        return coll_reduce(f->send, f->recv, f->count, f->dtype, f->op, f->root,
+                           comm, request);
     case 2:
         return coll_broadcast(f->send, f->recv, f->count, f->dtype, f->root,
                               comm, request);
     case 3:
-        return coll_reduce_scatter(f->send, f->recv, f->count, f->dtype,
-                                   COLL_SUM, comm, request);
+        return coll_reduce_scatter(f->send, f->recv, f->count, f->dtype, f->op,
+                                   comm, request);
     case 4:
         return coll_allgather(f->send, f->recv, f->count, f->dtype, comm,
                               request);
@@ -143,7 +150,7 @@ static void check(const struct flight *f)
         const int v = f->kind == 2 ? value(f->root, i, f->number)
                       : f->kind == 4
                           ? value((int)(i / f->count), i % f->count, f->number)
-                          : total(first + i, f->number);
+                          : total(f, first + i);
         if (!holds(f, f->recv, i, v)) {
             fprintf(stderr, "soak: kind %d count %zu dtype %s root %d %s\n",
                     f->kind, f->count, coll_dtype_name(f->dtype), f->root,
@@ -203,6 +210,10 @@ int main(int argc, char **argv)
         f->root = (int)(x >> 16 & 0xff) % nranks;
         f->dtype = dtypes[x >> 24 & 3];
         f->in_place = (x >> 26 & 3) == 0;
+        f->op = f->kind == 2 || f->kind == 4     ? COLL_SUM
+                : x & 16                         ? COLL_MAX
+                : x & 32 && f->dtype == COLL_F32 ? COLL_AVG
+                                                 : COLL_SUM;
         /* Short ones most often: half of the bits decide on the length. */
         const size_t longest = most / elem_of(f) >> (x >> 28 & 7);
         f->count = longest ? (x >> 32) % longest + 1 : 1;
