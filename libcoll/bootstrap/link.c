@@ -24,8 +24,13 @@ static const double grace_seconds = 1;
 static const double try_seconds = 2; /* to connect to one address */
 static const double farewell_seconds = 2;
 
+/* ...and where this process has the hub, so long for others to hear the news.
+ */
+static const double last_news_seconds = .5;
+
 struct bootstrap {
-    int fd, wake; /* link; eventfd that wakes the thread */
+    unsigned char key[FRAME_KEY]; /* of the job */
+    int fd, wake;                 /* link; eventfd that wakes the thread */
     double join_seconds;
     pthread_t thread;
     pthread_mutex_t mutex; /* guards member */
@@ -187,8 +192,7 @@ static bool call_once(struct bootstrap *b, const struct caller *c, char *last,
          * be the right one, and not soon. */
         const double share = now + (end - now) / c->id->naddresses;
         if (member_call(&b->member, c->rank, &hello, c->about))
-            converse(b, MEMBER_CALLING,
-                     share > deadline ? share : deadline);
+            converse(b, MEMBER_CALLING, share > deadline ? share : deadline);
         const bool failed = b->member.phase == MEMBER_FAILED;
         if (b->fd >= 0 && b->member.phase != MEMBER_CALLING
             && !b->member.foreign)
@@ -311,6 +315,7 @@ coll_status bootstrap_join(struct bootstrap **out, const coll_unique_id *packed,
         return fail(COLL_ERR_MEMORY, "bootstrap", "no memory for a link");
     const struct caller caller = {&id,   rank,        nranks,
                                   about, tcp_clock(), join_seconds};
+    memcpy(b->key, id.key, sizeof(b->key));
     coll_status status = b->wake < 0 ? fail(COLL_ERR_SYSTEM, "bootstrap",
                                             "eventfd: %s", strerror(errno))
                                      : call_hub(b, &caller);
@@ -439,5 +444,8 @@ void bootstrap_leave(struct bootstrap *b)
     pthread_mutex_unlock(&b->mutex);
     wake(b);
     pthread_join(b->thread, NULL);
+    /* This process may end now, and the hub with it. */
+    if (bootstrap_failure(b) < 0)
+        serve_await_end(b->key, last_news_seconds);
     release(b);
 }

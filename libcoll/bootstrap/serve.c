@@ -4,11 +4,13 @@
 #include <math.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -20,12 +22,63 @@
 static const double retry_seconds = .1;
 
 struct server {
+    struct server *next;
+    unsigned char key[FRAME_KEY]; /* of the job */
     struct hub *hub;
     int listeners[ID_ADDRESSES], nlisteners;
     struct pollfd *polls; /* listeners, then connections; fd -1: free */
     int nconns, room;
     double full_until; /* no accept before: the system is out of something */
 };
+
+/* The hubs of this process that still run. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    struct server *first;
+} hubs = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL};
+
+static void enlist(struct server *s)
+{
+    pthread_mutex_lock(&hubs.lock);
+    s->next = hubs.first;
+    hubs.first = s;
+    pthread_mutex_unlock(&hubs.lock);
+}
+
+static void strike_off(struct server *s)
+{
+    pthread_mutex_lock(&hubs.lock);
+    for (struct server **at = &hubs.first; *at; at = &(*at)->next)
+        if (*at == s) {
+            *at = s->next;
+            break;
+        }
+    pthread_cond_broadcast(&hubs.ended);
+    pthread_mutex_unlock(&hubs.lock);
+}
+
+static bool runs(const unsigned char key[FRAME_KEY])
+{
+    for (const struct server *s = hubs.first; s; s = s->next)
+        if (!memcmp(s->key, key, FRAME_KEY))
+            return true;
+    return false;
+}
+
+void serve_await_end(const unsigned char key[FRAME_KEY], double seconds)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_REALTIME, &at);
+    const double until = (double)at.tv_nsec * 1e-9 + seconds;
+    at.tv_sec += (time_t)until;
+    at.tv_nsec = (long)((until - (double)(time_t)until) * 1e9);
+    int late = 0;
+    pthread_mutex_lock(&hubs.lock);
+    while (runs(key) && !late)
+        late = pthread_cond_timedwait(&hubs.ended, &hubs.lock, &at);
+    pthread_mutex_unlock(&hubs.lock);
+}
 
 static void close_listeners(struct server *s)
 {
@@ -41,6 +94,7 @@ static void server_free(struct server *s)
     for (int c = 0; c < s->nconns; c++)
         if (s->polls[ID_ADDRESSES + c].fd >= 0)
             close(s->polls[ID_ADDRESSES + c].fd);
+    strike_off(s);
     hub_free(s->hub);
     free(s->polls);
     free(s);
@@ -264,6 +318,8 @@ static coll_status start(struct id *id, double join_seconds, bool prune)
     else
         status = bind_all(s, id, prune);
     if (status == COLL_OK) {
+        memcpy(s->key, id->key, sizeof(s->key));
+        enlist(s);
         const int error = tcp_thread(&thread, "coll-hub", true, serve, s);
         if (error)
             status = fail(COLL_ERR_SYSTEM, "bootstrap",

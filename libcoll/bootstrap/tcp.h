@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "bootstrap/frame.h"
+
 double tcp_clock(void); /* seconds, monotonic */
 
 /* Random, equal only within this process, also after a fork. */
@@ -19,6 +21,10 @@ void tcp_tune(int fd);
 /* A thread that takes no signals; detached: ends by itself. Returns errno. */
 int tcp_thread(pthread_t *, const char *name, bool detached,
                void *(*run)(void *), void *context);
+
+/* serve.c: returns once no hub of this job runs in this process any more, or
+ * after so many seconds. */
+void serve_await_end(const unsigned char key[FRAME_KEY], double seconds);
 
 /* Until a deadline, for poll(): rounded up, -1 for ever. */
 int tcp_milliseconds(double deadline, double now);
