@@ -21,12 +21,10 @@ static void force(const struct measure *m, const char *algorithm)
     job_check(m->job, coll_comm_set_algorithm(m->job->comm, rules));
 }
 
-static void explain(const struct measure *m, const char *algorithm,
-                    struct bench_result *result)
+static void explain(const struct measure *m, struct bench_result *result)
 {
     const struct bench_options *const o = &m->bench->options;
     coll_choice choice;
-    (void)algorithm;
     *result = (struct bench_result){0};
     job_check(m->job,
               coll_explain(m->job->comm, collective_name(m->shape.collective),
@@ -42,7 +40,7 @@ static bool measure_row(struct measure *m, const char *algorithm,
     force(m, algorithm);
     const bool fits = !algorithm || measure_fits(m);
     if (fits) {
-        explain(m, algorithm, result);
+        explain(m, result);
         measure_run(m, result);
     }
     if (algorithm)

@@ -13,8 +13,8 @@
  * All publish where their vectors lie, and wait for all. Vectors in a heap are
  * mapped, see heap.h. Others are read and written through the system, see
  * foreign.h, a piece at a time so that it stays in the cache, or copied through
- * memory of the segment, see stage.c. Then all wait for all,
- * as nobody may return before the others have done with its vectors.
+ * memory of the segment, see stage.c. Then all wait for
+ * all, as nobody may return before the others have done with its vectors.
  */
 #include "base/log.h"
 #include "node/large.h"

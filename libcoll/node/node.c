@@ -2,7 +2,6 @@
 /* Groups of ranks on one host: made, and taken apart. */
 #include "node/node.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
