@@ -223,7 +223,7 @@ static const struct {
     {"node:2 (3us)", "1:12: expected a bandwidth (3GB/s, 100Gb/s), found ')'"},
     {"node:2 (3us 0GB/s)", "1:13: the bandwidth must be above 0"},
     {"node:2 (3us 1e999GB/s)", "1:13: a number too large"},
-    {"node:2 (3us 3GB/s", "1:18: expected ')' after the bandwidth"},
+    {"node:2 (3us 3GB/s", "1:18: expected ')' after the link"},
     {"node:2\nnode:3", "2:1: two levels have the name node"},
     {"pakage:2 core:2", "1:1: \"pakage\" is too much like package"},
     {"node:2 machine:sw26011",

@@ -51,6 +51,9 @@ void coll_topo_free(coll_topo *topo)
 {
     if (!topo)
         return;
+    for (int i = 0; topo->host_names && i < topo->counts[COLL_TOPO_HOST]; i++)
+        free(topo->host_names[i]);
+    free(topo->host_names);
     free(topo->objects);
     free(topo->pus);
     free(topo);
@@ -165,30 +168,56 @@ coll_status machine_finish(coll_topo *topo, char *error, size_t error_bytes)
     return COLL_OK;
 }
 
-/* Objects of the whole cluster, or -1 if that is above MAX_OBJECTS. */
-static int64_t cluster_size(const coll_topo *host, const struct level levels[],
-                            int nlevels)
+int64_t shape_objects(const struct shape *shape, int level, int64_t outside)
 {
-    int64_t size = host->nobjects;
-    for (int l = nlevels - 1; l >= 0; l--) {
-        size = levels[l].count * (size + (l < nlevels - 1));
-        if (size >= MAX_OBJECTS)
-            return -1;
-    }
-    return size + 1;
+    int64_t n = 0;
+    if (shape->levels[level].count)
+        return outside * shape->levels[level].count;
+    for (int64_t i = 0; i < outside && n <= MAX_OBJECTS; i++)
+        n += shape->counts[level][i];
+    return n;
 }
 
-static void add_level(coll_topo *topo, const coll_topo *host, int parent,
+void shape_free(struct shape *shape)
+{
+    for (int l = 0; l < shape->nlevels; l++)
+        free(shape->counts[l]);
+}
+
+/* Objects of the whole cluster, or -1 if that is above MAX_OBJECTS. */
+static int64_t cluster_size(const coll_topo *host, const struct shape *shape)
+{
+    int64_t size = 1, n = 1;
+    for (int l = 0; l < shape->nlevels; l++) {
+        n = shape_objects(shape, l, n);
+        if (n > MAX_OBJECTS)
+            return -1;
+        size += l < shape->nlevels - 1 ? n : n * host->nobjects;
+        if (size > MAX_OBJECTS)
+            return -1;
+    }
+    return size;
+}
+
+/* What is to be added; next[l] walks along shape->counts[l]. */
+struct expansion {
+    const coll_topo *host;
+    const int *next[MAX_LEVELS];
+};
+
+static void add_level(coll_topo *topo, struct expansion *e, int parent,
                       int level)
 {
     const bool hosts = level == topo->nlevels - 1;
-    for (int i = 0; i < topo->levels[level].count; i++) {
+    const int count = topo->levels[level].count ? topo->levels[level].count
+                                                : *e->next[level]++;
+    for (int i = 0; i < count; i++) {
         const int index = topo->nobjects;
         if (hosts) {
-            append_copy(topo, host->objects, 0, host->nobjects, parent);
+            append_copy(topo, e->host->objects, 0, e->host->nobjects, parent);
         } else {
             machine_open(topo, parent, COLL_TOPO_LEVEL, -1, 0);
-            add_level(topo, host, index, level + 1);
+            add_level(topo, e, index, level + 1);
             machine_close(topo, index);
         }
         topo->objects[index].level = level;
@@ -196,10 +225,11 @@ static void add_level(coll_topo *topo, const coll_topo *host, int parent,
 }
 
 coll_status machine_expand(coll_topo **out, const coll_topo *host,
-                           const struct level levels[], int nlevels,
-                           char *error, size_t error_bytes)
+                           const struct shape *shape, char *error,
+                           size_t error_bytes)
 {
-    const int64_t size = cluster_size(host, levels, nlevels);
+    const int64_t size = cluster_size(host, shape);
+    struct expansion e = {.host = host};
     if (size < 0)
         return topo_fail(COLL_ERR_INVALID, error, error_bytes,
                          "the cluster has more than %d objects; fewer levels "
@@ -213,9 +243,11 @@ coll_status machine_expand(coll_topo **out, const coll_topo *host,
                          (long long)size);
     }
     machine_open(topo, -1, COLL_TOPO_CLUSTER, -1, 0);
-    topo->nlevels = nlevels;
-    memcpy(topo->levels, levels, (size_t)nlevels * sizeof(levels[0]));
-    add_level(topo, host, 0, 0);
+    topo->nlevels = shape->nlevels;
+    memcpy(topo->levels, shape->levels, sizeof(topo->levels));
+    for (int l = 0; l < shape->nlevels; l++)
+        e.next[l] = shape->counts[l];
+    add_level(topo, &e, 0, 0);
     machine_close(topo, 0);
     const coll_status status = number(topo, error, error_bytes);
     if (status) {
@@ -239,7 +271,8 @@ static bool same_level(const struct level *a, const struct level *b)
 {
     return !strcmp(a->name, b->name) && a->count == b->count
            && a->link.latency_seconds == b->link.latency_seconds
-           && a->link.bytes_per_second == b->link.bytes_per_second;
+           && a->link.bytes_per_second == b->link.bytes_per_second
+           && a->link.shared == b->link.shared;
 }
 
 int coll_topo_equal(const coll_topo *a, const coll_topo *b)
@@ -293,6 +326,13 @@ const char *coll_topo_name(const coll_topo *topo, int index)
                          : coll_topo_kind_name(o->kind);
 }
 
+const char *coll_topo_host_name(const coll_topo *topo, int host)
+{
+    return topo->host_names && host >= 0 && host < topo->counts[COLL_TOPO_HOST]
+               ? topo->host_names[host]
+               : NULL;
+}
+
 int coll_topo_is_this_host(const coll_topo *topo)
 {
     return topo->this_host;
@@ -314,6 +354,16 @@ int coll_topo_common(const coll_topo *topo, int pu_a, int pu_b)
     return a;
 }
 
+coll_status coll_topo_level_link(const coll_topo *topo, int object_index,
+                                 coll_topo_link *link)
+{
+    const coll_topo_object *o = coll_topo_get(topo, object_index);
+    if (!o)
+        return COLL_ERR_INVALID;
+    *link = o->level >= 0 ? topo->levels[o->level].link : (coll_topo_link){0};
+    return COLL_OK;
+}
+
 coll_status coll_topo_link_between(const coll_topo *topo, int pu_a, int pu_b,
                                    coll_topo_link *link)
 {
@@ -324,13 +374,16 @@ coll_status coll_topo_link_between(const coll_topo *topo, int pu_a, int pu_b,
     const int outermost = o->kind == COLL_TOPO_CLUSTER ? 0
                           : o->kind == COLL_TOPO_LEVEL ? o->level + 1
                                                        : topo->nlevels;
-    *link = (coll_topo_link){0, 0};
+    *link = (coll_topo_link){0};
     if (outermost < topo->nlevels)
         *link = topo->levels[outermost].link;
     for (int l = outermost; l < topo->nlevels; l++) {
-        const double bandwidth = topo->levels[l].link.bytes_per_second;
-        if (bandwidth > 0 && bandwidth < link->bytes_per_second)
-            link->bytes_per_second = bandwidth;
+        const coll_topo_link *inner = &topo->levels[l].link;
+        if (inner->bytes_per_second > 0
+            && inner->bytes_per_second < link->bytes_per_second) {
+            link->bytes_per_second = inner->bytes_per_second;
+            link->shared = inner->shared;
+        }
     }
     return COLL_OK;
 }

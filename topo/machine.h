@@ -24,8 +24,16 @@ enum {
 
 struct level {
     char name[MAX_NAME];
-    int count; /* in each object of the level outside it */
+    int count; /* in each object of the level outside it; 0: they differ */
     coll_topo_link link;
+};
+
+/* Levels, outermost first. Where a level's count is 0, counts has one for each
+ * object of the level outside it, in order. */
+struct shape {
+    struct level levels[MAX_LEVELS];
+    int *counts[MAX_LEVELS];
+    int nlevels;
 };
 
 struct coll_topo {
@@ -36,6 +44,7 @@ struct coll_topo {
     struct level levels[MAX_LEVELS]; /* the last one's objects are the hosts */
     int nlevels;
     bool this_host;
+    char **host_names; /* by logical index; NULL: hosts have no names */
 };
 
 #define PRINTF(format, first)                                                  \
@@ -62,10 +71,20 @@ bool machine_repeat(coll_topo *topo, int index, int copies);
 coll_status machine_finish(coll_topo *topo, char *error, size_t error_bytes);
 
 /* The cluster whose every host is like `host`, which must be finished and
- * stays the caller's. */
+ * stays the caller's, as the shape does. */
 coll_status machine_expand(coll_topo **topo, const coll_topo *host,
-                           const struct level levels[], int nlevels,
-                           char *error, size_t error_bytes);
+                           const struct shape *shape, char *error,
+                           size_t error_bytes);
+
+/* Objects of a level if there are `outside` in the level outside it; above
+ * MAX_OBJECTS whatever the excess. */
+int64_t shape_objects(const struct shape *shape, int level, int64_t outside);
+void shape_free(struct shape *shape);
+
+/* All of a file as text; the caller frees. NULL: status is set, and the
+ * sentence written. (load.c) */
+char *topo_read_file(const char *path, const char *where, coll_status *status,
+                     char *error, size_t error_bytes);
 
 /* The inside of a host from hwloc's synthetic text, or the XML file at path;
  * where says where the text stands, in errors. (discover.c) */

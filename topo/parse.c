@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "programs/options.h"
+
 bool parse_fail(struct parser *p, const char *place, const char *format, ...)
 {
     char sentence[512];
@@ -184,6 +186,27 @@ bool parse_bytes(struct parser *p, uint64_t *bytes)
     return true;
 }
 
+/* The word that may stand behind the bandwidth. */
+static bool parse_shared(struct parser *p, coll_topo_link *link)
+{
+    static const char *const names[] = {"shared"};
+    struct word word;
+    char name[MAX_NAME];
+    if (!isalpha((unsigned char)*p->at))
+        return true;
+    if (!parse_word(p, "shared", &word))
+        return false;
+    snprintf(name, sizeof(name), "%.*s", word.length, word.start);
+    if (strcmp(name, names[0]) != 0)
+        return parse_fail(
+            p, word.start,
+            "\"%s\" is not valid after the bandwidth%s; valid are shared "
+            "and ')'",
+            name, nearest_name(name, names, 1) ? ", did you mean shared?" : "");
+    link->shared = 1;
+    return true;
+}
+
 bool parse_link(struct parser *p, coll_topo_link *link)
 {
     static const struct unit seconds[] = {
@@ -223,9 +246,11 @@ bool parse_link(struct parser *p, coll_topo_link *link)
     if (link->bytes_per_second <= 0)
         return parse_fail(p, start, "the bandwidth must be above 0");
     parse_space(p);
+    if (!parse_shared(p, link))
+        return false;
+    parse_space(p);
     if (!parse_char(p, ')'))
-        return parse_fail(p, p->at,
-                          "expected ')' after the bandwidth, found %s",
+        return parse_fail(p, p->at, "expected ')' after the link, found %s",
                           parse_found(p, found));
     return true;
 }

@@ -54,8 +54,11 @@ bool parse_count(struct parser *p, const char *what, int min, int max,
 /* "64GB", "512KiB", "100": decimal and binary units of bytes. */
 bool parse_bytes(struct parser *p, uint64_t *bytes);
 
-/* "(3us 3GB/s)", after its opening parenthesis. */
+/* "(3us 3GB/s)" or "(3us 3GB/s shared)", after the opening parenthesis. */
 bool parse_link(struct parser *p, coll_topo_link *link);
+
+/* A host with one core, for a level without an inside. (cluster.c) */
+bool parse_one_core(struct parser *p, coll_topo **host);
 
 /* The inside of a host, up to the end of the text: any form (inside.c), hwloc's
  * synthetic one, and what stands behind "machine:" (synthetic.c). */

@@ -86,7 +86,7 @@ static void put_link(struct out *out, const coll_topo_link *link)
                           : "ms");
     put(out, " ");
     put_number(out, b, b < 1e9 ? 1e6 : 1e9, b < 1e9 ? "MB/s" : "GB/s");
-    put(out, ")");
+    put(out, link->shared ? " shared)" : ")");
 }
 
 /* The same things inside, whatever their numbers. */
@@ -162,6 +162,45 @@ static void put_inside(struct out *out, const coll_topo *topo, int index,
     put(out, "}");
 }
 
+/* Objects of the cluster's level directly inside object index. */
+static int children(const coll_topo *topo, int index)
+{
+    int n = 0;
+    for (int i = index + 1; i < topo->objects[index].end;
+         i = topo->objects[i].end)
+        n++;
+    return n;
+}
+
+/* ":4", or ":4*2,3" where not every object of the level outside holds as many,
+ * one count for each. */
+static void put_counts(struct out *out, const coll_topo *topo, int level)
+{
+    int count = 0, times = 0;
+    char separator = ':';
+    if (topo->levels[level].count) {
+        put(out, ":%d", topo->levels[level].count);
+        return;
+    }
+    for (int i = 0; i <= topo->nobjects; i++) {
+        const bool end = i == topo->nobjects;
+        if (!end
+            && (topo->objects[i].kind != COLL_TOPO_LEVEL
+                || topo->objects[i].level != level - 1))
+            continue;
+        const int n = end ? 0 : children(topo, i);
+        if (times && n != count) {
+            put(out, "%c%d", separator, count);
+            if (times > 1)
+                put(out, "*%d", times);
+            separator = ',';
+            times = 0;
+        }
+        count = n;
+        times++;
+    }
+}
+
 size_t coll_topo_print_notation(const coll_topo *topo, char *text, size_t bytes)
 {
     struct out out = {text, bytes, 0};
@@ -169,7 +208,8 @@ size_t coll_topo_print_notation(const coll_topo *topo, char *text, size_t bytes)
     if (bytes)
         text[0] = '\0';
     for (int l = 0; l < topo->nlevels; l++) {
-        put(&out, "%s:%d", topo->levels[l].name, topo->levels[l].count);
+        put(&out, "%s", topo->levels[l].name);
+        put_counts(&out, topo, l);
         put_link(&out, &topo->levels[l].link);
         put(&out, " ");
     }
@@ -205,6 +245,17 @@ static void put_cpus(struct out *out, const coll_topo *topo, int i, int end)
     free(cpus);
 }
 
+/* ", n0 to n3" for n hosts. */
+static void put_hosts(struct out *out, const coll_topo *topo, int first, int n)
+{
+    const char *name = coll_topo_host_name(topo, first);
+    if (!name)
+        return;
+    put(out, ", %s", name);
+    if (n > 1)
+        put(out, " to %s", coll_topo_host_name(topo, first + n - 1));
+}
+
 /* One line for n objects that are alike, the first of them at index. */
 static void put_line(struct out *out, const coll_topo *topo, int index, int n,
                      int next)
@@ -213,6 +264,8 @@ static void put_line(struct out *out, const coll_topo *topo, int index, int n,
     if (n > 1)
         put(out, "%d x ", n);
     put(out, "%s", coll_topo_name(topo, index));
+    if (o->kind == COLL_TOPO_HOST)
+        put_hosts(out, topo, o->logical, n);
     if (n == 1 && o->os_index >= 0 && o->kind != COLL_TOPO_PU)
         put(out, " %d", o->os_index);
     if (o->bytes) {

@@ -54,10 +54,17 @@ typedef struct coll_topo_object {
     uint64_t bytes; /* memory of a NUMA node, size of a cache; 0: unknown */
 } coll_topo_object;
 
-/* What two hosts or groups of hosts are joined by; 0: not described. */
+/* What two hosts or groups of hosts are joined by; all 0: not described.
+ *
+ * Of a level it is the link that leaves each of the level's objects. Latency is
+ * from end to end between two hosts whose paths part at the level. So is the
+ * bandwidth, for each host, unless the link is shared: then it is that of one
+ * link (an uplink, a trunk), which carries whatever enters or leaves the
+ * object, all flows together in each direction. */
 typedef struct coll_topo_link {
     double latency_seconds;
     double bytes_per_second;
+    int shared;
 } coll_topo_link;
 
 /* This host, through hwloc: the whole machine, whatever this process may use;
@@ -72,16 +79,39 @@ coll_status coll_topo_discover(coll_topo **topo, char *error,
 coll_status coll_topo_parse(coll_topo **topo, const char *text,
                             const char *where, char *error, size_t error_bytes);
 
-/* Like coll_topo_parse(), but spec may also be the path of a file with such a
- * text; errors then name the file. What is no file and has no ':' or '{' is
- * taken for a path. Fails with INVALID, MEMORY, SYSTEM (cannot read). */
+/* Like coll_topo_parse(), but spec may also be, and is looked at in this order:
+ *
+ *   a file with such a text          errors then name the file
+ *   slurm:FILE                       see coll_topo_parse_slurm(); all nodes
+ *   a name of coll_topo_cluster_get()
+ *
+ * What has no ':' or '{' and is none of these is an error. Fails with INVALID,
+ * MEMORY, SYSTEM (cannot read). */
 coll_status coll_topo_load(coll_topo **topo, const char *spec,
                            const char *where, char *error, size_t error_bytes);
+
+/* The cluster that the text of a topology.conf describes (Slurm's topology/tree
+ * plugin), of the nodes in node_list only, such as "n[0-3,7],gpu12"; NULL: all.
+ *
+ * Switches become levels: "switch" right above the hosts, "switch2" above that,
+ * and so on; a switch that holds all hosts is the root. One that is nearer to
+ * its hosts than others stands for every level that it skips. Hosts are in the
+ * order of the tree, whatever that of node_list, and have one core. Links are
+ * not described: LinkSpeed has no unit. The caller frees. Fails with INVALID,
+ * MEMORY. */
+coll_status coll_topo_parse_slurm(coll_topo **topo,
+                                  const char *topology_conf_text,
+                                  const char *node_list, const char *where,
+                                  char *error, size_t error_bytes);
+
+/* The name of a host by its logical index; NULL if it has none. Only hosts
+ * that Slurm describes have names; they live as long as topo. */
+const char *coll_topo_host_name(const coll_topo *topo, int host);
 
 /* NULL is allowed. */
 void coll_topo_free(coll_topo *topo);
 
-/* 1 if both have the same objects, names and links. */
+/* 1 if both have the same objects, names of levels, and links. */
 int coll_topo_equal(const coll_topo *a, const coll_topo *b);
 
 /* Write at most bytes, with the final 0, and return the length that the whole
@@ -110,9 +140,16 @@ int coll_topo_is_this_host(const coll_topo *topo);
 /* The index of the smallest object that holds both PUs; -1 if one is none. */
 int coll_topo_common(const coll_topo *topo, int pu_a, int pu_b);
 
+/* What leaves one object of the cluster, a level's or a host: the figures of
+ * its level. All 0 for other objects, and where nothing is described. INVALID:
+ * no such object. */
+coll_status coll_topo_level_link(const coll_topo *topo, int object_index,
+                                 coll_topo_link *link);
+
 /* The link between two PUs: of the outermost level that they differ in, with
- * the least bandwidth from there inward, so figures are from end to end. {0, 0}
- * inside a host and where nothing is described. INVALID: no such PU. */
+ * the least bandwidth from there inward, so figures are from end to end. That
+ * of a shared link is what one flow alone gets; shared is 1 if it is the least.
+ * All 0 inside a host and where nothing is described. INVALID: no such PU. */
 coll_status coll_topo_link_between(const coll_topo *topo, int pu_a, int pu_b,
                                    coll_topo_link *link);
 
@@ -121,6 +158,14 @@ typedef struct coll_topo_machine {
     const char *name, *text, *source;
 } coll_topo_machine;
 int coll_topo_machine_get(int i, coll_topo_machine *machine);
+
+/* The i-th cluster that coll_topo_load() knows by name; 0 past the last. text
+ * is all of its file, with the sources of the figures as comments, and about
+ * the first line. Static storage. */
+typedef struct coll_topo_cluster {
+    const char *name, *text, *about;
+} coll_topo_cluster;
+int coll_topo_cluster_get(int i, coll_topo_cluster *cluster);
 
 /* What of this host the calling process may use, read anew at each call. */
 typedef struct coll_topo_limits {

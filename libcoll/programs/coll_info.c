@@ -10,14 +10,15 @@
 
 #include "coll/coll.h"
 #include "coll/topo.h"
+#include "programs/draw.h"
 #include "programs/facts.h"
 #include "programs/json.h"
 #include "programs/options.h"
 #include "programs/placement.h"
 
 struct info {
-    bool machine, settings, algorithms, transports, build, json;
-    const char *cluster;
+    bool machine, settings, algorithms, transports, build, clusters, json;
+    const char *cluster, *svg, *png;
     long place;      /* 0: not asked */
     bool brief;      /* no section was named */
     coll_topo *host; /* this one; NULL if nothing asks for it */
@@ -241,6 +242,52 @@ static void transports_json(const struct info *info, struct json *j)
     json_end(j, ']');
 }
 
+/* What --cluster knows by name, and the machines of "machine:NAME". */
+static void clusters_text(const struct info *info)
+{
+    coll_topo_cluster c;
+    coll_topo_machine m;
+    if (info->brief) {
+        printf("clusters: ");
+        for (int i = 0; coll_topo_cluster_get(i, &c); i++)
+            printf("%s%s", i ? ", " : "", c.name);
+        printf("\nmachines: ");
+        for (int i = 0; coll_topo_machine_get(i, &m); i++)
+            printf("%s%s", i ? ", " : "", m.name);
+        printf("\n");
+        return;
+    }
+    for (int i = 0; coll_topo_cluster_get(i, &c); i++)
+        printf("%-26s %s\n", c.name, c.about);
+    for (int i = 0; coll_topo_machine_get(i, &m); i++)
+        printf("machine:%-18s %s\n", m.name, m.source);
+}
+
+static void clusters_json(const struct info *info, struct json *j)
+{
+    coll_topo_cluster c;
+    coll_topo_machine m;
+    (void)info;
+    json_begin(j, "clusters", '[');
+    for (int i = 0; coll_topo_cluster_get(i, &c); i++) {
+        json_begin(j, NULL, '{');
+        json_text(j, "name", c.name);
+        json_text(j, "about", c.about);
+        json_text(j, "text", c.text);
+        json_end(j, '}');
+    }
+    json_end(j, ']');
+    json_begin(j, "machines", '[');
+    for (int i = 0; coll_topo_machine_get(i, &m); i++) {
+        json_begin(j, NULL, '{');
+        json_text(j, "name", m.name);
+        json_text(j, "text", m.text);
+        json_text(j, "source", m.source);
+        json_end(j, '}');
+    }
+    json_end(j, ']');
+}
+
 static const char *library_version(char buffer[32])
 {
     const int v = coll_version();
@@ -297,13 +344,21 @@ static const struct option_row options[] = {
      .help = "the ways in which data travels"},
     {.name = "build", .kind = OPTION_FLAG, .out = &info.build,
      .help = "versions and compiler"},
+    {.name = "clusters", .kind = OPTION_FLAG, .out = &info.clusters,
+     .help = "the clusters that --cluster knows by name, and the machines of "
+             "machine:NAME"},
     {.name = "cluster", .arg = "SPEC", .kind = OPTION_TEXT,
      .out = &info.cluster,
-     .help = "the cluster that a text or a file describes, as in COLL_CLUSTER"},
+     .help = "the cluster that a name, a text, a file or slurm:FILE (a "
+             "topology.conf) describes, as in COLL_CLUSTER"},
     {.name = "place", .arg = "N", .kind = OPTION_INT, .out = &info.place,
      .min = 1, .max = 1 << 20,
      .help = "where N ranks would go, here or on --cluster, who shares what, "
              "and how small collectives group the ranks of a host"},
+    {.name = "svg", .arg = "FILE", .kind = OPTION_TEXT, .out = &info.svg,
+     .help = "draw this host or --cluster, with the ranks of --place"},
+    {.name = "png", .arg = "FILE", .kind = OPTION_TEXT, .out = &info.png,
+     .help = "the same as pixels"},
     {.name = "json", .kind = OPTION_FLAG, .out = &info.json,
      .help = "write the same as JSON"},
 };
@@ -317,7 +372,8 @@ static const struct program program = {
     .options = options,
     .noptions = sizeof(options) / sizeof(options[0]),
     .epilogue = "A cluster: supernode:4 (3us 3GB/s) node:256 (1us 12GB/s) "
-                "machine:sw26010",
+                "machine:sw26010\n"
+                "By name:   taihulight, fat_tree_3level; --clusters lists all",
 };
 
 /* Sections in the order they are shown. */
@@ -331,6 +387,7 @@ static const struct section {
     {&info.settings,   settings_text,   settings_json  },
     {&info.algorithms, algorithms_text, algorithms_json},
     {&info.transports, transports_text, transports_json},
+    {&info.clusters,   clusters_text,   clusters_json  },
 };
 enum { NSECTIONS = sizeof(sections) / sizeof(sections[0]) };
 
@@ -361,7 +418,8 @@ static void load(void)
                                 sizeof(error));
     if (status && status != COLL_ERR_MEMORY)
         options_die(&program, "%s", error);
-    if (!status && (info.machine || (info.place && !info.cluster)))
+    const bool shown = info.place || info.svg || info.png;
+    if (!status && (info.machine || (shown && !info.cluster)))
         status = coll_topo_discover(&info.host, error, sizeof(error));
     if (status) {
         fprintf(stderr, "coll_info: %s\n", error);
@@ -388,6 +446,20 @@ static void show_topo(struct json *j, bool blank)
     }
 }
 
+static void draw(enum draw_format format, const char *path)
+{
+    char error[512];
+    struct facts f;
+    facts_get(&f);
+    const struct draw_request request = {
+        .topo = info.topo,
+        .title = info.cluster ? info.cluster : f.host,
+        .nranks = (int)info.place,
+    };
+    if (path && !draw_file(&request, format, path, error, sizeof(error)))
+        options_die(&program, "%s", error);
+}
+
 int main(int argc, char **argv)
 {
     struct json j = {.file = stdout};
@@ -396,13 +468,15 @@ int main(int argc, char **argv)
     if (noperands)
         options_die(&program, "%s: takes no operand; see --help", argv[1]);
     const bool named = info.machine || info.settings || info.algorithms
-                       || info.transports || info.build;
-    if (!named && !info.cluster && !info.place) {
+                       || info.transports || info.build || info.clusters;
+    if (!named && !info.cluster && !info.place && !info.svg && !info.png) {
         info.brief = true;
         info.machine = info.settings = info.algorithms = true;
-        info.transports = info.build = true;
+        info.transports = info.build = info.clusters = true;
     }
     load();
+    draw(DRAW_SVG, info.svg);
+    draw(DRAW_PNG, info.png);
     if (info.json) {
         json_begin(&j, NULL, '{');
         json_text(&j, "format", "coll_info 1");
