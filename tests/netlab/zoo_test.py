@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Hosts with odd networks: a job works, or all its ranks say why not, soon.
+
+    tests/netlab/zoo_test.py BUILD [WORD...]
+
+Speaks TAP. With words, only cases whose name has one of them. Every case is
+tried twice: with the address of rank 0's host in COLL_ROOT, and with an id that
+lists every address that host has.
+"""
+import os
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.dont_write_bytecode = True
+import lab as netlab  # noqa: E402
+import launch  # noqa: E402
+
+BUILD = os.path.abspath(sys.argv[1])
+JOIN_SECONDS = 5
+MOST_SECONDS = JOIN_SECONDS + 7
+HOSTS = 3
+WAYS = ['root', 'id']
+CASES = []
+
+
+class Wrong(Exception):
+    """A claim that does not hold."""
+
+
+def case(works, says='', **settings):
+    """Marks a test; its name is the claim. works: an error will not do. says:
+    a word that some rank's error must have. settings: variables of all ranks.
+    """
+    def mark(function):
+        CASES.append((function, works, says, settings))
+        return function
+    return mark
+
+
+def layout(**more):
+    return netlab.Layout(hosts=HOSTS, **more)
+
+
+def a_sentence(text):
+    """Whether somebody who reads this knows that the library gave up."""
+    return any(len(line.split()) > 3 for line in text.splitlines())
+
+
+def check(ranks, outs, errs, ended, works, says):
+    for rank, out, err in zip(ranks, outs, errs):
+        print(f'# rank {rank.number}: status {rank.status} after '
+              f'{rank.seconds:.1f} s {out.strip()} {err.strip()[:300]}')
+    if not ended:
+        raise Wrong(f'not over after {MOST_SECONDS} s')
+    if all(rank.status == 0 for rank in ranks):
+        return
+    if works:
+        raise Wrong('the job failed')
+    for rank, err in zip(ranks, errs):
+        if rank.status == 0 or rank.status >= 128:
+            raise Wrong(f'rank {rank.number} ended with {rank.status}')
+        if not a_sentence(err):
+            raise Wrong(f'rank {rank.number} does not say why')
+    if not any(says in err for err in errs):
+        raise Wrong(f'no rank speaks of "{says}"')
+
+
+def try_case(make, works, says, settings, way):
+    lab = make()
+    program = [os.path.join(BUILD, 'zoo_job')]
+    if way == 'id':
+        program.append(os.path.join(tempfile.mkdtemp(dir=netlab.FILES), 'id'))
+    env = {'COLL_JOIN_SECONDS': str(JOIN_SECONDS), 'COLL_OP_SECONDS': '60',
+           **settings}
+    try:
+        check(*launch.run(lab, program, MOST_SECONDS, **env), works,
+              says)
+    finally:
+        lab.close()
+
+
+# --- what hosts have ----------------------------------------------------------
+
+
+def spare(lab, h, name, *more, up=True):
+    """A veth pair to the switch's namespace that no bridge takes up: what goes
+    out there is lost."""
+    host = lab.name(h)
+    netlab.ip(netlab.SWITCH, f'link add {name}.{h} type veth peer name {name} '
+              f'netns {host}', f'link set {name}.{h} up')
+    netlab.ip(host, *more)
+    if up:
+        netlab.ip(host, f'link set {name} up')
+        netlab.wait_for_carrier(host, name)
+
+
+def is_down(lab, h):
+    spare(lab, h, 'down0', f'address add 10.98.0.{h + 1}/24 dev down0',
+          up=False)
+
+
+def hole(lab, h):
+    """Other hosts seem to be there, and do not answer."""
+    spare(lab, h, 'hole0', f'address add 10.99.0.{h + 1}/24 dev hole0')
+    netlab.ip(lab.name(h), *(
+        f'neigh add 10.99.0.{other + 1} lladdr 02:00:00:00:00:01 dev hole0 '
+        'nud permanent' for other in range(HOSTS) if other != h))
+
+
+def deaf(lab, h):
+    """Other hosts seem to be on this network, but nobody knows of them."""
+    spare(lab, h, 'deaf0', f'address add 10.99.0.{h + 1}/24 dev deaf0')
+
+
+def same_address(lab, h):
+    """As Docker's bridge has on every host."""
+    spare(lab, h, 'docker0', 'address add 172.17.0.1/16 dev docker0')
+
+
+@case(works=True)
+def a_plain_network():
+    return netlab.Lab(layout())
+
+
+@case(works=True)
+def an_interface_that_is_down_listed_first():
+    return netlab.Lab(layout(), is_down)
+
+
+@case(works=True)
+def the_same_host_name_on_all():
+    return netlab.Lab(layout(hostnames=('localhost',) * HOSTS))
+
+
+@case(works=False)
+def one_host_with_only_the_loopback():
+    lab = netlab.Lab(layout())
+    netlab.ip(lab.name(1), 'link set eth0 down')
+    return lab
+
+
+@case(works=False)
+def all_hosts_with_only_the_loopback():
+    lab = netlab.Lab(layout())
+    for h in range(HOSTS):
+        netlab.ip(lab.name(h), 'link set eth0 down')
+    return lab
+
+
+@case(works=False)
+def one_host_without_even_the_loopback():
+    lab = netlab.Lab(layout())
+    netlab.ip(lab.name(1), 'link set eth0 down', 'link set lo down')
+    return lab
+
+
+@case(works=True)
+def ipv6_addresses_alone():
+    return netlab.Lab(layout(ipv6=True))
+
+
+@case(works=False)
+def a_black_hole_listed_first():
+    return netlab.Lab(layout(), hole)
+
+
+@case(works=False)
+def a_network_without_others_listed_first():
+    return netlab.Lab(layout(), deaf)
+
+
+@case(works=False)
+def a_black_hole_on_one_host():
+    return netlab.Lab(layout(),
+                      lambda lab, h: h == 1 and hole(lab, h))
+
+
+@case(works=False)
+def the_same_address_on_all_hosts_listed_first():
+    return netlab.Lab(layout(), same_address)
+
+
+@case(works=True, COLL_INTERFACE='eth0')
+def a_black_hole_and_the_right_interface_named():
+    return netlab.Lab(layout(), hole)
+
+
+@case(works=True, COLL_INTERFACE='eth0')
+def the_same_address_and_the_right_interface_named():
+    return netlab.Lab(layout(), same_address)
+
+
+@case(works=False, COLL_INTERFACE='hole0')
+def a_black_hole_named_as_the_interface():
+    return netlab.Lab(layout(), hole)
+
+
+@case(works=False, says='eht0', COLL_INTERFACE='eht0')
+def no_such_interface():
+    return netlab.Lab(layout())
+
+
+def work():
+    chosen = [(case, way) for case in CASES for way in WAYS
+              if not sys.argv[2:]
+              or any(word in case[0].__name__ for word in sys.argv[2:])]
+    print(f'1..{len(chosen)}')
+    failed = 0
+    for number, ((make, *how), way) in enumerate(chosen, 1):
+        name = f'{make.__name__}, by {way}'.replace('_', ' ')
+        try:
+            try_case(make, *how, way)
+            print(f'ok {number} - {name}', flush=True)
+        except Wrong as error:
+            failed += 1
+            print(f'not ok {number} - {name}\n# {error}', flush=True)
+    return int(failed > 0)
+
+
+def main():
+    why = netlab.missing()
+    if why:
+        print(f'1..0 # SKIP {why}')
+        return 0
+    return netlab.run_inside(work, 280)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
