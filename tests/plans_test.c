@@ -7,6 +7,12 @@
  * exactly once and in its place, whatever the numbers would have been. Sends
  * finish with their receives (rendezvous), so a plan that leans on buffering
  * gets stuck.
+ *
+ * For more ranks than bits a share is a random number of 64 bits, and reducing
+ * adds them. Were a share added a wrong number of times, d too many (or too
+ * few), and d is 2^t times an odd number, then the sum of all could only be
+ * right if the share had one certain value in its lowest 64 - t bits: that
+ * happens once in 2^(64 - t) draws, and d is smaller than the reductions made.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -15,11 +21,24 @@
 #include "algo/algo.h"
 #include "exec/rehearse.h"
 
-enum { MAX_RANKS = 64 };
+enum { MAX_RANKS = 64, MOST_RANKS = 1025 };
 
 struct element {
     uint64_t ranks, index;
 };
+
+/* Planners of a hierarchy have tests of their own. */
+static bool serves(const struct algo *algo, int n)
+{
+    return algo->fits(&(struct plan_shape){.nranks = n, .segments = 1});
+}
+
+static void make_plan(const struct algo *algo, struct plan *p, int rank, int n,
+                      int segments)
+{
+    algo->plan(p, &(struct plan_shape){
+                      .rank = rank, .nranks = n, .segments = segments});
+}
 
 static bool wrong_sum;
 
@@ -32,6 +51,18 @@ static void set_union(void *const *dst, int ndst, const void *const *src,
         wrong_sum |= (x[i].ranks & y[i].ranks) != 0 || x[i].index != y[i].index;
         ((struct element *)dst[0])[i] =
             (struct element){x[i].ranks | y[i].ranks, x[i].index};
+    }
+}
+
+static void add_numbers(void *const *dst, int ndst, const void *const *src,
+                        int nsrc, size_t n, int divisor, bool stream)
+{
+    const struct element *x = src[0], *y = src[1];
+    cr_assert(ndst == 1 && nsrc == 2 && divisor == 1 && !stream);
+    for (size_t i = 0; i < n; i++) {
+        wrong_sum |= x[i].index != y[i].index;
+        ((struct element *)dst[0])[i] =
+            (struct element){x[i].ranks + y[i].ranks, x[i].index};
     }
 }
 
@@ -54,22 +85,49 @@ static size_t out_count(const struct trial *t)
     return t->algo->kind == ALLGATHER ? t->count * (size_t)t->n : t->count;
 }
 
+/* splitmix64 (Steele, Lea and Flood, OOPSLA 2014), with a fixed seed. */
+static uint64_t random_number(uint64_t i)
+{
+    uint64_t x = (i + 20) * 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+static uint64_t share_of(const struct trial *t, int r)
+{
+    return t->n <= MAX_RANKS ? 1ull << r : random_number((uint64_t)r);
+}
+
+static uint64_t share_of_all(const struct trial *t)
+{
+    static int n;
+    static uint64_t all;
+    if (n != t->n) {
+        n = t->n;
+        all = 0;
+        for (int r = 0; r < n; r++)
+            all += share_of(t, r);
+    }
+    return all;
+}
+
 /* Element i of what rank r puts in, and of what it gets out. */
 static struct element given(const struct trial *t, int r, size_t i)
 {
     const bool part = t->algo->kind == ALLGATHER;
-    return (struct element){1ull << r,
+    return (struct element){share_of(t, r),
                             i + (part ? (size_t)r * t->count : (size_t)0)};
 }
 
 static struct element wanted(const struct trial *t, int r, size_t i)
 {
-    const uint64_t everyone = ~0ull >> (64 - t->n);
+    const uint64_t everyone = share_of_all(t);
     switch (t->algo->kind) {
     case BROADCAST:
-        return (struct element){1ull << t->root, i};
+        return (struct element){share_of(t, t->root), i};
     case ALLGATHER:
-        return (struct element){1ull << i / t->count, i};
+        return (struct element){share_of(t, (int)(i / t->count)), i};
     case REDUCE_SCATTER:
         return (struct element){everyone, (size_t)r * t->count + i};
     default:
@@ -149,8 +207,8 @@ static void check(const struct trial *t)
 {
     const bool in_place = t->seed % 2;
     const enum coll_kind kind = t->algo->kind;
-    struct vectors v[MAX_RANKS];
-    char *in[MAX_RANKS], *out[MAX_RANKS];
+    static struct vectors v[MOST_RANKS];
+    static char *in[MOST_RANKS], *out[MOST_RANKS];
     for (int r = 0; r < t->n; r++) {
         v[r] = make_vectors(t, r, in_place);
         in[r] = (char *)v[r].in;
@@ -164,7 +222,7 @@ static void check(const struct trial *t)
         .count = in_count(t) > out_count(t) ? in_count(t) : out_count(t),
         .elem_bytes = sizeof(struct element),
         .net = {.link = {1e-6, 1e-10}, .jitter_seed = t->seed},
-        .reduce = set_union,
+        .reduce = t->n <= MAX_RANKS ? set_union : add_numbers,
         .in = in,
         .out = out,
         .in_parts = kind == ALLGATHER,
@@ -216,8 +274,49 @@ Test(plans, each_share_comes_in_once_and_in_its_place, .timeout = 120)
 {
     for (int a = 0; a < nplanned; a++)
         for (int n = 1; n <= MAX_RANKS && algos[a].kind != BARRIER; n++)
-            if (algos[a].fits(&(struct plan_shape){.nranks = n}))
+            if (serves(&algos[a], n))
                 check_all_shapes(&algos[a], n);
+}
+
+/* Also those that the selector would not take for so many: what they send at
+ * once must fit the executor's window all the same. */
+Test(plans, many_ranks_get_their_sums_too)
+{
+    static const struct {
+        const char *name;
+        int n;
+    } runs[] = {
+        {"halving_doubling",        65  },
+        {"halving_doubling",        100 },
+        {"halving_doubling",        1000},
+        {"halving_doubling",        1025},
+        {"binary_blocks",           65  },
+        {"binary_blocks",           100 },
+        {"binary_blocks",           160 },
+        {"binary_blocks",           1000},
+        {"binary_blocks",           1023},
+        {"binary_blocks",           1025},
+        {"swing",                   128 },
+        {"swing",                   1000},
+        {"recursive_multiplying",   1000},
+        {"recursive_multiplying_8", 1025},
+        {"direct",                  32  },
+        {"direct",                  33  },
+        {"direct",                  65  },
+        {"direct_scatter",          32  },
+        {"direct_scatter",          33  },
+        {"direct_scatter",          65  },
+        {"ring_segmented",          65  },
+    };
+    for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++)
+        for (unsigned seed = 0; seed < 3; seed++)
+            check(&(struct trial){
+                .algo = algo_find(ALLREDUCE, runs[i].name),
+                .n = runs[i].n,
+                .segments = 4,
+                .count = seed == 2 ? 7 : 1031,
+                .seed = seed,
+            });
 }
 
 /* One operand of a step: in bounds, and of what the caller has given. */
@@ -247,9 +346,9 @@ Test(plans, steps_keep_to_the_buffers_that_they_may_use)
 {
     for (int a = 0; a < nplanned; a++)
         for (int n = 1; n <= MAX_RANKS; n++)
-            for (int me = 0; me < n; me++) {
+            for (int me = 0; me < n && serves(&algos[a], n); me++) {
                 struct plan p;
-                algos[a].plan(&p, &(struct plan_shape){me, n, 4});
+                make_plan(&algos[a], &p, me, n, 4);
                 for (int i = 0; i < p.nsteps; i++) {
                     const struct step *s = &p.steps[i];
                     const bool writes = s->kind == PLAN_RECV
@@ -328,7 +427,7 @@ Test(plans, nobody_leaves_a_barrier_before_all_have_come)
         for (int n = 1; n <= MAX_RANKS && algos[a].kind == BARRIER; n++) {
             memset(k, 0, sizeof(k));
             for (int r = 0; r < n; r++) {
-                algos[a].plan(&k[r].plan, &(struct plan_shape){r, n, 1});
+                make_plan(&algos[a], &k[r].plan, r, n, 1);
                 cr_assert_lt(k[r].plan.nsteps, MAX_STEPS);
             }
             for (bool learnt = true; learnt;) {
@@ -367,6 +466,49 @@ static int log2_floor(int n)
     return k;
 }
 
+/* n as a product of numbers up to radix: as few as can be, then of the least
+ * sum of (factor - 1). Of all products, by trying. */
+struct product {
+    int n, factors, peers;
+};
+
+static struct product best_product(int n, int radix)
+{
+    struct product best = {n, n == 1 ? 0 : 99, 0};
+    for (int k = 2; k <= radix; k++) {
+        if (n % k != 0)
+            continue;
+        struct product p = best_product(n / k, radix);
+        p = (struct product){n, p.factors + 1, p.peers + k - 1};
+        if (p.factors < best.factors
+            || (p.factors == best.factors && p.peers < best.peers))
+            best = p;
+    }
+    return best;
+}
+
+static struct cost multiplied(const char *name, int n, int radix)
+{
+    int most = n;
+    while (best_product(most, radix).factors >= 99)
+        most--;
+    const struct product p = best_product(most, radix);
+    const double rest = n - most, fold = rest > 0 ? 2 : 0;
+    return (struct cost){name, (double)most * p.peers + 2 * rest,
+                         p.factors + fold, p.peers + fold, true};
+}
+
+/* Every block between the largest and the smallest must hear from below before
+ * it can hand over its ranks' parts, and so on the way back. */
+static double blocks_port(int n)
+{
+    const int largest = 1 << log2_floor(n), smallest = n & -n;
+    double port = 1;
+    for (int size = 2 * smallest; size < largest; size *= 2)
+        port += n & size ? 1.0 / size : 0;
+    return 2 * (largest == n ? (n - 1.0) / n : port);
+}
+
 static struct cost cost_of(const char *name, int n)
 {
     const int floor = log2_floor(n), pow2 = 1 << floor, rem = n - pow2;
@@ -377,6 +519,8 @@ static struct cost cost_of(const char *name, int n)
     const double doubled = pow2 * floor + 2.0 * rem;
     const double halved = 2.0 * (pow2 - 1) + 2.0 * rem, rounds = down + floor;
     const double port = 2.0 * (pow2 - 1) / pow2 + fold;
+    const double logs = floor, one = n > 1, two = 2 * one,
+                 blocks = blocks_port(n);
     const struct cost costs[] = {
         {"allreduce_recursive_doubling",    doubled,  down,     down,     true },
         {"allreduce_halving_doubling",      halved,   rounds,   port,     true },
@@ -384,11 +528,20 @@ static struct cost cost_of(const char *name, int n)
         {"allreduce_ring",                  2 * rest, 2 * rest, 2 * most, true },
         {"allreduce_binomial_tree",         2 * rest, 2 * up,   2 * up,   full },
         {"allreduce_double_binary_tree",    2 * rest, -1,       -1,       false},
+        {"allreduce_direct",                n * rest, one,      rest,     true },
+        {"allreduce_direct_scatter",        2 * rest, two,      2 * most, true },
+        multiplied("allreduce_recursive_multiplying", n, 4),
+        multiplied("allreduce_recursive_multiplying_8", n, 8),
+        {"allreduce_binary_blocks",         2 * rest, 2 * logs, blocks,   true },
+        {"allreduce_swing",                 halved,   rounds,   port,     true },
+        {"allreduce_ring_segmented",        2 * rest, 2 * rest, 2 * most, true },
+        {"allreduce_hierarchical",          2 * rest, -1,       -1,       false},
+        {"allreduce_leaders",               doubled,  -1,       -1,       false},
         {"reduce_binomial_tree",            rest,     up,       up,       full },
         {"reduce_halving_gather",           n,        more,     2 * most, true },
         {"reduce_chain",                    rest,     rest,     rest,     true },
         {"broadcast_binomial_tree",         rest,     up,       -1,       full },
-        {"broadcast_scatter_allgather",     rest,     more,     2 * most, false},
+        {"broadcast_scatter_allgather",     rest,     more,     1 + most, false},
         {"broadcast_chain",                 rest,     rest,     rest,     true },
         {"reduce_scatter_halving",          rest,     up,       most,     true },
         {"reduce_scatter_ring",             rest,     rest,     most,     true },
@@ -425,7 +578,7 @@ Test(plans, traffic_is_what_the_formula_says_to_the_byte)
 {
     const size_t counts[] = {0, 1, 63, 64, 65, 997, 7919, 1 << 20};
     for (int a = 0; a < nplanned; a++)
-        for (int n = 1; n <= 64; n++)
+        for (int n = 1; n <= 64 && serves(&algos[a], n); n++)
             for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
                 struct sim_traffic traffic[64];
                 dry_run(&algos[a], n, counts[i], (struct sim_net){0}, traffic);
@@ -450,7 +603,7 @@ Test(plans, traffic_is_what_the_formula_says_to_the_byte)
 Test(plans, time_is_what_the_formula_says)
 {
     for (int a = 0; a < nplanned; a++)
-        for (int n = 1; n <= 64; n++) {
+        for (int n = 1; n <= 64 && serves(&algos[a], n); n++) {
             const struct cost cost = cost_of(algos[a].full_name, n);
             const size_t bytes = (size_t)n * 4096;
             if (cost.rounds < 0)
@@ -487,8 +640,7 @@ Test(plans, two_trees_share_at_most_one_inner_rank)
         for (int r = 0; r < n; r++) {
             struct plan p;
             int upper = 0, lower = 0;
-            plan_allreduce_double_binary_tree(&p,
-                                              &(struct plan_shape){r, n, 1});
+            make_plan(algo_find(ALLREDUCE, "double_binary_tree"), &p, r, n, 1);
             for (int i = 0; i < p.nsteps; i++)
                 if (p.steps[i].kind == PLAN_REDUCE)
                     *(p.steps[i].chunk ? &upper : &lower) += 1;
@@ -508,8 +660,7 @@ Test(plans, step_orders_differ_in_who_gets_the_half)
     const int first_partner[] = {3 ^ 8, 3 ^ 1};
     for (int i = 0; i < 2; i++) {
         struct plan p;
-        algo_find(ALLREDUCE, names[i])
-            ->plan(&p, &(struct plan_shape){3, 16, 1});
+        make_plan(algo_find(ALLREDUCE, names[i]), &p, 3, 16, 1);
         cr_assert_eq(p.steps[0].kind, PLAN_RECV);
         cr_assert_eq(p.steps[0].nchunks, 8);
         cr_assert_eq(p.steps[0].peer, first_partner[i]);
@@ -517,11 +668,148 @@ Test(plans, step_orders_differ_in_who_gets_the_half)
     }
 }
 
+/* The chunk of which a rank computes the whole sum: the last one added. */
+static int summed_last(const char *name, int r, int n)
+{
+    struct plan p;
+    int chunk = -1;
+    make_plan(algo_find(ALLREDUCE, name), &p, r, n, 1);
+    for (int i = 0; i < p.nsteps; i++)
+        if (p.steps[i].kind == PLAN_REDUCE) {
+            chunk = p.steps[i].chunk;
+            cr_assert(p.steps[i].nchunks == 1 || i + 1 < p.nsteps);
+        }
+    plan_free(&p);
+    return chunk;
+}
+
+static int reversed(int x, int bits)
+{
+    int y = 0;
+    for (int i = 0; i < bits; i++)
+        y |= (x >> i & 1) << (bits - 1 - i);
+    return y;
+}
+
+/* Halving the distance leaves block r at rank r, doubling it the block whose
+ * number is r with its bits in reverse. */
+Test(plans, blocks_lie_in_order_or_in_order_of_reversed_bits)
+{
+    for (int bits = 1; bits <= 6; bits++)
+        for (int n = 1 << bits, r = 0; r < n; r++) {
+            cr_assert_eq(summed_last("halving_doubling", r, n), r);
+            cr_assert_eq(summed_last("halving_doubling_near", r, n),
+                         reversed(r, bits));
+            cr_assert_eq(summed_last("binary_blocks", r, n), r);
+            cr_assert_eq(summed_last("direct_scatter", r, n), r);
+        }
+}
+
+/* Bytes of a vector that the busiest rank sends. */
+static uint64_t most_sent(const char *name, int n, size_t count)
+{
+    struct sim_traffic traffic[MOST_RANKS];
+    uint64_t most = 0;
+    dry_run(algo_find(ALLREDUCE, name), n, count, (struct sim_net){0}, traffic);
+    for (int r = 0; r < n; r++)
+        most = traffic[r].bytes > most ? traffic[r].bytes : most;
+    return most;
+}
+
+/* Folding sends as much in all, but not from all. */
+Test(plans, binary_blocks_spare_the_ranks_that_folding_loads)
+{
+    static const int ns[] = {12, 24, 48, 160};
+    for (size_t i = 0; i < sizeof(ns) / sizeof(ns[0]); i++) {
+        const int n = ns[i], pow2 = 1 << log2_floor(n);
+        const size_t count = (size_t)pow2 * 100;
+        const uint64_t folded = most_sent("halving_doubling", n, count);
+        const uint64_t blocks = most_sent("binary_blocks", n, count);
+        /* Above halving and doubling, one sends a whole vector to who folded
+         * in, the other its part of one to who is in the smaller block. */
+        const size_t both = 2 * (count - count / (size_t)pow2);
+        cr_assert_eq(folded, both + count);
+        cr_assert_eq(blocks, both + count / (size_t)pow2, "%d ranks: %lu", n,
+                     (unsigned long)blocks);
+        cr_assert_lt(4 * blocks, 3 * folded);
+    }
+}
+
+/* On a ring of ranks, chunks times the links that they cross. */
+static double hops(const char *name, int n)
+{
+    double all = 0;
+    for (int r = 0; r < n; r++) {
+        struct plan p;
+        make_plan(algo_find(ALLREDUCE, name), &p, r, n, 1);
+        for (int i = 0; i < p.nsteps; i++) {
+            const int far = abs(p.steps[i].peer - r);
+            if (p.steps[i].kind == PLAN_SEND)
+                all += (double)p.steps[i].nchunks
+                       * (far < n - far ? far : n - far);
+        }
+        plan_free(&p);
+    }
+    return all / n;
+}
+
+/* Round k moves n / 2^(k+1) chunks by 2^k ranks, or by |rho(k)|: the k-th sum
+ * of 1 - 2 + 4 ..., about 2^(k+1) / 3. */
+Test(plans, swing_takes_shorter_ways_on_a_ring)
+{
+    for (int n = 4, rounds = 2; n <= 1024; n *= 2, rounds++) {
+        double swung = 0;
+        for (int k = 0, rho = 1; k < rounds; k++, rho = 1 - 2 * rho)
+            swung += 2.0 * (n >> (k + 1)) * abs(rho);
+        cr_assert_eq(hops("halving_doubling_near", n), (double)n * rounds);
+        cr_assert_eq(hops("swing", n), swung, "%d ranks: %g", n,
+                     hops("swing", n));
+        cr_assert(n < 64 || swung < 0.75 * n * rounds);
+    }
+}
+
+Test(plans, segmented_ring_with_one_segment_is_the_ring)
+{
+    for (int n = 1; n <= 9; n++)
+        for (int r = 0; r < n; r++) {
+            struct plan p, q;
+            make_plan(algo_find(ALLREDUCE, "ring"), &p, r, n, 1);
+            make_plan(algo_find(ALLREDUCE, "ring_segmented"), &q, r, n, 1);
+            cr_assert_eq(p.nsteps, q.nsteps);
+            cr_assert_eq(p.nslots, q.nslots);
+            for (int i = 0; i < p.nsteps; i++)
+                cr_assert(!memcmp(&p.steps[i], &q.steps[i], sizeof(p.steps[i])),
+                          "rank %d of %d, step %d", r, n, i);
+            plan_free(&p);
+            plan_free(&q);
+        }
+}
+
+/* Adding takes as long as sending here: a plain ring does one after the other,
+ * pieces hide all of it but a piece's. */
+Test(plans, segmented_ring_adds_while_it_receives)
+{
+    const double rounds = 7, chunk = 1 << 20;
+    struct rehearsal c = {
+        .plan = plan_allreduce_ring_segmented,
+        .nranks = 8,
+        .count = 8 << 20,
+        .elem_bytes = 1,
+        .net = {.link = {0, 1e-9}, .gamma = 1e-9},
+    };
+    for (c.segments = 1; c.segments <= 16; c.segments *= 4) {
+        double seconds;
+        cr_assert_eq(rehearse(&c, &seconds), COLL_OK);
+        const double most = rounds * chunk * 1e-9 * (2 + 2.0 / c.segments);
+        cr_assert_leq(seconds, most, "%d segments: %g s", c.segments, seconds);
+    }
+}
+
 Test(plans, print_as_text)
 {
     struct plan p;
     char text[1024];
-    plan_allreduce_ring(&p, &(struct plan_shape){1, 3, 1});
+    make_plan(algo_find(ALLREDUCE, "ring"), &p, 1, 3, 1);
     const size_t length = plan_print(&p, text, sizeof(text));
     cr_assert_str_eq(text, "3 chunks, 1 slot\n"
                            "  0  recv from 0  TMP[0] slot 0\n"

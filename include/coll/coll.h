@@ -208,6 +208,42 @@ coll_status coll_explain(const coll_comm *comm, const char *collective,
                          size_t count, coll_dtype dtype, coll_op op,
                          coll_choice *choice);
 
+/* One way to run a collective, as the library sees it. */
+typedef struct coll_candidate {
+    const char *algorithm;     /* static storage, as the two below */
+    const char *rank_order;    /* "given", "block" or "round_robin" */
+    int segments;              /* pieces that are pipelined */
+    double predicted_seconds;  /* by the model; negative: not priced */
+    double latency_seconds;    /* of that, with links of endless bandwidth */
+    double measured_seconds;   /* middle of the last operations; 0: none yet */
+    int samples;               /* of them */
+    int chosen;                /* 1: what the next operation would run */
+    char why[160];             /* why it was chosen, or what it loses by */
+} coll_candidate;
+
+/* All candidates for such a call, the best first, at most max of them; *n says
+ * how many. May take some milliseconds: prices are parted anew. Other ranks need
+ * not call it. Fails with INVALID, UNSUPPORTED (COLL_ALGO forbids all), MEMORY.
+ */
+coll_status coll_explain_candidates(coll_comm *comm, const char *collective,
+                                    size_t count, coll_dtype dtype,
+                                    coll_candidate *candidates, int max,
+                                    int *n);
+
+/* The same for a cluster that is not here: nranks ranks, ranks_per_host of them
+ * on each of the first hosts of a description (coll_topo_load()), and bytes of
+ * the whole vector: what one rank holds in the end of an allgather, or at first
+ * of a reduce-scatter. Obeys COLL_ALGO. */
+coll_status coll_explain_cluster(const char *spec, int nranks,
+                                 int ranks_per_host, const char *collective,
+                                 size_t bytes, coll_candidate *candidates,
+                                 int max, int *n);
+
+/* Candidates as a table, several lines. As snprintf(): returns the length that
+ * all of it has, and writes at most text_bytes with the final 0. */
+size_t coll_explain_print(const coll_candidate *candidates, int n, char *text,
+                          size_t text_bytes);
+
 /* Sizes and names of datatypes and operators ("f32", "sum"); 0 or NULL for a
  * value outside the enum. The lookups return false for an unknown name. */
 size_t coll_dtype_bytes(coll_dtype dtype);

@@ -41,7 +41,7 @@ bool algo_pipelines(const struct algo *algo, int nranks)
     int nsteps[2];
     for (int i = 0; i < 2; i++) {
         struct plan p;
-        algo->plan(&p, &(struct plan_shape){0, nranks, i + 1});
+        algo->plan(&p, &(struct plan_shape){0, nranks, i + 1, NULL});
         nsteps[i] = p.nsteps;
         plan_free(&p);
     }
@@ -52,4 +52,9 @@ bool any_shape(const struct plan_shape *s)
 {
     (void)s;
     return true;
+}
+
+bool few_ranks(const struct plan_shape *s)
+{
+    return s->nranks <= 16;
 }

@@ -9,8 +9,8 @@
 
 enum coll_kind {
     ALLREDUCE,
-    REDUCE,         /* the result at rank 0, see plan_turn() */
-    BROADCAST,      /* from rank 0 */
+    REDUCE,         /* the result at position 0, see plan_renumber() */
+    BROADCAST,      /* from position 0 */
     REDUCE_SCATTER, /* n chunks; PLAN_OUT has only chunk `rank` */
     ALLGATHER,      /* n chunks; PLAN_IN has only chunk `rank` */
     BARRIER,        /* one chunk of whatever */
@@ -43,6 +43,7 @@ bool algo_pipelines(const struct algo *, int nranks);
 
 /* For the third column of algos.def. */
 bool any_shape(const struct plan_shape *);
+bool few_ranks(const struct plan_shape *); /* at most 16 */
 
 #define ALGO(kind, name, fits, when)                                           \
     void plan_##name(struct plan *, const struct plan_shape *);

@@ -28,7 +28,9 @@ void plan_allreduce_binomial_tree(struct plan *p, const struct plan_shape *s)
         plan_send(p, me - bit, mine, ready);
         ready = plan_recv(p, me - bit, OUT(0), PLAN_START);
     }
+    /* One after another: the child that has most to pass on comes first and has
+     * the port to itself. */
     for (bit /= 2; bit >= 1; bit /= 2)
         if (me + bit < n)
-            plan_send(p, me + bit, OUT(0), ready);
+            ready = plan_send(p, me + bit, OUT(0), ready);
 }

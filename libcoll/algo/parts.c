@@ -15,8 +15,6 @@
  */
 #include "algo/parts.h"
 
-enum { MAX_ROUNDS = 31 };
-
 struct fold {
     int pow2, rem; /* n = pow2 + rem */
 };
@@ -31,55 +29,64 @@ static int old_rank(struct fold f, int rank)
     return rank < f.rem ? 2 * rank + 1 : rank + f.rem;
 }
 
-/* The chunks that a rank works on, halved round by round. */
-struct window {
-    int first, count, partner;
-};
-
-static struct place run(uint8_t buf, int first, int count)
+static struct place run(enum plan_buf buf, struct window w)
 {
-    return (struct place){buf, first, count, 0};
+    return (struct place){(uint8_t)buf, w.first, w.count, 0};
 }
 
-static step_id halve_and_double(struct plan *p, struct fold f, int me, bool far,
-                                struct place mine, step_id ready)
+struct halving halving_of(int nchunks)
 {
-    struct window before[MAX_ROUNDS], w = {0, f.pow2, 0};
-    int rounds = 0;
+    struct halving h = {0};
+    h.window[0].count = nchunks;
+    return h;
+}
 
-    for (int k = 1; k < f.pow2; k *= 2) {
-        const int mask = far ? f.pow2 / (2 * k) : k;
-        const int half = w.count / 2, upper = (me & mask) != 0;
-        const int keep = w.first + upper * half;
-        const int give = w.first + !upper * half;
-        w.partner = old_rank(f, me ^ mask);
-        before[rounds++] = w;
-        const step_id got =
-            plan_recv(p, w.partner, TMP_RUN(keep, half, 0), PLAN_START);
-        plan_send(p, w.partner, run(mine.buf, give, half), ready);
-        ready = plan_reduce(p, OUT_RUN(keep, half), run(mine.buf, keep, half),
-                            TMP_RUN(keep, half, 0), got);
-        mine.buf = PLAN_OUT;
-        w.first = keep;
-        w.count = half;
-    }
+void halving_add(struct halving *h, int partner, bool upper)
+{
+    const struct window w = h->window[h->rounds];
+    const int half = w.count / 2;
+    h->partner[h->rounds++] = partner;
+    h->window[h->rounds] = (struct window){w.first + upper * half, half};
+}
 
-    /* What comes back for chunks given away has this rank's share in it, so
-     * the partner has read them: no need to wait for that send. */
-    while (rounds-- > 0) {
-        const struct window b = before[rounds];
-        const int missing = w.first == b.first ? b.first + w.count : b.first;
-        const step_id got =
-            plan_recv(p, b.partner, OUT_RUN(missing, w.count), PLAN_START);
-        plan_send(p, b.partner, OUT_RUN(w.first, w.count), ready);
-        ready = plan_join(p, ready, got);
-        w = b;
+/* What is kept by the partner of round k. */
+static struct window other_half(const struct halving *h, int k)
+{
+    const struct window whole = h->window[k], kept = h->window[k + 1];
+    const bool lower = kept.first == whole.first;
+    return (struct window){whole.first + lower * kept.count, kept.count};
+}
+
+step_id plan_halvings(struct plan *p, const struct halving *h,
+                      enum plan_buf from, step_id ready)
+{
+    for (int k = 0; k < h->rounds; k++) {
+        const struct window keep = h->window[k + 1], give = other_half(h, k);
+        const struct place heard = TMP_RUN(keep.first, keep.count, 0);
+        const step_id got = plan_recv(p, h->partner[k], heard, PLAN_START);
+        plan_send(p, h->partner[k], run(from, give), ready);
+        ready =
+            plan_reduce(p, run(PLAN_OUT, keep), run(from, keep), heard, got);
+        from = PLAN_OUT;
     }
     return ready;
 }
 
-void plan_halving_then_doubling(struct plan *p, const struct plan_shape *s,
-                                bool far)
+/* What comes back for chunks given away has this rank's share in it, so the
+ * partner has read them: no need to wait for that send. */
+step_id plan_doublings(struct plan *p, const struct halving *h, step_id ready)
+{
+    for (int k = h->rounds - 1; k >= 0; k--) {
+        const step_id got = plan_recv(
+            p, h->partner[k], run(PLAN_OUT, other_half(h, k)), PLAN_START);
+        plan_send(p, h->partner[k], run(PLAN_OUT, h->window[k + 1]), ready);
+        ready = plan_join(p, ready, got);
+    }
+    return ready;
+}
+
+void plan_folded_halving(struct plan *p, const struct plan_shape *s,
+                         void (*list)(struct halving *, int pow2, int me))
 {
     const int n = s->nranks, me = s->rank;
     struct fold f = {.pow2 = 1};
@@ -107,10 +114,32 @@ void plan_halving_then_doubling(struct plan *p, const struct plan_shape *s,
         ready = plan_reduce(p, OUT_RUN(0, all), IN_RUN(0, all),
                             TMP_RUN(0, all, 0), got);
     }
-    ready = halve_and_double(p, f, new_rank(f, me), far,
-                             folded ? OUT(0) : IN(0), ready);
+    struct halving h = halving_of(all);
+    list(&h, f.pow2, new_rank(f, me));
+    for (int k = 0; k < h.rounds; k++)
+        h.partner[k] = old_rank(f, h.partner[k]);
+    ready = plan_halvings(p, &h, folded ? PLAN_OUT : PLAN_IN, ready);
+    ready = plan_doublings(p, &h, ready);
     if (folded)
         plan_send(p, me - 1, OUT_RUN(0, all), ready);
+}
+
+static void list_far(struct halving *h, int pow2, int me)
+{
+    for (int bit = pow2 / 2; bit > 0; bit /= 2)
+        halving_add(h, me ^ bit, me & bit);
+}
+
+static void list_near(struct halving *h, int pow2, int me)
+{
+    for (int bit = 1; bit < pow2; bit *= 2)
+        halving_add(h, me ^ bit, me & bit);
+}
+
+void plan_halving_then_doubling(struct plan *p, const struct plan_shape *s,
+                                bool far)
+{
+    plan_folded_halving(p, s, far ? list_far : list_near);
 }
 
 struct pieces plan_pieces(struct place run, int n)

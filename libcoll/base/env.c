@@ -161,7 +161,7 @@ static pthread_once_t reported = PTHREAD_ONCE_INIT;
 struct setting_value setting_get(enum setting s)
 {
     pthread_once(&once, read_all);
-    if (s != SETTING_LOG) /* which log_line() asks for */
+    if (s != SETTING_LOG && s != SETTING_EXPLAIN) /* log_line() asks for them */
         pthread_once(&reported, report);
     return settings[s];
 }

@@ -81,6 +81,8 @@ static void parse_setting(void)
         parse_item(at, length);
         at += length + (at[length] == ',');
     }
+    if (!strcmp(setting_text(SETTING_EXPLAIN), "1"))
+        parse_item("explain:info", strlen("explain:info"));
 }
 
 static coll_log_level level_of(const char *subject)

@@ -12,6 +12,7 @@
 #define BOOTSTRAP_BOOTSTRAP_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "coll/coll.h"
 
@@ -60,5 +61,23 @@ void bootstrap_abort(struct bootstrap *, coll_status status, const char *why);
 
 /* Says farewell, ends the thread, frees. */
 void bootstrap_leave(struct bootstrap *);
+
+/* The addresses at the two ends of this rank's link, as they travel: 16 bytes, the
+ * first 4 of which are an IPv4 address's. */
+struct bootstrap_end {
+    uint32_t family;
+    unsigned char bytes[16];
+};
+void bootstrap_ends(const struct bootstrap *, struct bootstrap_end *mine,
+                    struct bootstrap_end *hub);
+
+/* This host's network interface with that address, but for loopbacks; "": none.
+ */
+void bootstrap_interface_of(const struct bootstrap_end *, char *name,
+                            size_t bytes);
+
+/* Whether an interface of that name is up with an address; "" is. Fails with
+ * INVALID, naming those there are. */
+coll_status bootstrap_check_interface(const char *name);
 
 #endif

@@ -248,3 +248,9 @@ coll_status bootstrap_id_from_root(const char *root, const char *key,
     *packed = id_pack(&id);
     return COLL_OK;
 }
+
+coll_status bootstrap_check_interface(const char *name)
+{
+    struct id id = {.naddresses = 0};
+    return *name ? id_local_addresses(&id, name) : COLL_OK;
+}

@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
+#include "bootstrap/ends.h"
 #include "bootstrap/id.h"
 #include "bootstrap/member.h"
 #include "bootstrap/tcp.h"
@@ -31,6 +32,7 @@ static const double last_news_seconds = .5;
 struct bootstrap {
     unsigned char key[FRAME_KEY]; /* of the job */
     int fd, wake;                 /* link; eventfd that wakes the thread */
+    struct bootstrap_end mine, hub; /* of the link when it was made */
     double join_seconds;
     pthread_t thread;
     pthread_mutex_t mutex; /* guards member */
@@ -187,6 +189,7 @@ static bool call_once(struct bootstrap *b, const struct caller *c, char *last,
                      strerror(errno));
             continue;
         }
+        ends_of_socket(b->fd, &b->mine, &b->hub);
         /* A hub that is late still reads the hello, and takes a link that has
          * ended by then for a death; so hang up only if another address may
          * be the right one, and not soon. */
@@ -448,4 +451,11 @@ void bootstrap_leave(struct bootstrap *b)
     if (bootstrap_failure(b) < 0)
         serve_await_end(b->key, last_news_seconds);
     release(b);
+}
+
+void bootstrap_ends(const struct bootstrap *b, struct bootstrap_end *mine,
+                    struct bootstrap_end *hub)
+{
+    *mine = b->mine;
+    *hub = b->hub;
 }

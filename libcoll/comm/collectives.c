@@ -16,25 +16,6 @@ static bool reduces(enum coll_kind kind)
     return kind == ALLREDUCE || kind == REDUCE || kind == REDUCE_SCATTER;
 }
 
-/* Into how many parts, one a rank, `in` or `out` falls. */
-static size_t in_parts(const coll_request *r)
-{
-    return r->kind == REDUCE_SCATTER ? (size_t)r->comm->nranks : 1;
-}
-
-static size_t out_parts(const coll_request *r)
-{
-    return r->kind == ALLGATHER ? (size_t)r->comm->nranks : 1;
-}
-
-/* Of what one rank holds in full: S in the tables of README.md. */
-static size_t whole_bytes(const coll_request *r)
-{
-    return r->kind == BARRIER ? 1
-                              : r->count * in_parts(r) * out_parts(r)
-                                    * coll_dtype_bytes(r->dtype);
-}
-
 static bool reads_in(const coll_request *r)
 {
     return r->kind != BROADCAST || r->root == r->comm->rank;
@@ -53,7 +34,8 @@ static coll_status check_overlap(const coll_request *r, size_t bytes)
                           : r->kind == ALLGATHER    ? in == out + mine
                                                     : in == out;
     if (in_place || !reads_in(r) || !writes_out(r)
-        || out >= in + bytes * in_parts(r) || in >= out + bytes * out_parts(r))
+        || out >= in + bytes * request_in_parts(r)
+        || in >= out + bytes * request_out_parts(r))
         return COLL_OK;
     static const char *const unless[NKINDS] = {
         [REDUCE_SCATTER] = "recv being send + rank * recvcount",
@@ -81,7 +63,7 @@ static coll_status check_arguments(const coll_request *r)
         return fail(COLL_ERR_INVALID, "comm",
                     "coll_%s: root %d is no rank of %d", name, r->root,
                     r->comm->nranks);
-    const size_t parts = in_parts(r) * out_parts(r);
+    const size_t parts = request_in_parts(r) * request_out_parts(r);
     if (r->count > SIZE_MAX / 2 / elem / parts)
         return fail(COLL_ERR_INVALID, "comm",
                     "coll_%s: %zu elements of %zu bytes%s are more than an "
@@ -102,67 +84,14 @@ static coll_status check_vectors(const coll_request *r, size_t elem)
     return check_overlap(r, r->count * elem);
 }
 
-/* What all ranks must agree on, in 32 bits. The algorithm too: another rule or
- * setting on one rank must not go unseen. */
-static uint32_t fingerprint(const coll_request *r, int algo)
+/* What all ranks must agree on. */
+static uint32_t fingerprint(const coll_request *r)
 {
-    uint64_t h = (uint64_t)algo << 24 ^ (uint64_t)r->kind << 16
-                 ^ (uint64_t)r->dtype << 8 ^ (uint64_t)r->op
-                 ^ (uint64_t)r->root << 32;
+    uint64_t h = (uint64_t)r->kind << 16 ^ (uint64_t)r->dtype << 8
+                 ^ (uint64_t)r->op ^ (uint64_t)r->root << 32;
     h = (h ^ r->count) * 0x9e3779b97f4a7c15ull;
     h = (h ^ h >> 29) * 0xbf58476d1ce4e5b9ull;
     return (uint32_t)(h >> 32);
-}
-
-static coll_status build(coll_comm *c, const struct select_choice *choice,
-                         int root, struct prepared *p)
-{
-    const struct plan_shape shape = {
-        .rank = (c->rank + c->nranks - root) % c->nranks,
-        .nranks = c->nranks,
-        .segments = 1 << choice->variant,
-    };
-    p->root = root;
-    algos[choice->algo].plan(&p->plan, &shape);
-    plan_turn(&p->plan, root, c->nranks);
-    return p->plan.status == COLL_OK ? exec_init(&p->exec, &p->plan, c->to)
-                                     : p->plan.status;
-}
-
-/* The plan of a choice, built at its first use. */
-static coll_status prepare(coll_comm *c, const struct select_choice *choice,
-                           int root, struct prepared **prepared)
-{
-    struct prepared **at =
-        &c->prepared[choice->algo * SELECT_SEGMENTS + choice->variant];
-    while (*at && (*at)->root != root)
-        at = &(*at)->next;
-    if (!*at) {
-        struct prepared *p = calloc(1, sizeof(*p));
-        if (!p || build(c, choice, root, p) < 0) {
-            if (p)
-                plan_free(&p->plan);
-            free(p);
-            return fail(COLL_ERR_MEMORY, "comm", "no memory for a plan of %s",
-                        algos[choice->algo].full_name);
-        }
-        *at = p;
-    }
-    *prepared = *at;
-    return COLL_OK;
-}
-
-void comm_free_prepared(coll_comm *c)
-{
-    for (int i = 0; c->prepared && i < nalgos * SELECT_SEGMENTS; i++)
-        while (c->prepared[i]) {
-            struct prepared *p = c->prepared[i];
-            c->prepared[i] = p->next;
-            exec_free(&p->exec);
-            plan_free(&p->plan);
-            free(p);
-        }
-    free(c->prepared);
 }
 
 /* Where a call like this one would be kept: a row for each kind, and in it a
@@ -180,23 +109,20 @@ static bool is_like(const struct recent *recent, const coll_request *r)
            && recent->root == r->root;
 }
 
-/* Chooses the algorithm, and keeps the choice for calls like this one. */
-static coll_status choose(const coll_request *r)
+/* Checks that something can serve the call, and keeps what does not change from
+ * one like it to the next. Which plan it runs is chosen when it starts. */
+static coll_status look_up(const coll_request *r)
 {
     coll_comm *c = r->comm;
     struct select_choice choice;
-    struct prepared *p = NULL;
-    const size_t elem = coll_dtype_bytes(r->dtype);
     combine_fn *const combine =
         reduces(r->kind) ? op_combine(r->dtype, r->op) : NULL;
     if (reduces(r->kind) && !combine)
         return fail(COLL_ERR_UNSUPPORTED, "comm",
                     "coll_%s: %s is not defined on %s", kind_names[r->kind],
                     coll_op_name(r->op), coll_dtype_name(r->dtype));
-    coll_status status = select_algorithm(&c->select, r->kind, c->nranks,
-                                          whole_bytes(r), &choice);
-    if (status == COLL_OK && algos[choice.algo].way == BY_PLAN)
-        status = prepare(c, &choice, r->root, &p);
+    const coll_status status =
+        select_best(&c->select, r->kind, request_bytes(r), &choice);
     if (status == COLL_OK)
         *recall(r) = (struct recent){
             .known = true,
@@ -205,81 +131,26 @@ static coll_status choose(const coll_request *r)
             .op = r->op,
             .root = r->root,
             .way = algos[choice.algo].way,
-            .prepared = p,
+            .node_algo = choice.algo,
             .combine = combine,
-            .elem_bytes = elem,
-            .fingerprint = fingerprint(r, choice.algo),
+            .elem_bytes = coll_dtype_bytes(r->dtype),
+            .fingerprint = fingerprint(r),
         };
     return status;
 }
 
-/* Scratch grows; what requests under way use stays until none is. */
-static coll_status reserve(coll_comm *c, size_t bytes)
-{
-    if (bytes <= c->tmp_bytes)
-        return COLL_OK;
-    const size_t rounded = (bytes + 4095) / 4096 * 4096;
-    void *tmp = aligned_alloc(4096, rounded);
-    struct retired *old = c->tmp ? malloc(sizeof(*old)) : NULL;
-    if (!tmp || (c->tmp && !old)) {
-        free(tmp);
-        free(old);
-        return fail(COLL_ERR_MEMORY, "comm",
-                    "no memory for %zu bytes of scratch", rounded);
-    }
-    if (old) {
-        *old = (struct retired){c->retired, c->tmp};
-        c->retired = old;
-    }
-    c->tmp = tmp;
-    c->tmp_bytes = rounded;
-    if (!c->first)
-        comm_free_retired(c);
-    return COLL_OK;
-}
-
-/* The vector as the plan sees it: all of what one rank holds in full. */
-static coll_status fill_plan(coll_request *r)
-{
-    coll_comm *c = r->comm;
-    const size_t before = r->count * (size_t)c->rank;
-    r->plan = (struct exec_call){
-        .in = r->in,
-        .out = r->out,
-        .count = r->count * in_parts(r) * out_parts(r),
-        .elem_bytes = r->elem_bytes,
-        .in_first = r->kind == ALLGATHER ? before : 0,
-        .out_first = r->kind == REDUCE_SCATTER ? before : 0,
-        .reduce = r->combine,
-        .tag = r->tag,
-    };
-    if (r->kind == BARRIER) { /* one byte to send */
-        r->plan.in = "";
-        r->plan.count = 1;
-    }
-    const coll_status status =
-        reserve(c, exec_tmp_bytes(&r->prepared->plan, r->plan.count,
-                                  r->plan.elem_bytes));
-    r->plan.tmp = c->tmp;
-    return status;
-}
-
-/* The tag stands for this call and all before it. So a call that differs is
- * noticed at the latest in the next one in which a rank hears of another. */
 static coll_status fill(coll_request *r)
 {
     coll_comm *c = r->comm;
     const struct recent *like = recall(r);
     r->status = COLL_IN_PROGRESS;
     r->way = like->way;
-    r->prepared = like->prepared;
+    r->choice.algo = like->node_algo;
     r->combine = like->combine;
     r->elem_bytes = like->elem_bytes;
-    r->tag = (c->history ^ like->fingerprint) * 0x9e3779b1u + 1;
+    r->fingerprint = like->fingerprint;
     const coll_status status = comm_check(c);
-    if (status < 0)
-        return fail(status, "comm", "%s", c->sentence);
-    return r->way == BY_PLAN ? fill_plan(r) : COLL_OK;
+    return status < 0 ? fail(status, "comm", "%s", c->sentence) : COLL_OK;
 }
 
 /* Every collective call: `here` says which. */
@@ -295,20 +166,18 @@ static coll_status run(coll_request *here, coll_request **request)
         if (status == COLL_OK)
             status = check_vectors(here, coll_dtype_bytes(here->dtype));
         if (status == COLL_OK)
-            status = choose(here);
+            status = look_up(here);
     }
     if (status == COLL_OK)
         status = fill(here);
     if (status < 0)
         return status;
-    coll_comm *c = here->comm;
     if (request) {
         r = malloc(sizeof(*r));
         if (!r)
             return fail(COLL_ERR_MEMORY, "comm", "no memory for a request");
         *r = *here;
     }
-    c->history = r->tag;
     if (!request && request_finish_now(r))
         return COLL_OK;
     request_enqueue(r);
@@ -317,7 +186,8 @@ static coll_status run(coll_request *here, coll_request **request)
         return COLL_OK;
     }
     status = request_wait(r);
-    return status < 0 ? fail(status, "comm", "%s", c->sentence) : status;
+    return status < 0 ? fail(status, "comm", "%s", here->comm->sentence)
+                      : status;
 }
 
 /* Field by field, as zeroing all of a request would take as long as a line
@@ -389,40 +259,6 @@ coll_status coll_barrier(coll_comm *comm, coll_request **request)
     return run(&r, request);
 }
 
-static coll_status find_kind(const char *name, enum coll_kind *kind)
-{
-    for (int k = 0; k < NKINDS && name; k++)
-        if (!strcmp(name, kind_names[k])) {
-            *kind = (enum coll_kind)k;
-            return COLL_OK;
-        }
-    const char *near = name ? nearest_name(name, kind_names, NKINDS) : NULL;
-    return fail(COLL_ERR_INVALID, "comm",
-                "coll_explain: \"%s\" is no collective%s%s%s",
-                name ? name : "NULL", near ? "; did you mean " : "",
-                near ? near : "", near ? "?" : "");
-}
-
-coll_status coll_explain(const coll_comm *comm, const char *collective,
-                         size_t count, coll_dtype dtype, coll_op op,
-                         coll_choice *choice)
-{
-    coll_request r =
-        ask(ALLREDUCE, NULL, NULL, count, dtype, op, 0, (coll_comm *)comm);
-    struct select_choice selected;
-    if (!choice)
-        return fail(COLL_ERR_INVALID, "comm", "coll_explain: choice is NULL");
-    coll_status status = find_kind(collective, &r.kind);
-    if (status == COLL_OK)
-        status = check_arguments(&r);
-    if (status == COLL_OK)
-        status = select_algorithm(&comm->select, r.kind, comm->nranks,
-                                  whole_bytes(&r), &selected);
-    if (status == COLL_OK)
-        *choice = (coll_choice){algos[selected.algo].name, selected.predicted};
-    return status;
-}
-
 coll_status coll_stats(const coll_comm *comm, coll_statistics *stats)
 {
     if (!comm || !stats)
@@ -438,5 +274,6 @@ coll_status coll_comm_set_algorithm(coll_comm *comm, const char *rules)
         return fail(COLL_ERR_INVALID, "comm",
                     "coll_comm_set_algorithm: the communicator is NULL");
     memset(comm->recent, 0, sizeof(comm->recent));
-    return select_parse(&comm->select, rules, "coll_comm_set_algorithm");
+    comm->last.candidate = -1;
+    return select_rules(&comm->select, rules, "coll_comm_set_algorithm");
 }

@@ -27,57 +27,61 @@ static uint64_t hash_text(uint64_t h, const char *text)
     return (h ^ 0xff) * 0x100000001b3ull;
 }
 
+/* One of two words: that one, or off. */
+static coll_status read_switch(enum setting setting, const char *name,
+                               const char *on, bool *is_on)
+{
+    const char *value = setting_text(setting);
+    *is_on = !strcmp(value, on);
+    if (!*is_on && strcmp(value, "off"))
+        return fail(COLL_ERR_INVALID, "comm", "%s=%s is not %s or off", name,
+                    value, on);
+    return COLL_OK;
+}
+
 static coll_status read_settings(coll_comm *c)
 {
     coll_status status =
         setting_number(SETTING_JOIN_SECONDS, 0.01, 86400, &c->join_seconds);
     if (status == COLL_OK)
         status = setting_number(SETTING_OP_SECONDS, 0, 1e9, &c->op_seconds);
-    const char *copy = setting_text(SETTING_SINGLE_COPY);
-    if (status == COLL_OK && strcmp(copy, "auto") && strcmp(copy, "off"))
-        status = fail(COLL_ERR_INVALID, "comm",
-                      "COLL_SINGLE_COPY=%s is not auto or off", copy);
+    bool single_copy;
+    if (status == COLL_OK)
+        status = read_switch(SETTING_SINGLE_COPY, "COLL_SINGLE_COPY", "auto",
+                             &single_copy);
+    if (status == COLL_OK)
+        status = read_switch(SETTING_CALIBRATE, "COLL_CALIBRATE", "on",
+                             &c->calibrates);
+    if (status == COLL_OK)
+        status = read_switch(SETTING_ADAPT, "COLL_ADAPT", "on", &c->adapts);
+    const char *explain = setting_text(SETTING_EXPLAIN);
+    c->explains = !strcmp(explain, "1");
+    if (status == COLL_OK && !c->explains && strcmp(explain, "0"))
+        status = fail(COLL_ERR_INVALID, "comm", "COLL_EXPLAIN=%s is not 0 or 1",
+                      explain);
     if (status == COLL_OK)
         status =
-            select_parse(&c->select, setting_text(SETTING_ALGO), "COLL_ALGO");
+            select_rules(&c->select, setting_text(SETTING_ALGO), "COLL_ALGO");
     return status;
 }
 
 static coll_status describe(struct rank_info *info)
 {
+    static const enum setting equal[] = {SETTING_ALGO, SETTING_TRANSPORT,
+                                         SETTING_CLUSTER, SETTING_CALIBRATE,
+                                         SETTING_ADAPT};
     *info = (struct rank_info){
         .version = (uint32_t)coll_version(),
         .pid = (int32_t)getpid(),
-        .settings = hash_text(
-            hash_text(0xcbf29ce484222325ull, setting_text(SETTING_ALGO)),
-            setting_text(SETTING_TRANSPORT)),
+        .settings = 0xcbf29ce484222325ull,
     };
+    for (size_t i = 0; i < sizeof(equal) / sizeof(equal[0]); i++)
+        info->settings = hash_text(info->settings, setting_text(equal[i]));
     if (getrandom(&info->job, sizeof(info->job), 0) != sizeof(info->job))
         return fail(COLL_ERR_SYSTEM, "comm", "getrandom: %s", strerror(errno));
     info->job |= 1;
     here_fill(info);
     return COLL_OK;
-}
-
-/* Rank 0 prices the algorithms; all take its table. */
-static coll_status price(coll_comm *c)
-{
-    const size_t bytes = sizeof(c->select.table);
-    struct select_model model;
-    coll_status status = here_model(&model, c->nhosts);
-    if (status == COLL_OK && c->rank == 0)
-        status = select_price(&c->select, c->nranks, c->host_of, &model);
-    if (status < 0)
-        return status;
-    void *all = malloc(bytes * (size_t)c->nranks);
-    if (!all)
-        return fail(COLL_ERR_MEMORY, "comm", "no memory for %d tables",
-                    c->nranks);
-    status = bootstrap_allgather(c->bootstrap, c->select.table, all, bytes);
-    if (status == COLL_OK)
-        memcpy(c->select.table, all, bytes);
-    free(all);
-    return status;
 }
 
 static coll_status exchange(void *context, const void *mine, void *all,
@@ -107,30 +111,48 @@ static coll_status make_node(coll_comm *c)
     return status;
 }
 
+/* A rank beside the hub meets it over an address of its own host, which may be
+ * any: there, what ranks of other hosts have reached counts. */
+static void find_interface(coll_comm *c, const struct bootstrap_end *mine)
+{
+    const struct bootstrap_end *end = mine;
+    for (int r = 0; r < c->nranks; r++)
+        if (c->host_of[c->rank] == c->host_of[0]
+            && c->host_of[r] != c->host_of[0]) {
+            end = &c->ranks[r].hub;
+            break;
+        }
+    bootstrap_interface_of(end, c->interface, sizeof(c->interface));
+}
+
 static coll_status set_up(coll_comm *c)
 {
     struct rank_info mine;
+    struct bootstrap_end end = {0};
     coll_status status = describe(&mine);
+    if (c->bootstrap)
+        bootstrap_ends(c->bootstrap, &end, &mine.hub);
     if (status == COLL_OK)
         status = comm_exchange(c, &mine);
     if (status < 0)
         return status;
+    find_interface(c, &end);
     c->job = (struct transport_job){
         .rank = c->rank,
         .nranks = c->nranks,
         .host_of = c->host_of,
+        .interface = c->interface,
         .job = c->ranks[0].job,
     };
-    c->spins = c->local_ranks <= here_cpus(c) ? SPINS : 0;
-    c->prepared =
-        calloc((size_t)nalgos * SELECT_SEGMENTS, sizeof(struct prepared *));
+    c->spins = c->machine_ranks <= here_cpus(c) ? SPINS : 0;
+    c->prepared = calloc((size_t)nalgos, sizeof(struct prepared *));
     if (!c->prepared)
         return fail(COLL_ERR_MEMORY, "comm", "no memory for plans");
     status = make_node(c);
     if (status == COLL_OK)
         status = comm_connect(c);
-    if (status == COLL_OK && c->nranks > 1)
-        status = price(c);
+    if (status == COLL_OK)
+        status = comm_price(c);
     return status;
 }
 
@@ -142,6 +164,8 @@ static void release(coll_comm *c)
     if (c->bootstrap)
         bootstrap_leave(c->bootstrap);
     comm_free_prepared(c);
+    select_free(&c->select);
+    layout_free(&c->layout);
     free(c->tmp);
     free(c->to);
     free(c->host_of);
@@ -157,7 +181,8 @@ static coll_status create(coll_comm **comm, int nranks, int rank)
         return fail(COLL_ERR_MEMORY, "comm", "no memory for a communicator");
     c->rank = rank;
     c->nranks = nranks;
-    c->last = &c->first;
+    c->last_request = &c->first;
+    c->last.candidate = -1;
     pthread_mutex_init(&c->mutex, NULL);
     const coll_status status = read_settings(c);
     if (status < 0) {
@@ -384,6 +409,8 @@ static coll_status init_from(coll_comm **comm, const struct job_names *names,
     if (status < 0)
         return status;
     if (nranks > 1)
+        status = bootstrap_check_interface(setting_text(SETTING_INTERFACE));
+    if (nranks > 1 && status == COLL_OK)
         status =
             bootstrap_id_from_root(where, setting_text(SETTING_JOB_KEY), &id);
     if (status == COLL_OK && nranks > 1 && rank == 0)

@@ -21,6 +21,8 @@ struct rank_info {
     uint64_t job;      /* rank 0's counts */
     uint64_t settings; /* hash of what must be equal on all ranks */
     uint64_t cpus[16]; /* bit i: may run on CPU i */
+    uint64_t machine;  /* equal where the kernel is; hosts may be namespaces */
+    struct bootstrap_end hub; /* where this rank reached the hub */
     int32_t quota;     /* CPUs that its cgroups grant; 0: all */
     int32_t pid;
     uint32_t version;
@@ -29,8 +31,9 @@ struct rank_info {
 
 /* One plan with its executor; plans are built at first use and kept. */
 struct prepared {
-    struct prepared *next; /* the same for another root */
-    int root;
+    struct prepared *next; /* of the same algorithm */
+    int algo, variant, root;
+    enum layout_order order;
     struct plan plan;
     struct exec exec;
 };
@@ -45,15 +48,10 @@ struct recent {
     int root;
     size_t count;
     enum algo_way way;
-    struct prepared *prepared; /* NULL unless by a plan */
-    combine_fn *combine;       /* NULL where nothing is reduced */
+    int node_algo;       /* the row of node/; else chosen anew each time */
+    combine_fn *combine; /* NULL where nothing is reduced */
     size_t elem_bytes;
     uint32_t fingerprint;
-};
-
-struct retired {
-    struct retired *next;
-    void *tmp;
 };
 
 struct coll_comm {
@@ -62,7 +60,9 @@ struct coll_comm {
     struct rank_info *ranks;
     uint64_t *host_of;
     int nhosts, local_ranks; /* hosts of the job; ranks on this host */
+    int machine_ranks;       /* ranks that share this host's processors */
 
+    char interface[32]; /* by which this host is reached; "": unknown */
     struct transport_job job;
     struct transport *open[MAX_TRANSPORTS];
     int nopen;
@@ -70,20 +70,26 @@ struct coll_comm {
     struct node *node;     /* the ranks of this host; NULL: messages only */
     bool remote;           /* some messages do not go through shared memory */
 
+    struct layout layout;
     struct select select;
-    struct prepared **prepared; /* [nalgos][SELECT_SEGMENTS] */
+    /* The last operation by a plan in which all heard of all: what it ran, and
+     * how long it took this rank. */
+    enum coll_kind last_kind;
+    struct select_choice last;
+    uint16_t news;
+    struct prepared **prepared; /* [nalgos] */
     struct recent recent[NKINDS][RECENT_CALLS];
     void *tmp; /* scratch of the running operation */
     size_t tmp_bytes;
-    struct retired *retired; /* scratch that requests under way still use */
 
-    coll_request *first, **last; /* in order; the first one runs */
-    uint32_t history;            /* tag of the last one begun */
-    uint32_t finished;           /* so many: each has its own deadline */
+    coll_request *first, **last_request; /* in order; the first one runs */
+    uint32_t history;                    /* tag of the last one begun */
+    uint32_t finished; /* so many: each has its own deadline */
     coll_statistics stats;
 
-    unsigned spins;    /* empty polls before the processor is given up */
-    double op_seconds; /* deadline of one operation; 0: none */
+    bool adapts, calibrates, explains; /* COLL_ADAPT and so on */
+    unsigned spins;          /* empty polls before the processor is given up */
+    double op_seconds;       /* deadline of one operation; 0: none */
     double join_seconds;
 
     _Atomic int failed;   /* a coll_status; set once, under the mutex */
@@ -111,11 +117,14 @@ bool comm_progress(coll_comm *); /* all transports; whether anything moved */
 bool comm_on_node(const coll_comm *); /* the running operation needs none */
 double comm_clock(void);              /* seconds, monotonic */
 
-/* collectives.c */
+/* prepare.c */
 void comm_free_prepared(coll_comm *);
 
+/* network.c: what the network looks like and costs, and the prices of all
+ * candidates; equal on all ranks. */
+coll_status comm_price(coll_comm *);
+
 /* request.c */
-void comm_free_retired(coll_comm *); /* once no request is under way */
 coll_status comm_drain(coll_comm *); /* waits for all outstanding requests */
 void comm_end_requests(coll_comm *, coll_status); /* after a failure */
 /* " 1, 3": whose messages the running operation lacks, or "". */

@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,10 +12,24 @@
 #include "base/log.h"
 #include "coll/topo.h"
 
+/* The kernel that runs here, whatever its namespaces; 0: unknown. */
+static uint64_t machine_id(void)
+{
+    uint64_t id = 0xcbf29ce484222325;
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (!file)
+        return 0;
+    for (int c; (c = fgetc(file)) != EOF;)
+        id = (id ^ (uint64_t)c) * 0x100000001b3;
+    fclose(file);
+    return id;
+}
+
 void here_fill(struct rank_info *info)
 {
     gethostname(info->hostname, sizeof(info->hostname) - 1);
     info->host = coll_topo_host_id();
+    info->machine = machine_id();
     coll_topo_limits limits;
     coll_topo_limits_get(&limits);
     if (limits.quota_cpus > 0)
@@ -91,45 +106,29 @@ int here_cpus(const coll_comm *c)
     int ncpus = 0;
     for (int r = 0; r < c->nranks; r++)
         for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-            if (c->ranks[r].host == mine->host)
+            if (c->ranks[r].machine == mine->machine)
                 all[i] |= c->ranks[r].cpus[i];
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         ncpus += __builtin_popcountll(all[i]);
     return mine->quota > 0 && mine->quota < ncpus ? mine->quota : ncpus;
 }
 
-/* What a message and a byte cost where nothing better is known: shared memory
- * within a host, TCP on 10 Gbit/s between hosts, a sum at 8 GB/s. */
-static const struct select_model assumed = {
-    .local_alpha = 0.5e-6,
-    .local_beta = 1 / 8e9,
-    .remote_alpha = 15e-6,
-    .remote_beta = 1 / 1.1e9,
+/* Shared memory within a host, TCP on 10 Gbit/s between hosts, a sum at 8 GB/s.
+ */
+const struct layout_costs here_assumed = {
+    .local = {.alpha = 0.5e-6, .beta = 1 / 8e9  },
+    .remote = {.alpha = 15e-6,  .beta = 1 / 1.1e9},
     .gamma = 1 / 8e9,
 };
 
-coll_status here_model(struct select_model *model, int nhosts)
+coll_status here_cluster(coll_topo **topo)
 {
     const char *spec = setting_text(SETTING_CLUSTER);
     char error[512];
-    coll_topo *topo;
-    coll_topo_link link = {0, 0};
-    *model = assumed;
+    *topo = NULL;
     if (!*spec)
         return COLL_OK;
     const coll_status status =
-        coll_topo_load(&topo, spec, "COLL_CLUSTER", error, sizeof(error));
-    if (status < 0)
-        return fail(status, "topo", "%s", error);
-    /* The farthest pair: what an algorithm over all hosts has to cross. */
-    const int last = coll_topo_count(topo, COLL_TOPO_PU) - 1;
-    if (nhosts > 1 && last > 0
-        && coll_topo_link_between(topo, 0, last, &link) == COLL_OK) {
-        if (link.latency_seconds > 0)
-            model->remote_alpha = link.latency_seconds;
-        if (link.bytes_per_second > 0)
-            model->remote_beta = 1 / link.bytes_per_second;
-    }
-    coll_topo_free(topo);
-    return COLL_OK;
+        coll_topo_load(topo, spec, "COLL_CLUSTER", error, sizeof(error));
+    return status < 0 ? fail(status, "topo", "%s", error) : COLL_OK;
 }

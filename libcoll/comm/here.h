@@ -17,12 +17,15 @@ void here_fill(struct rank_info *);
  * COLL_CLUSTER. Takes some milliseconds. */
 void here_place(struct node_place *, int local_rank, int local_ranks);
 
-/* Processors that the ranks of this rank's host may use at once, all together:
+/* Processors that the ranks of this rank's machine may use at once, all together:
  * each alone is often bound to one. */
 int here_cpus(const coll_comm *);
 
-/* From COLL_CLUSTER, else from the defaults that here.c states. Fails with
- * INVALID for a COLL_CLUSTER that does not parse. */
-coll_status here_model(struct select_model *, int nhosts);
+/* What COLL_CLUSTER describes; *topo NULL: nothing. The caller frees it. Fails
+ * with INVALID for a text that does not parse. */
+coll_status here_cluster(coll_topo **topo);
+
+/* What a message and a byte cost where nothing better is known. */
+extern const struct layout_costs here_assumed;
 
 #endif

@@ -32,8 +32,9 @@ coll_status comm_exchange(coll_comm *c, const struct rank_info *mine)
                         info->hostname, info->version, c->rank, mine->version);
         if (info->settings != mine->settings)
             return fail(COLL_ERR_MISMATCH, "comm",
-                        "rank %zu (host %s) has another COLL_ALGO or "
-                        "COLL_TRANSPORT than rank %d: they must be equal",
+                        "rank %zu (host %s) has another COLL_ALGO, "
+                        "COLL_TRANSPORT, COLL_CLUSTER, COLL_CALIBRATE or "
+                        "COLL_ADAPT than rank %d: they must be equal",
                         r, info->hostname, c->rank);
         c->host_of[r] = info->host;
         size_t first = 0;
@@ -41,6 +42,7 @@ coll_status comm_exchange(coll_comm *c, const struct rank_info *mine)
             first++;
         c->nhosts += first == r;
         c->local_ranks += info->host == mine->host;
+        c->machine_ranks += info->machine == mine->machine;
     }
     return COLL_OK;
 }

@@ -32,13 +32,59 @@ static void begin_on_node(coll_request *r)
         node_start_direct(n);
 }
 
+/* The tag stands for this call and all before it. So a call that differs is
+ * noticed at the latest in the next one in which a rank hears of another. The
+ * algorithm is in it too: another rule or setting must not go unseen. */
+static void sign(coll_request *r)
+{
+    coll_comm *c = r->comm;
+    r->tag = (c->history ^ r->fingerprint ^ (uint32_t)r->choice.algo << 24)
+                 * 0x9e3779b1u
+             + 1;
+    c->history = r->tag;
+}
+
+static void begin_plan(coll_request *r)
+{
+    struct exec_call call;
+    r->early = request_prepare(r, &call);
+    if (r->early < 0)
+        return;
+    sign(r);
+    call.tag = r->tag;
+    r->began = comm_clock();
+    exec_start(&r->prepared->exec, &call);
+}
+
 static void begin(coll_request *r)
 {
-    if (r->way == BY_PLAN)
-        exec_start(&r->prepared->exec, &r->plan);
-    else
-        begin_on_node(r);
     r->started = true;
+    if (r->way == BY_PLAN) {
+        begin_plan(r);
+        return;
+    }
+    sign(r);
+    begin_on_node(r);
+}
+
+/* In these every rank hears from every other. */
+static bool all_hear(const coll_request *r)
+{
+    return r->count > 0 && r->kind != REDUCE && r->kind != BROADCAST;
+}
+
+/* What this operation took goes out with the messages of the next one; when
+ * that is over, all ranks know the least that any of them measured: who came
+ * last waited for nobody. */
+static void learn(coll_request *r)
+{
+    coll_comm *c = r->comm;
+    if (!c->select.adapts || !all_hear(r))
+        return;
+    select_observe(&c->select, c->last_kind, &c->last, r->prepared->exec.news);
+    c->last_kind = r->kind;
+    c->last = r->choice;
+    c->news = learn_quantise(comm_clock() - r->began);
 }
 
 static coll_status progress(coll_request *r)
@@ -54,25 +100,13 @@ bool comm_on_node(const coll_comm *c)
     return c->first && c->first->started && c->first->way != BY_PLAN;
 }
 
-void comm_free_retired(coll_comm *c)
-{
-    while (c->retired) {
-        struct retired *r = c->retired;
-        c->retired = r->next;
-        free(r->tmp);
-        free(r);
-    }
-}
-
 /* Takes a finished request off the head of the queue. */
 static void pop(coll_comm *c)
 {
     c->first = c->first->next;
     c->finished++;
-    if (!c->first) {
-        c->last = &c->first;
-        comm_free_retired(c);
-    }
+    if (!c->first)
+        c->last_request = &c->first;
 }
 
 void comm_end_requests(coll_comm *c, coll_status status)
@@ -117,6 +151,7 @@ static void end(coll_request *r)
         return;
     }
     const struct exec *e = &r->prepared->exec;
+    learn(r);
     c->stats.bytes_read += e->bytes_read;
     c->stats.bytes_written += e->bytes_written;
     if (r->op != COLL_AVG || (r->kind == REDUCE && r->root != c->rank))
@@ -182,8 +217,8 @@ void request_enqueue(coll_request *r)
 {
     coll_comm *c = r->comm;
     r->next = NULL;
-    *c->last = r;
-    c->last = &r->next;
+    *c->last_request = r;
+    c->last_request = &r->next;
     advance(c);
 }
 
@@ -201,7 +236,7 @@ void comm_awaited(const coll_comm *c, char *text, size_t bytes)
 {
     size_t length = 0;
     text[0] = '\0';
-    if (!c->first || !c->first->started)
+    if (!c->first || !c->first->started || c->first->early < 0)
         return;
     for (int r = 0; r < c->nranks && length + 16 < bytes; r++)
         if (c->first->way == BY_PLAN ? exec_awaits(&c->first->prepared->exec, r)

@@ -15,16 +15,28 @@ struct coll_request {
     void *out;
     size_t count; /* as the caller says it */
     enum algo_way way;
-    struct prepared *prepared; /* NULL unless by a plan */
-    combine_fn *combine;       /* NULL where nothing is reduced */
+    combine_fn *combine; /* NULL where nothing is reduced */
     size_t elem_bytes;
-    uint32_t tag;
-    struct exec_call plan; /* the same for the plan */
+    uint32_t fingerprint; /* of the call */
+    /* From when it starts: */
+    struct select_choice choice;
+    struct prepared *prepared; /* NULL unless by a plan */
+    uint32_t tag;              /* of this call and all before it */
+    double began;              /* comm_clock(); by a plan only */
     coll_status status;
     coll_status early; /* an error that it met before it was in the queue */
     bool started;
     coll_request *next;
 };
+
+/* Into how many parts, one a rank, `in` or `out` falls. */
+size_t request_in_parts(const coll_request *);
+size_t request_out_parts(const coll_request *);
+/* Of what one rank holds in full: S in the tables of README.md. */
+size_t request_bytes(const coll_request *);
+
+/* Chooses a plan for a request that starts now, and makes it ready. */
+coll_status request_prepare(coll_request *, struct exec_call *);
 
 /* Starts a filled-in request, and finishes it if that takes a moment only:
  * most short vectors on one host do. false: it goes to request_enqueue(). */

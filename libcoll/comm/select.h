@@ -1,39 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Which algorithm serves a call.
+/* Which algorithm serves a call, and in which order of the ranks.
  *
- * At start rank 0 rehearses every algorithm at a ladder of sizes on the
- * simulator, with the job's ranks and hosts and an alpha-beta-gamma model of
- * its links, and all ranks take its table: so all choose alike. COLL_ALGO and
- * coll_comm_set_algorithm() put rules before it.
- *
- * Sizes are in bytes of the whole vector: what one rank holds in the end of an
- * allgather, or at first of a reduce-scatter.
+ * Rank 0 prices every candidate at start (price.h) and all ranks take its
+ * table; what operations then take corrects it (learn.h) with numbers that all
+ * ranks have agreed on. So all choose alike, without a message for it.
+ * COLL_ALGO and coll_comm_set_algorithm() put rules before both.
  */
 #ifndef COMM_SELECT_H
 #define COMM_SELECT_H
 
-#include "algo/algo.h"
-
-/* Variants of a plan by number of segments: 1, 2, 4, 8, 16. */
-enum { SELECT_SEGMENTS = 5, SELECT_SIZES = 16, SELECT_MAX_RULES = 32 };
-
-/* Link speeds; which one joins two ranks depends on their hosts. */
-struct select_model {
-    double local_alpha, local_beta;   /* inside a host */
-    double remote_alpha, remote_beta; /* between hosts */
-    double gamma;
-};
-
-/* One rung of the ladder, 4^(i + 1) bytes. Travels: fixed widths. */
-struct select_entry {
-    float seconds[32]; /* by algorithm; negative: does not fit */
-};
-
-struct select_rule {
-    enum coll_kind kind;
-    size_t min_bytes, max_bytes; /* [min, max) */
-    uint64_t algos;              /* bit i: algos[i] may serve */
-};
+#include "comm/learn.h"
+#include "comm/price.h"
+#include "comm/rules.h"
 
 /* What node/ offers where all ranks are on one host. */
 struct select_node {
@@ -41,29 +19,51 @@ struct select_node {
     size_t inline_bytes; /* the longest vector that NODE_INLINE is best for */
 };
 
+/* The candidates of one class of sizes, as learn.h numbers them. */
+struct select_class {
+    struct learn learn;
+    uint8_t row[LEARN_CANDIDATES]; /* of prices */
+    int n;                         /* 0: rules part the class */
+    int told;                      /* 1 + the best that was last explained */
+};
+
 struct select {
-    struct select_entry table[SELECT_SIZES];
-    struct select_rule rules[SELECT_MAX_RULES];
-    int nrules;
+    struct prices prices;
+    struct rules rules;
     struct select_node node;
+    bool adapts; /* learns from what operations take */
+    struct select_class *class[NKINDS][PRICE_CLASSES]; /* made at first use */
 };
 
 struct select_choice {
-    int algo;         /* index into algos[] */
-    int variant;      /* 1 << variant segments; of a plan */
-    double predicted; /* seconds */
+    int algo; /* index into algos[] */
+    enum layout_order order;
+    int variant;          /* 1 << variant segments; of a plan */
+    double predicted;     /* seconds; negative: not priced */
+    int class, candidate; /* for select_observe(); candidate -1: none */
 };
 
-/* Parses COLL_ALGO's words into rules (replacing those there are; unchanged on
- * failure). source is named in the sentence of an error. */
-coll_status select_parse(struct select *, const char *text, const char *source);
+void select_free(struct select *);
 
-/* Fills the table; host_of as in struct transport_job. */
-coll_status select_price(struct select *, int nranks, const uint64_t *host_of,
-                         const struct select_model *);
+/* Takes new rules; what was learned is forgotten. */
+coll_status select_rules(struct select *, const char *text, const char *source);
 
-/* Fails with UNSUPPORTED if the rules forbid everything that fits. */
-coll_status select_algorithm(const struct select *, enum coll_kind, int nranks,
-                             size_t bytes, struct select_choice *);
+/* What is best by now, for an operation that is not run. Fails with UNSUPPORTED
+ * if the rules forbid everything that fits. */
+coll_status select_best(struct select *, enum coll_kind, size_t bytes,
+                        struct select_choice *);
+
+/* For an operation that is, which may be a trial. All ranks make the same calls
+ * of this and of select_observe(), in the same order. */
+coll_status select_next(struct select *, enum coll_kind, size_t bytes,
+                        struct select_choice *);
+void select_observe(struct select *, enum coll_kind,
+                    const struct select_choice *, uint16_t code);
+
+/* Whether a row of node/ serves this, which is not learned here. */
+bool select_native(const struct select *, enum coll_kind, size_t bytes,
+                   struct select_choice *);
+
+double select_seconds(int32_t log_time);
 
 #endif

@@ -55,6 +55,7 @@ void exec_start(struct exec *e, const struct exec_call *call)
     e->next = 0;
     e->flying = 0;
     e->bytes_read = e->bytes_written = 0;
+    e->news = call->news;
     e->run++;
 }
 
@@ -77,13 +78,14 @@ static void start_transfer(struct exec *e, step_id id, const struct step *s,
 {
     const int free_slot = __builtin_ctzll(~e->flying);
     struct transfer *t = &e->flight[free_slot].transfer;
-    struct transport *to = e->to[s->peer];
+    struct transport *to = e->to ? e->to[s->peer] : e->meter;
     const bool sends = s->kind == PLAN_SEND;
     *t = (struct transfer){
         .buf = address(e, sends ? s->a : s->dst, s, offset),
         .bytes = bytes,
         .peer = s->peer,
         .tag = e->call.tag,
+        .news = e->news,
         .status = COLL_IN_PROGRESS,
     };
     e->flight[free_slot].step = id;
@@ -135,6 +137,12 @@ static void start(struct exec *e, step_id id)
     e->finished[id] = e->run;
 }
 
+static void hear(struct exec *e, uint16_t news)
+{
+    if (news && (!e->news || news < e->news))
+        e->news = news;
+}
+
 /* Moves finished transfers out of the window. */
 static coll_status land(struct exec *e)
 {
@@ -145,6 +153,7 @@ static coll_status land(struct exec *e)
             continue;
         if (status < 0)
             return status;
+        hear(e, e->flight[i].transfer.news);
         e->finished[e->flight[i].step] = e->run;
         e->flying &= ~(1ull << i);
     }

@@ -22,12 +22,13 @@ struct exec_call {
     size_t in_first, out_first; /* if in (out) is a part of it: the part's
                                    first element */
     combine_fn *reduce;
-    uint32_t tag; /* equal on all ranks, see struct transfer */
+    uint32_t tag;  /* equal on all ranks, see struct transfer */
+    uint16_t news; /* this rank's; 0: none */
 };
 
 struct exec {
     const struct plan *plan;
-    struct transport *const *to; /* per rank */
+    struct transport *const *to; /* per rank; NULL: meter, for all */
     struct transport *meter;     /* whose work() is told of local work */
     struct exec_call call;
     char *base[PLAN_NBUFS];
@@ -35,6 +36,10 @@ struct exec {
     size_t slot_bytes;
     /* By this run so far. A message is a copy at each of its ends. */
     uint64_t bytes_read, bytes_written;
+    /* The least, but 0, of this rank's news and of all that it has heard. What
+     * it sends says so: who hears, through others too, from every rank before
+     * it finishes then knows the least of all ranks' news. */
+    uint16_t news;
     uint32_t run;       /* stamps finished[], so that a rerun needs no reset */
     uint32_t *finished; /* per step: the run in which it last finished */
     step_id next;       /* first step not yet started */

@@ -6,7 +6,7 @@
 struct stage { /* all ranks of one rehearsal */
     struct plan *plans;
     struct exec *execs;
-    struct transport **to;
+    int *order; /* rank at each position */
     char **tmp;
     struct sim *sim;
 };
@@ -17,26 +17,22 @@ static coll_status advance(void *context, int rank)
 }
 
 static coll_status set_up_rank(const struct rehearsal *c, struct stage *s,
-                               int r)
+                               int position)
 {
-    const int n = c->nranks;
-    const struct plan_shape shape = {(r + n - c->root) % n, n, c->segments};
+    const int n = c->nranks, r = s->order[position];
+    const struct plan_shape shape = {position, n, c->segments, c->tree};
     const size_t part = c->count / (size_t)n * (size_t)r;
     c->plan(&s->plans[r], &shape);
     if (s->plans[r].status != COLL_OK)
         return s->plans[r].status;
-    plan_turn(&s->plans[r], c->root, n);
+    plan_renumber(&s->plans[r], s->order);
     if (c->in) {
         s->tmp[r] =
             malloc(exec_tmp_bytes(&s->plans[r], c->count, c->elem_bytes) + 1);
         if (!s->tmp[r])
             return COLL_ERR_MEMORY;
     }
-    /* Every peer is behind this rank's own end of the simulator. */
-    struct transport **to = &s->to[(size_t)r * (size_t)c->nranks];
-    for (int peer = 0; peer < c->nranks; peer++)
-        to[peer] = sim_rank(s->sim, r);
-    const coll_status status = exec_init(&s->execs[r], &s->plans[r], to);
+    const coll_status status = exec_init(&s->execs[r], &s->plans[r], NULL);
     s->execs[r].meter = sim_rank(s->sim, r);
     if (status == COLL_OK)
         exec_start(&s->execs[r], &(struct exec_call){
@@ -48,30 +44,35 @@ static coll_status set_up_rank(const struct rehearsal *c, struct stage *s,
                                      .in_first = c->in_parts ? part : 0,
                                      .out_first = c->out_parts ? part : 0,
                                      .reduce = c->reduce,
+                                     .news = c->news ? c->news[r] : 0,
                                  });
     return status;
 }
 
 coll_status rehearse(const struct rehearsal *c, double *seconds)
 {
-    const size_t n = (size_t)c->nranks;
+    const int n = c->nranks;
     struct stage s = {
-        .plans = calloc(n, sizeof(*s.plans)),
-        .execs = calloc(n, sizeof(*s.execs)),
-        .to = calloc(n * n, sizeof(struct transport *)),
-        .tmp = calloc(n, sizeof(*s.tmp)),
-        .sim = sim_create(c->nranks, &c->net),
+        .plans = calloc((size_t)n, sizeof(*s.plans)),
+        .execs = calloc((size_t)n, sizeof(*s.execs)),
+        .order = calloc((size_t)n, sizeof(*s.order)),
+        .tmp = calloc((size_t)n, sizeof(*s.tmp)),
+        .sim = sim_create(n, &c->net),
     };
     coll_status status = COLL_ERR_MEMORY;
-    if (s.plans && s.execs && s.to && s.tmp && s.sim) {
+    if (s.plans && s.execs && s.order && s.tmp && s.sim) {
         status = COLL_OK;
-        for (int r = 0; r < c->nranks && status == COLL_OK; r++)
-            status = set_up_rank(c, &s, r);
+        for (int i = 0; i < n; i++)
+            s.order[i] = c->order ? c->order[i] : (i + c->root) % n;
+        for (int i = 0; i < n && status == COLL_OK; i++)
+            status = set_up_rank(c, &s, i);
         if (status == COLL_OK)
             status = sim_run(s.sim, advance, s.execs, seconds);
-        for (int r = 0; r < c->nranks; r++) {
+        for (int r = 0; r < n; r++) {
             if (c->traffic)
                 c->traffic[r] = sim_traffic(s.sim, r);
+            if (c->news)
+                c->news[r] = s.execs[r].news;
             plan_free(&s.plans[r]);
             exec_free(&s.execs[r]);
             free(s.tmp[r]);
@@ -79,7 +80,7 @@ coll_status rehearse(const struct rehearsal *c, double *seconds)
     }
     free(s.plans);
     free(s.execs);
-    free(s.to);
+    free(s.order);
     free(s.tmp);
     sim_free(s.sim);
     return status;

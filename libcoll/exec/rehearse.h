@@ -10,13 +10,16 @@
 struct rehearsal {
     void (*plan)(struct plan *, const struct plan_shape *);
     int nranks, segments;
-    int root; /* for whom the plans are turned */
+    const struct plan_tree *tree;
+    int root; /* at position 0, its successor at 1, and so on round ... */
+    const int *order; /* ... unless this says which rank is at each position */
     size_t count, elem_bytes;
     struct sim_net net;
     combine_fn *reduce;          /* NULL in a dry run */
     char **in, **out;            /* one vector a rank; NULL: a dry run */
     bool in_parts, out_parts;    /* rank r's is only the vector's r-th part */
     struct sim_traffic *traffic; /* per rank, written; may be NULL */
+    uint16_t *news; /* per rank: what it tells, then what it has heard; or NULL */
 };
 
 /* *seconds: virtual time until the last rank finished. PEER: the plans wait

@@ -103,8 +103,41 @@ step_id plan_join(struct plan *p, step_id x, step_id y)
     });
 }
 
-void plan_turn(struct plan *p, int root, int nranks)
+void plan_renumber(struct plan *p, const int *order)
 {
     for (int i = 0; i < p->nsteps; i++)
-        p->steps[i].peer = (p->steps[i].peer + root) % nranks;
+        if (p->steps[i].kind == PLAN_SEND || p->steps[i].kind == PLAN_RECV)
+            p->steps[i].peer = order[p->steps[i].peer];
+}
+
+step_id plan_append(struct plan *p, const struct plan *other,
+                    const int *members, int base, enum plan_buf in,
+                    step_id after)
+{
+    const step_id first = p->nsteps;
+    const int slots = p->nslots;
+    step_id all = after;
+    assert(other->nchunks == p->nchunks);
+    p->nslots += other->nslots;
+    p->sums |= other->sums;
+    if (p->status == COLL_OK)
+        p->status = other->status;
+    for (int i = 0; i < other->nsteps && p->status == COLL_OK; i++) {
+        struct step s = other->steps[i];
+        const bool moves = s.kind == PLAN_SEND || s.kind == PLAN_RECV;
+        if (moves)
+            s.peer = members ? members[s.peer] : base + s.peer;
+        s.slot += slots;
+        s.a = s.kind != PLAN_RECV && s.a == PLAN_IN ? (uint8_t)in : s.a;
+        s.b = s.kind == PLAN_REDUCE && s.b == PLAN_IN ? (uint8_t)in : s.b;
+        for (int k = 0; k < 2; k++)
+            s.after[k] = s.after[k] != PLAN_START ? s.after[k] + first
+                         : k == 0                 ? after
+                                                  : PLAN_START;
+        append(p, s);
+    }
+    for (step_id i = first, end = p->nsteps; i < end; i++)
+        if (p->steps[i].kind != PLAN_SEND && p->steps[i].kind != PLAN_JOIN)
+            all = plan_join(p, all, i);
+    return all;
 }

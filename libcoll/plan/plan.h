@@ -35,10 +35,24 @@ struct step {
 };
 _Static_assert(sizeof(struct step) == 32, "two steps to a cache line");
 
-/* All that a planner may know, so that plans can be cached and simulated. */
+/* Groups of positions inside groups, outermost level first. A group is a run
+ * of neighbours: group g of a level is positions [first[g], first[g + 1]). */
+enum { PLAN_LEVELS = 6 };
+struct plan_tree {
+    int nlevels;
+    struct plan_level {
+        int ngroups;
+        const int *first; /* ngroups + 1 of them */
+    } level[PLAN_LEVELS];
+};
+
+/* All that a planner may know, so that plans can be cached and simulated. A
+ * planner numbers the ranks by their positions in an order that it is not told:
+ * plan_renumber() puts the ranks in. */
 struct plan_shape {
-    int rank, nranks;
-    int segments; /* pieces for planners that pipeline, from 1 to ... */
+    int rank, nranks; /* this rank's position, and how many */
+    int segments;     /* pieces for planners that pipeline, from 1 to ... */
+    const struct plan_tree *tree; /* NULL: all are alike */
 };
 enum {
     PLAN_SEGMENTS_MAX = 16
@@ -80,9 +94,16 @@ step_id plan_reduce(struct plan *p, struct place dst, struct place a,
                     struct place b, step_id after);
 step_id plan_join(struct plan *p, step_id x, step_id y);
 
-/* Renumbers the peers of a plan that was made as if rank root were rank 0, its
- * successor rank 1, and so on round. */
-void plan_turn(struct plan *p, int root, int nranks);
+/* Puts rank order[i] where the plan says i. */
+void plan_renumber(struct plan *p, const int *order);
+
+/* Appends another plan of as many chunks. Its peer i is members[i], or base + i
+ * if that is NULL; what it reads from PLAN_IN it takes from `in`; all of it
+ * waits for `after`. Its scratch lies behind the plan's own. Returns a step that
+ * has finished once all that it writes is written. */
+step_id plan_append(struct plan *p, const struct plan *other,
+                    const int *members, int base, enum plan_buf in,
+                    step_id after);
 
 /* The plan as text, one step a line; returns the length it needs, as
  * snprintf() does, and writes at most bytes of it. */

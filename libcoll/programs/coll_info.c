@@ -5,12 +5,14 @@
  * the table at the end says which option asks for which. Without an option
  * every section is shown, short.
  */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "coll/coll.h"
 #include "coll/topo.h"
 #include "programs/draw.h"
+#include "programs/explain.h"
 #include "programs/facts.h"
 #include "programs/json.h"
 #include "programs/options.h"
@@ -19,6 +21,8 @@
 struct info {
     bool machine, settings, algorithms, transports, build, clusters, json;
     const char *cluster, *svg, *png;
+    struct explain_request explain; /* collective NULL: not asked */
+    long nranks, ranks_per_host;
     long place;      /* 0: not asked */
     bool brief;      /* no section was named */
     coll_topo *host; /* this one; NULL if nothing asks for it */
@@ -330,7 +334,7 @@ static void place_json(const struct info *info, struct json *j)
     placement_json(info->topo, (int)info->place, j);
 }
 
-static struct info info;
+static struct info info = {.ranks_per_host = 1};
 
 /* clang-format off */
 static const struct option_row options[] = {
@@ -359,6 +363,16 @@ static const struct option_row options[] = {
      .help = "draw this host or --cluster, with the ranks of --place"},
     {.name = "png", .arg = "FILE", .kind = OPTION_TEXT, .out = &info.png,
      .help = "the same as pixels"},
+    {.name = "explain", .arg = "COLLECTIVE", .kind = OPTION_TEXT,
+     .out = &info.explain.collective,
+     .help = "what the library would run on --cluster, for the SIZE that "
+             "stands last (such as 1M), and why not the others"},
+    {.letter = 'n', .name = "ranks", .arg = "N", .kind = OPTION_INT,
+     .out = &info.nranks, .min = 1, .max = 65536,
+     .help = "for --explain: of so many ranks (default: one a host)"},
+    {.name = "ranks-per-host", .arg = "K", .kind = OPTION_INT,
+     .out = &info.ranks_per_host, .min = 1, .max = 65536,
+     .help = "for --explain: neighbours in rank on one host (default 1)"},
     {.name = "json", .kind = OPTION_FLAG, .out = &info.json,
      .help = "write the same as JSON"},
 };
@@ -366,7 +380,8 @@ static const struct option_row options[] = {
 
 static const struct program program = {
     .name = "coll_info",
-    .usage = "coll_info [OPTION...]",
+    .usage = "coll_info [OPTION...]\n"
+             "coll_info --explain COLLECTIVE --cluster SPEC [-n N] SIZE",
     .summary = "Shows what libcoll knows of this machine, its settings and "
                "itself.\nWithout an option: all of it, short.",
     .options = options,
@@ -460,16 +475,56 @@ static void draw(enum draw_format format, const char *path)
         options_die(&program, "%s", error);
 }
 
+/* --explain has one operand, the bytes, with K, M or G. */
+static void read_request(int noperands, char **argv)
+{
+    if (noperands != 1)
+        options_die(&program, "--explain %s: wants a size, such as 1M, after "
+                              "the options",
+                    info.explain.collective);
+    if (!info.cluster)
+        options_die(&program, "--explain %s: wants --cluster SPEC",
+                    info.explain.collective);
+    static const char units[] = "KMG";
+    char *end;
+    const double number = strtod(argv[1], &end);
+    const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+    const double bytes =
+        number * (unit ? (double)(1ull << (10 * (unit - units + 1))) : 1);
+    if (end == argv[1] || (unit ? end[1] : *end) || !(bytes >= 0)
+        || bytes > 1e15)
+        options_die(&program, "--explain: size \"%s\" is no number of bytes "
+                              "such as 4096, 64K or 1M",
+                    argv[1]);
+    info.explain.bytes = (size_t)bytes;
+}
+
+static void explain(struct json *j)
+{
+    info.explain.cluster = info.cluster;
+    info.explain.ranks_per_host = (int)info.ranks_per_host;
+    info.explain.nranks =
+        info.nranks ? (int)info.nranks
+                    : coll_topo_count(info.topo, COLL_TOPO_HOST)
+                          * (int)info.ranks_per_host;
+    const char *wrong = explain_show(&info.explain, info.json ? j : NULL);
+    if (wrong)
+        options_die(&program, "--explain: %s", wrong);
+}
+
 int main(int argc, char **argv)
 {
     struct json j = {.file = stdout};
     int noperands;
     options_parse(&program, argc, argv, &noperands, false);
-    if (noperands)
+    if (info.explain.collective)
+        read_request(noperands, argv);
+    else if (noperands)
         options_die(&program, "%s: takes no operand; see --help", argv[1]);
     const bool named = info.machine || info.settings || info.algorithms
                        || info.transports || info.build || info.clusters;
-    if (!named && !info.cluster && !info.place && !info.svg && !info.png) {
+    const bool shown = info.cluster || info.place || info.svg || info.png;
+    if (!named && !shown) {
         info.brief = true;
         info.machine = info.settings = info.algorithms = true;
         info.transports = info.build = info.clusters = true;
@@ -482,7 +537,9 @@ int main(int argc, char **argv)
         json_text(&j, "format", "coll_info 1");
     }
     show(&j);
-    if (info.cluster || info.place)
+    if (info.explain.collective)
+        explain(&j);
+    else if (info.cluster || info.place)
         show_topo(&j, named);
     if (info.json)
         json_end(&j, '}');

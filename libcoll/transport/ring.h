@@ -36,7 +36,8 @@ struct ring_cell {
     alignas(RING_LINE) _Atomic uint64_t sequence;
     uint64_t total; /* bytes of the message */
     uint32_t tag;
-    uint32_t here; /* bytes of it in this cell */
+    uint16_t here; /* bytes of it in this cell */
+    uint16_t news; /* see struct transfer */
     char inlined[RING_INLINE];
 };
 

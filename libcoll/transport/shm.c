@@ -102,7 +102,8 @@ static bool push(struct peer *p)
         /* The reader is watching this line: it is written at one go. */
         cell->total = tx->bytes;
         cell->tag = tx->tag;
-        cell->here = (uint32_t)here;
+        cell->here = (uint16_t)here;
+        cell->news = tx->news;
         ring_filled(&p->out);
         tx->moved += here;
         if (tx->moved == tx->bytes)
@@ -116,9 +117,10 @@ static bool push(struct peer *p)
 /* The first cell of a message against the receive that is next in line. */
 static bool matches(struct peer *p, const struct ring_cell *cell)
 {
-    const struct transfer *rx = p->recvs.first;
+    struct transfer *rx = p->recvs.first;
     const uint32_t tag = cell->tag;
     const uint64_t total = cell->total;
+    rx->news = cell->news;
     if (tag == rx->tag && total == rx->bytes)
         return true;
     p->unwanted = total;

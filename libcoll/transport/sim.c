@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "transport/flows.h"
 
 struct queue { /* posted transfers that have no partner yet */
     struct transfer *first, **last;
@@ -15,25 +16,42 @@ struct rank {
     struct transport base; /* first: a transport pointer is a rank pointer */
     struct sim *sim;
     int me;
-    double clock, tx_free, rx_free;
+    double clock;
+    bool over;
     struct queue sends, recvs;
     struct sim_traffic traffic;
 };
 
-struct event { /* a message arrives */
-    double at;
-    int from, to;
+/* A message whose sides have both posted it. */
+struct message {
+    int from, to, level, flow;
     struct transfer *tx, *rx;
+    int next_free; /* in the list of free places, if from is FREE */
+};
+
+struct event { /* a message begins or arrives */
+    double at;
+    int message;
+    bool arrives;
 };
 
 struct sim {
     struct sim_net net;
     int nranks;
     struct rank *ranks;
+    struct message *messages;
+    int nmessages, capacity, free_message;
+    int *message_of; /* per flow */
+    size_t nmessage_of;
     struct event *heap;
     size_t nheap, heap_capacity;
+    struct flows *flows;
+    int first_rank_port, first_link[SIM_LEVELS]; /* resources */
+    double now;
     unsigned random;
 };
+
+enum { FREE = -1 };
 
 extern const struct transport_ops transport_sim;
 
@@ -90,42 +108,89 @@ static struct event heap_pop(struct sim *s)
     return top;
 }
 
-static double stretch(struct sim *s)
+/* Jitter is in units of what the message takes alone. */
+static double jitter(struct sim *s)
 {
     if (!s->net.jitter_seed)
-        return 1.0;
+        return 0;
     s->random = s->random * 1664525u + 1013904223u;
-    return 1.0 + (s->random >> 16) % 64;
+    return (s->random >> 16) % 64;
+}
+
+int sim_level_of(const struct sim_net *net, int a, int b)
+{
+    int l = 0;
+    while (l < net->nlevels
+           && net->level[l].group_of[a] == net->level[l].group_of[b])
+        l++;
+    return l;
+}
+
+static const struct sim_link *link_at(const struct sim *s, int level)
+{
+    return level < s->net.nlevels ? &s->net.level[level].link : &s->net.link;
+}
+
+static int take_message(struct sim *s)
+{
+    if (s->free_message != FREE) {
+        const int place = s->free_message;
+        s->free_message = s->messages[place].next_free;
+        return place;
+    }
+    if (s->nmessages == s->capacity) {
+        const int capacity = s->capacity ? 2 * s->capacity : 256;
+        struct message *m = realloc(s->messages, (size_t)capacity * sizeof(*m));
+        if (!m)
+            return FREE;
+        s->messages = m;
+        s->capacity = capacity;
+    }
+    return s->nmessages++;
+}
+
+static void give_message(struct sim *s, int place)
+{
+    s->messages[place].from = FREE;
+    s->messages[place].next_free = s->free_message;
+    s->free_message = place;
+}
+
+static void out_of_memory(struct transfer *tx, struct transfer *rx)
+{
+    tx->status = rx->status =
+        fail(COLL_ERR_MEMORY, "sim", "no memory for another message");
 }
 
 static void match(struct sim *s, int from, struct transfer *tx, int to,
                   struct transfer *rx)
 {
-    struct rank *a = &s->ranks[from], *b = &s->ranks[to];
-    const struct sim_link link =
-        s->net.link_of ? s->net.link_of(s->net.context, from, to) : s->net.link;
-    const double begin =
-        fmax(fmax(tx->posted, rx->posted), fmax(a->tx_free, b->rx_free));
-    const double wire = link.beta * (double)tx->bytes;
-    const struct event e = {
-        .at = begin + (link.alpha + wire) * stretch(s),
-        .from = from,
-        .to = to,
-        .tx = tx,
-        .rx = rx,
-    };
-    a->tx_free = b->rx_free = begin + wire;
-    a->traffic.messages++;
-    a->traffic.bytes += tx->bytes;
-    if (!heap_push(s, e))
-        tx->status = rx->status =
-            fail(COLL_ERR_MEMORY, "sim", "no memory for another message");
+    struct sim_traffic *traffic = &s->ranks[from].traffic;
+    const int place = take_message(s);
+    const int level = sim_level_of(&s->net, from, to);
+    traffic->messages++;
+    traffic->bytes += tx->bytes;
+    traffic->crossing[level] += tx->bytes;
+    if (place != FREE)
+        s->messages[place] = (struct message){
+            .from = from,
+            .to = to,
+            .level = level,
+            .flow = FREE,
+            .tx = tx,
+            .rx = rx,
+        };
+    const double begin = fmax(fmax(tx->posted, rx->posted), s->now);
+    if (place == FREE || !heap_push(s, (struct event){begin, place, false}))
+        out_of_memory(tx, rx);
 }
 
 static void sim_send(struct transport *t, struct transfer *tx)
 {
     struct rank *me = (struct rank *)t, *to = &me->sim->ranks[tx->peer];
     struct transfer *rx = dequeue(&to->recvs, me->me);
+    const int level = sim_level_of(&me->sim->net, me->me, tx->peer);
+    me->clock += link_at(me->sim, level)->overhead;
     tx->posted = me->clock;
     if (rx)
         match(me->sim, me->me, tx, tx->peer, rx);
@@ -144,31 +209,139 @@ static void sim_recv(struct transport *t, struct transfer *rx)
         enqueue(&me->recvs, rx);
 }
 
-/* The data are copied on arrival: as late as they may be read. */
-static void deliver(const struct event *e)
+/* The resources of a message: a port at each end, and the links shared by the
+ * groups that it leaves and enters. */
+static int uses_of(const struct sim *s, const struct message *m,
+                   struct flow_use *uses)
 {
-    if (e->tx->tag != e->rx->tag || e->tx->bytes != e->rx->bytes) {
-        e->rx->status = fail(
+    const struct sim_net *net = &s->net;
+    const double beta = link_at(s, m->level)->beta;
+    const bool between_hosts = m->level < net->nhost_levels;
+    const int *host_of =
+        between_hosts ? net->level[net->nhost_levels - 1].group_of : NULL;
+    const int ends[2] = {m->from, m->to};
+    int n = 0;
+    for (int out = 0; out < 2 && beta > 0; out++) {
+        const int port =
+            host_of ? host_of[ends[out]] : s->first_rank_port + ends[out];
+        uses[n++] = (struct flow_use){2 * port + out, beta};
+    }
+    for (int l = m->level; l < net->nlevels; l++)
+        for (int out = 0; out < 2 && net->level[l].shared > 0; out++) {
+            const int group = net->level[l].group_of[ends[out]];
+            uses[n++] = (struct flow_use){s->first_link[l] + 2 * group + out,
+                                          net->level[l].shared};
+        }
+    return n;
+}
+
+static bool start_flow(struct sim *s, int place)
+{
+    struct flow_use uses[FLOW_USES];
+    struct message *m = &s->messages[place];
+    m->flow = flows_add(s->flows, uses, uses_of(s, m, uses),
+                        (double)m->tx->bytes, s->now);
+    if (m->flow < 0)
+        return false;
+    if ((size_t)m->flow >= s->nmessage_of) {
+        const size_t n = 2 * (size_t)m->flow + 64;
+        int *message_of = realloc(s->message_of, n * sizeof(int));
+        if (!message_of)
+            return false;
+        s->message_of = message_of;
+        s->nmessage_of = n;
+    }
+    s->message_of[m->flow] = place;
+    return true;
+}
+
+/* The data are copied on arrival: as late as they may be read. */
+static void deliver(const struct message *m)
+{
+    if (m->tx->tag != m->rx->tag || m->tx->bytes != m->rx->bytes) {
+        m->rx->status = fail(
             COLL_ERR_MISMATCH, "sim",
             "rank %d sent %zu bytes with tag %08x, rank %d expected %zu "
             "with tag %08x",
-            e->from, e->tx->bytes, e->tx->tag, e->to, e->rx->bytes, e->rx->tag);
+            m->from, m->tx->bytes, m->tx->tag, m->to, m->rx->bytes, m->rx->tag);
     } else {
-        if (e->rx->buf && e->tx->buf)
-            memcpy(e->rx->buf, e->tx->buf, e->rx->bytes);
-        e->rx->status = COLL_OK;
+        if (m->rx->buf && m->tx->buf)
+            memcpy(m->rx->buf, m->tx->buf, m->rx->bytes);
+        m->rx->status = COLL_OK;
     }
-    e->tx->status = COLL_OK;
+    m->rx->news = m->tx->news;
+    m->tx->status = COLL_OK;
+}
+
+/* What may follow the next thing that happens. */
+typedef coll_status advance_fn(void *context, int rank);
+
+static coll_status advance_rank(struct sim *s, int rank, double overhead,
+                                advance_fn *advance, void *context)
+{
+    struct rank *r = &s->ranks[rank];
+    if (r->over)
+        return COLL_IN_PROGRESS;
+    r->clock = fmax(r->clock, s->now) + overhead;
+    const coll_status status =
+        advance ? advance(context, rank) : COLL_IN_PROGRESS;
+    r->over = status == COLL_OK;
+    return status;
+}
+
+static coll_status arrive(struct sim *s, int place, advance_fn *advance,
+                          void *context)
+{
+    const struct message m = s->messages[place];
+    give_message(s, place);
+    deliver(&m);
+    const coll_status sender = advance_rank(s, m.from, 0, advance, context);
+    return sender < 0 ? sender
+                      : advance_rank(s, m.to, link_at(s, m.level)->overhead,
+                                     advance, context);
+}
+
+static coll_status end_flow(struct sim *s, int flow)
+{
+    const int place = s->message_of[flow];
+    const struct message *m = &s->messages[place];
+    const struct sim_link *link = link_at(s, m->level);
+    const double alone = link->alpha + link->beta * (double)m->tx->bytes;
+    flows_remove(s->flows, flow);
+    s->messages[place].flow = FREE;
+    return heap_push(s, (struct event){s->now + link->alpha + jitter(s) * alone,
+                                       place, true})
+               ? COLL_OK
+               : COLL_ERR_MEMORY;
+}
+
+/* The next thing that happens; IN_PROGRESS: nothing is left that could. Events
+ * of one instant all come before rates are found anew. */
+static coll_status happen(struct sim *s, advance_fn *advance, void *context)
+{
+    double ends = INFINITY;
+    int flow = FREE;
+    if (!s->nheap || s->heap[0].at > s->now)
+        if (!flows_settle(s->flows, s->now))
+            return COLL_ERR_MEMORY;
+    flows_next(s->flows, &ends, &flow);
+    if (s->nheap && s->heap[0].at <= ends) {
+        const struct event e = heap_pop(s);
+        s->now = e.at;
+        if (!e.arrives)
+            return start_flow(s, e.message) ? COLL_OK : COLL_ERR_MEMORY;
+        const coll_status status = arrive(s, e.message, advance, context);
+        return status < 0 ? status : COLL_OK;
+    }
+    if (flow == FREE)
+        return COLL_IN_PROGRESS;
+    s->now = fmax(s->now, ends);
+    return end_flow(s, flow);
 }
 
 static bool sim_progress(struct transport *t)
 {
-    struct sim *s = ((struct rank *)t)->sim;
-    if (!s->nheap)
-        return false;
-    const struct event e = heap_pop(s);
-    deliver(&e);
-    return true;
+    return happen(((struct rank *)t)->sim, NULL, NULL) != COLL_IN_PROGRESS;
 }
 
 static void abort_queue(struct queue *q)
@@ -178,30 +351,43 @@ static void abort_queue(struct queue *q)
     *q = (struct queue){NULL, &q->first};
 }
 
+static void forget_events(struct sim *s, int place)
+{
+    size_t kept = 0;
+    const size_t n = s->nheap;
+    for (size_t i = 0; i < n; i++)
+        if (s->heap[i].message != place)
+            s->heap[kept++] = s->heap[i];
+    s->nheap = 0;
+    for (size_t i = 0; i < kept; i++)
+        heap_push(s, s->heap[i]); /* never grows: it held them before */
+}
+
 /* Takes this rank's transfers out of the messages under way; the partners
  * wait on, as they would for a rank that died. */
 static void sim_cancel(struct transport *t)
 {
     struct rank *me = (struct rank *)t;
     struct sim *s = me->sim;
-    size_t kept = 0;
     abort_queue(&me->sends);
     abort_queue(&me->recvs);
-    for (size_t i = 0; i < s->nheap; i++) {
-        const struct event e = s->heap[i];
-        if (e.from == me->me) {
-            e.tx->status = COLL_ERR_ABORTED;
-            enqueue(&s->ranks[e.to].recvs, e.rx);
-        } else if (e.to == me->me) {
-            e.rx->status = COLL_ERR_ABORTED;
-            enqueue(&s->ranks[e.from].sends, e.tx);
+    for (int i = 0; i < s->nmessages; i++) {
+        const struct message m = s->messages[i];
+        if (m.from == FREE || (m.from != me->me && m.to != me->me))
+            continue;
+        if (m.flow >= 0)
+            flows_remove(s->flows, m.flow);
+        else
+            forget_events(s, i);
+        give_message(s, i);
+        if (m.from == me->me) {
+            m.tx->status = COLL_ERR_ABORTED;
+            enqueue(&s->ranks[m.to].recvs, m.rx);
         } else {
-            s->heap[kept++] = e;
+            m.rx->status = COLL_ERR_ABORTED;
+            enqueue(&s->ranks[m.from].sends, m.tx);
         }
     }
-    s->nheap = 0;
-    for (size_t i = 0; i < kept; i++)
-        heap_push(s, s->heap[i]); /* never grows: it held them before */
 }
 
 static void sim_work(struct transport *t, size_t bytes, bool reduces)
@@ -258,19 +444,35 @@ const struct transport_ops transport_sim = {
     .close = sim_close,
 };
 
+/* Numbers the resources: ports of hosts, ports of ranks, shared links. */
+static int number_resources(struct sim *s)
+{
+    const struct sim_net *net = &s->net;
+    int n = net->nhost_levels ? net->level[net->nhost_levels - 1].ngroups : 0;
+    s->first_rank_port = n;
+    n = 2 * (n + s->nranks);
+    for (int l = 0; l < net->nlevels; l++) {
+        s->first_link[l] = n;
+        n += net->level[l].shared > 0 ? 2 * net->level[l].ngroups : 0;
+    }
+    return n;
+}
+
 struct sim *sim_create(int nranks, const struct sim_net *net)
 {
     struct sim *s = calloc(1, sizeof(*s));
-    struct rank *ranks = calloc((size_t)nranks, sizeof(*ranks));
-    if (!s || !ranks) {
-        free(s);
-        free(ranks);
+    if (!s)
         return NULL;
-    }
     s->net = *net;
     s->random = net->jitter_seed;
     s->nranks = nranks;
-    s->ranks = ranks;
+    s->free_message = FREE;
+    s->ranks = calloc((size_t)nranks, sizeof(*s->ranks));
+    s->flows = flows_create(number_resources(s));
+    if (!s->ranks || !s->flows) {
+        sim_free(s);
+        return NULL;
+    }
     for (int r = 0; r < nranks; r++) {
         struct rank *rank = &s->ranks[r];
         rank->base.ops = &transport_sim;
@@ -286,7 +488,10 @@ void sim_free(struct sim *s)
 {
     if (!s)
         return;
+    flows_free(s->flows);
     free(s->ranks);
+    free(s->messages);
+    free(s->message_of);
     free(s->heap);
     free(s);
 }
@@ -301,33 +506,19 @@ struct sim_traffic sim_traffic(const struct sim *s, int rank)
     return s->ranks[rank].traffic;
 }
 
-coll_status sim_run(struct sim *s,
-                    coll_status (*advance)(void *context, int rank),
-                    void *context, double *seconds)
+coll_status sim_run(struct sim *s, advance_fn *advance, void *context,
+                    double *seconds)
 {
-    int left = s->nranks;
-    bool *over = calloc((size_t)s->nranks, sizeof(*over));
-    coll_status status = over ? COLL_OK : COLL_ERR_MEMORY;
-    for (int r = 0; r < s->nranks && status >= 0; r++) {
-        status = advance(context, r);
-        left -= over[r] = status == COLL_OK;
-    }
-    while (s->nheap && status >= 0) {
-        const struct event e = heap_pop(s);
-        const int who[2] = {e.from, e.to};
-        deliver(&e);
-        for (int i = 0; i < 2 && status >= 0; i++) {
-            struct rank *r = &s->ranks[who[i]];
-            if (over[who[i]])
-                continue;
-            r->clock = fmax(r->clock, e.at);
-            status = advance(context, who[i]);
-            left -= over[who[i]] = status == COLL_OK;
-        }
-    }
+    coll_status status = COLL_OK;
+    bool all = true;
     *seconds = 0;
-    for (int r = 0; r < s->nranks; r++)
+    for (int r = 0; r < s->nranks && status >= 0; r++)
+        status = advance_rank(s, r, 0, advance, context);
+    for (status = status < 0 ? status : COLL_OK; status == COLL_OK;)
+        status = happen(s, advance, context);
+    for (int r = 0; r < s->nranks; r++) {
         *seconds = fmax(*seconds, s->ranks[r].clock);
-    free(over);
-    return status < 0 ? status : left ? COLL_ERR_PEER : COLL_OK;
+        all &= s->ranks[r].over;
+    }
+    return status < 0 ? status : all ? COLL_OK : COLL_ERR_PEER;
 }

@@ -1,35 +1,58 @@
 /* SPDX-License-Identifier: MIT */
 /* A simulated network: many ranks, one thread, virtual time.
  *
- * A message of b bytes takes alpha + beta b from the moment that both sides
- * posted it and the sender's and the receiver's port are free; a port carries
- * one message at a time in each direction. A send finishes with its receive
- * (rendezvous), which is the strictest rule a plan can meet. Local reduction
- * takes gamma a byte.
+ * A message of b bytes begins when both sides have posted it (rendezvous, the
+ * strictest rule that a plan can meet), moves at the rate that its ports and
+ * links leave it (flows.h), and arrives alpha after its last byte has left:
+ * alone after alpha + beta b. Local reduction takes gamma a byte, each end of a
+ * message `overhead` of its rank's time (LogGP's o; Alexandrov et al., 1995).
+ *
+ * Ranks sit in groups inside groups. The outermost level at which two ranks are
+ * in different groups says what their messages cost. Ports, one for each
+ * direction, belong to hosts; a message takes beta seconds of a port for each
+ * byte. Messages inside a host use ports of the ranks. Where a group has one
+ * link to the outside for all (`shared`), what leaves or enters it shares that.
  */
 #ifndef TRANSPORT_SIM_H
 #define TRANSPORT_SIM_H
 
 #include "transport/transport.h"
 
+enum { SIM_LEVELS = 6 };
+
 struct sim_link {
     double alpha, beta; /* seconds; seconds per byte */
+    double overhead;    /* seconds of a rank's time at each end */
+};
+
+struct sim_level {
+    const int *group_of; /* per rank, from 0 */
+    int ngroups;
+    struct sim_link link; /* between groups of this level in one of the next */
+    double shared; /* seconds per byte of a group's link; 0: not shared */
 };
 
 struct sim_net {
-    struct sim_link link; /* between any two ranks, unless link_of */
-    struct sim_link (*link_of)(const void *context, int from, int to);
-    const void *context;
+    struct sim_link link; /* between ranks of one innermost group */
+    int nlevels;          /* outermost first */
+    int nhost_levels;     /* so many of them are outside of hosts */
+    struct sim_level level[SIM_LEVELS];
     double gamma;         /* seconds per byte reduced */
-    unsigned jitter_seed; /* nonzero: stretch each transfer at random */
+    unsigned jitter_seed; /* nonzero: delay each arrival at random */
 };
 
 struct sim_traffic {
-    uint64_t messages, bytes; /* sent */
+    uint64_t messages, bytes;          /* sent */
+    uint64_t crossing[SIM_LEVELS + 1]; /* of these bytes, by level where the
+                                          paths part; last: inside all */
     uint64_t reduced_bytes;
 };
 
-struct sim *sim_create(int nranks, const struct sim_net *); /* NULL: memory */
+/* The level whose link two ranks use; nlevels: net->link. */
+int sim_level_of(const struct sim_net *, int a, int b);
+
+/* NULL: memory. What net points to stays the caller's and outlives it. */
+struct sim *sim_create(int nranks, const struct sim_net *net);
 void sim_free(struct sim *);
 
 /* The end of one rank; the simulation owns it. */

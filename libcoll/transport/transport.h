@@ -24,6 +24,8 @@ struct transfer {
     int peer;     /* never this rank */
     uint32_t tag; /* operation fingerprint: both sides must agree, else the
                      receiver gets COLL_ERR_MISMATCH; also if bytes differ */
+    uint16_t news; /* 10 bits that go with the message: of send read when it is
+                      posted, of recv written before it is over */
     coll_status status;
     struct transfer *next;
     size_t moved;
@@ -43,6 +45,7 @@ struct transport_job {
     int rank, nranks;
     const uint64_t *host_of; /* per rank: equal for ranks that share a kernel,
                                 its namespaces and so its memory */
+    const char *interface;   /* by which the ranks met, "": unknown */
     uint64_t job;            /* random, equal on all ranks, never 0 */
     struct node *node;       /* who of this host may sleep, or NULL */
     struct sim *sim;         /* for the row sim only, else NULL */

@@ -7,9 +7,9 @@
  * the bootstrap connections to find out, so endpoints do without UCX's own
  * error mode, which would cost shared memory.
  *
- * A UCX tag is the job's low 12 bits, the sender's rank in 20 and the
- * operation's fingerprint in 32. Matching leaves out the fingerprint, so that
- * a rank that makes another call is found out instead of waited for.
+ * A UCX tag is the job's low 8 bits, the sender's rank in 20, 10 bits of news
+ * and 26 of the operation's fingerprint. Matching leaves out the last two, so
+ * that a rank that makes another call is found out instead of waited for.
  */
 #include <assert.h>
 #include <sched.h>
@@ -30,7 +30,10 @@ enum {
     CLOSE_MILLISECONDS = 200 /* for endpoints after a clean flush */
 };
 
-static const uint64_t not_fingerprint = 0xffffffff00000000u;
+enum { FINGERPRINT_BITS = 26, NEWS_BITS = 10 };
+static const uint64_t who_sends = ~UINT64_C(0)
+                                  << (FINGERPRINT_BITS + NEWS_BITS);
+static const uint32_t fingerprint_mask = (UINT32_C(1) << FINGERPRINT_BITS) - 1;
 static const char magic[4] = "UCX1"; /* how an address starts */
 
 struct peer {
@@ -53,6 +56,12 @@ struct ucx {
     bool flushed;            /* nothing was sent since a flush succeeded */
     bool any_failed;         /* some peer has failed and is not told */
 };
+
+/* A call's fingerprint has 32 bits; all of them count. */
+static uint32_t fold(uint32_t fingerprint)
+{
+    return (fingerprint ^ fingerprint >> FINGERPRINT_BITS) & fingerprint_mask;
+}
 
 static coll_status meaning(ucs_status_t status)
 {
@@ -95,21 +104,22 @@ static coll_status sent(const struct transfer *tx, ucs_status_t status)
 static coll_status received(const struct transfer *rx, ucs_status_t status,
                             const ucp_tag_recv_info_t *info)
 {
-    const uint32_t tag = (uint32_t)info->sender_tag;
+    const uint32_t tag = (uint32_t)info->sender_tag & fingerprint_mask;
+    const uint32_t wanted = fold(rx->tag);
     if (status != UCS_OK && status != UCS_ERR_MESSAGE_TRUNCATED)
         return fail(meaning(status), "ucx", "cannot receive from rank %d: %s",
                     rx->peer, text(status));
-    if (status == UCS_OK && info->length == rx->bytes && tag == rx->tag)
+    if (status == UCS_OK && info->length == rx->bytes && tag == wanted)
         return COLL_OK;
     if (status == UCS_OK)
         return fail(COLL_ERR_MISMATCH, "ucx",
                     "rank %d sent %zu bytes with tag %08x, this rank expected "
                     "%zu bytes with tag %08x",
-                    rx->peer, info->length, tag, rx->bytes, rx->tag);
+                    rx->peer, info->length, tag, rx->bytes, wanted);
     return fail(COLL_ERR_MISMATCH, "ucx",
                 "rank %d sent more bytes than the %zu with tag %08x that this "
                 "rank expected",
-                rx->peer, rx->bytes, rx->tag);
+                rx->peer, rx->bytes, wanted);
 }
 
 static void on_sent(void *request, ucs_status_t status, void *transfer)
@@ -125,8 +135,10 @@ static void on_received(void *request, ucs_status_t status,
 {
     struct transfer *rx = transfer;
     (void)request;
-    if (rx->status == COLL_IN_PROGRESS)
-        rx->status = received(rx, status, info);
+    if (rx->status != COLL_IN_PROGRESS)
+        return;
+    rx->news = info->sender_tag >> FINGERPRINT_BITS & ((1u << NEWS_BITS) - 1);
+    rx->status = received(rx, status, info);
 }
 
 /* Ends a transfer on our own word. If the request is not over, UCX calls back
@@ -227,9 +239,13 @@ static ucs_status_t make_endpoint(struct ucx *u, struct peer *p)
     return status;
 }
 
-static uint64_t tag_of(const struct ucx *u, int sender, uint32_t fingerprint)
+static uint64_t tag_of(const struct ucx *u, int sender, uint32_t fingerprint,
+                       uint16_t news)
 {
-    return u->job->job << 52 | (uint64_t)sender << 32 | fingerprint;
+    return u->job->job << 56
+           | (uint64_t)sender << (FINGERPRINT_BITS + NEWS_BITS)
+           | (uint64_t)news << FINGERPRINT_BITS
+           | fold(fingerprint);
 }
 
 static void ucx_send(struct transport *t, struct transfer *tx)
@@ -262,7 +278,7 @@ static void ucx_send(struct transport *t, struct transfer *tx)
     };
     ucs_status_ptr_t started =
         u->api->ucp_tag_send_nbx(p->endpoint, tx->buf, tx->bytes,
-                                 tag_of(u, u->job->rank, tx->tag), &param);
+                                 tag_of(u, u->job->rank, tx->tag, tx->news), &param);
     if (started == NULL || UCS_PTR_IS_ERR(started))
         tx->status = sent(tx, UCS_PTR_STATUS(started));
     else
@@ -290,7 +306,7 @@ static void ucx_recv(struct transport *t, struct transfer *rx)
         .memory_type = UCS_MEMORY_TYPE_HOST,
     };
     ucs_status_ptr_t started = u->api->ucp_tag_recv_nbx(
-        u->worker, rx->buf, rx->bytes, tag_of(u, rx->peer, 0), not_fingerprint,
+        u->worker, rx->buf, rx->bytes, tag_of(u, rx->peer, 0, 0), who_sends,
         &param);
     if (started == NULL || UCS_PTR_IS_ERR(started))
         rx->status = fail(meaning(UCS_PTR_STATUS(started)), "ucx",

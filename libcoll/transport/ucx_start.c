@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "transport/ucx_start.h"
 
+#include <glob.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,12 +29,41 @@ static const char *choose_tls(const struct transport_job *job)
     return "^posix,sysv,cma,xpmem,knem";
 }
 
-static const char *choose_devices(void)
+/* Appends ",mlx5_0:1" for each port of each InfiniBand or RoCE device. */
+static void add_rdma_ports(char *list, size_t bytes)
+{
+    glob_t found;
+    if (glob("/sys/class/infiniband/*/ports/*", 0, NULL, &found) == 0)
+        for (size_t i = 0; i < found.gl_pathc; i++) {
+            char device[64], port[16];
+            const size_t used = strlen(list);
+            if (sscanf(found.gl_pathv[i],
+                       "/sys/class/infiniband/%63[^/]/ports/%15s", device, port)
+                == 2)
+                snprintf(list + used, bytes - used, ",%s:%s", device, port);
+        }
+    globfree(&found);
+}
+
+/* Of the interfaces that speak IP only the one by which the ranks met is known
+ * to lead to the others. UCX would connect over any, and wait for minutes, in a
+ * system call, where packets vanish. */
+static const char *choose_devices(const struct transport_job *job, char *list,
+                                  size_t bytes)
 {
     const char *chosen = setting_text(SETTING_UCX_NET_DEVICES);
-    if (!*chosen && !getenv("UCX_NET_DEVICES"))
-        chosen = setting_text(SETTING_INTERFACE);
-    return *chosen ? chosen : NULL;
+    if (*chosen)
+        return chosen;
+    if (getenv("UCX_NET_DEVICES"))
+        return NULL;
+    chosen = setting_text(SETTING_INTERFACE);
+    if (*chosen)
+        return chosen;
+    if (!job->interface || !*job->interface)
+        return NULL;
+    snprintf(list, bytes, "%s", job->interface);
+    add_rdma_ports(list, bytes);
+    return list;
 }
 
 static ucs_status_t configure(const struct ucx_api *api, const char *tls,
@@ -50,7 +81,9 @@ coll_status ucx_start(const struct ucx_api *api,
                       const struct transport_job *job, ucp_context_h *context,
                       ucp_worker_h *worker)
 {
-    const char *tls = choose_tls(job), *devices = choose_devices();
+    char list[512];
+    const char *tls = choose_tls(job);
+    const char *devices = choose_devices(job, list, sizeof(list));
     const ucp_params_t params = {
         .field_mask =
             UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT */
+#include "comm/explain.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/env.h"
+#include "base/log.h"
+#include "base/nearest.h"
+#include "comm/here.h"
+
+/* What is explained: a communicator's choice, or that on a described cluster.
+ */
+struct question {
+    struct select *select;
+    const struct layout *layout;
+    enum coll_kind kind;
+    size_t bytes;
+};
+
+static coll_status find_kind(const char *name, enum coll_kind *kind)
+{
+    for (int k = 0; k < NKINDS && name; k++)
+        if (!strcmp(name, kind_names[k])) {
+            *kind = (enum coll_kind)k;
+            return COLL_OK;
+        }
+    const char *near = name ? nearest_name(name, kind_names, NKINDS) : NULL;
+    return fail(COLL_ERR_INVALID, "comm",
+                "coll_explain: \"%s\" is no collective%s%s%s",
+                name ? name : "NULL", near ? "; did you mean " : "",
+                near ? near : "", near ? "?" : "");
+}
+
+/* The bytes of the whole vector. */
+static coll_status whole(const coll_comm *comm, enum coll_kind kind,
+                         size_t count, coll_dtype dtype, size_t *bytes)
+{
+    const size_t elem = coll_dtype_bytes(dtype);
+    const size_t parts =
+        kind == REDUCE_SCATTER || kind == ALLGATHER ? (size_t)comm->nranks : 1;
+    if (!elem)
+        return fail(COLL_ERR_INVALID, "comm",
+                    "coll_explain: %d is no coll_dtype", (int)dtype);
+    if (count > SIZE_MAX / 2 / elem / parts)
+        return fail(COLL_ERR_INVALID, "comm",
+                    "coll_explain: %zu elements are more than an address space "
+                    "holds",
+                    count);
+    *bytes = kind == BARRIER ? 1 : count * elem * parts;
+    return COLL_OK;
+}
+
+coll_status coll_explain(const coll_comm *comm, const char *collective,
+                         size_t count, coll_dtype dtype, coll_op op,
+                         coll_choice *choice)
+{
+    struct select_choice selected;
+    enum coll_kind kind = ALLREDUCE;
+    size_t bytes = 0;
+    if (!comm || !choice)
+        return fail(COLL_ERR_INVALID, "comm", "coll_explain: %s is NULL",
+                    comm ? "choice" : "the communicator");
+    coll_status status = find_kind(collective, &kind);
+    if (status == COLL_OK && !coll_op_name(op))
+        status = fail(COLL_ERR_INVALID, "comm",
+                      "coll_explain: %d is no coll_op", (int)op);
+    if (status == COLL_OK)
+        status = whole(comm, kind, count, dtype, &bytes);
+    if (status == COLL_OK)
+        status =
+            select_best(&((coll_comm *)comm)->select, kind, bytes, &selected);
+    if (status == COLL_OK)
+        *choice = (coll_choice){algos[selected.algo].name, selected.predicted};
+    return status;
+}
+
+/* The part of a price that no bandwidth could mend. */
+static double latency_of(const struct layout *l, const struct price_row *row,
+                         int class)
+{
+    struct layout endless = *l;
+    double seconds = -1;
+    endless.net.link.beta = 0;
+    endless.net.gamma = 0;
+    for (int k = 0; k < endless.net.nlevels; k++) {
+        endless.net.level[k].link.beta = 0;
+        endless.net.level[k].shared = 0;
+    }
+    price_one(&endless, &algos[row->algo], (enum layout_order)row->order,
+              1 << row->variant[class], price_bytes(class), NULL, &seconds);
+    return seconds;
+}
+
+/* What counts when two are compared. */
+static double expected(const coll_candidate *c)
+{
+    if (c->measured_seconds > 0)
+        return c->measured_seconds;
+    return c->predicted_seconds < 0 ? INFINITY : c->predicted_seconds;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const coll_candidate *x = a, *y = b;
+    if (x->chosen != y->chosen)
+        return y->chosen - x->chosen;
+    return expected(x) < expected(y) ? -1 : expected(x) > expected(y);
+}
+
+/* A time as people say it. */
+static const char *spoken(double seconds, char *text, size_t bytes)
+{
+    if (seconds >= 1)
+        snprintf(text, bytes, "%.3g s", seconds);
+    else if (seconds >= 1e-3)
+        snprintf(text, bytes, "%.3g ms", 1e3 * seconds);
+    else
+        snprintf(text, bytes, "%.3g us", 1e6 * seconds);
+    return text;
+}
+
+static void say_why(coll_candidate *c, const coll_candidate *best)
+{
+    char a[24], b[24];
+    const double transfer = c->predicted_seconds - c->latency_seconds;
+    const double best_transfer =
+        best->predicted_seconds - best->latency_seconds;
+    const double later = c->latency_seconds - best->latency_seconds;
+    const double longer = transfer - best_transfer;
+    if (c->chosen)
+        snprintf(c->why, sizeof(c->why), "%s",
+                 c->samples ? "the fastest of those measured"
+                            : "the least predicted time");
+    else if (c->predicted_seconds < 0)
+        snprintf(c->why, sizeof(c->why),
+                 "too many messages to be rehearsed at start");
+    else if (c->samples && c->measured_seconds >= best->measured_seconds
+             && best->samples)
+        snprintf(c->why, sizeof(c->why), "measured: %s against %s",
+                 spoken(c->measured_seconds, a, sizeof(a)),
+                 spoken(best->measured_seconds, b, sizeof(b)));
+    else if (later > longer)
+        snprintf(c->why, sizeof(c->why), "more rounds: latency %s against %s",
+                 spoken(c->latency_seconds, a, sizeof(a)),
+                 spoken(best->latency_seconds, b, sizeof(b)));
+    else if (longer > 0)
+        snprintf(c->why, sizeof(c->why),
+                 "more on the busiest link: %s against %s",
+                 spoken(transfer, a, sizeof(a)),
+                 spoken(best_transfer, b, sizeof(b)));
+    else
+        snprintf(c->why, sizeof(c->why), "about as fast");
+}
+
+static void fill(const struct question *q, const struct price_row *row,
+                 const struct select_choice *chosen, coll_candidate *c)
+{
+    const int class = price_class(q->bytes);
+    *c = (coll_candidate){
+        .algorithm = algos[row->algo].name,
+        .rank_order = layout_order_names[row->order],
+        .segments = 1 << row->variant[class],
+        .predicted_seconds = row->log_time[class] == INT16_MAX
+                                 ? -1
+                                 : select_seconds(row->log_time[class]),
+        .chosen = algos[chosen->algo].way == BY_PLAN
+                  && chosen->algo == row->algo
+                  && (int)chosen->order == row->order,
+    };
+    if (c->predicted_seconds >= 0)
+        c->latency_seconds = latency_of(q->layout, row, class);
+}
+
+/* What was measured of the candidates of a class. */
+static void add_samples(const struct question *q, const struct price_row *row,
+                        coll_candidate *c)
+{
+    const struct select_class *class =
+        q->select->class[q->kind][price_class(q->bytes)];
+    for (int i = 0; class && i < class->n; i++) {
+        int32_t log_time;
+        if (&q->select->prices.row[class->row[i]] != row)
+            continue;
+        c->samples = learn_estimate(&class->learn, i, &log_time);
+        if (c->samples)
+            c->measured_seconds = select_seconds(log_time);
+    }
+}
+
+static coll_status answer(const struct question *q, coll_candidate *list,
+                          int max, int *n)
+{
+    struct select_choice chosen;
+    coll_candidate all[PRICE_ROWS + 1];
+    int found = 0;
+    const uint64_t may = rules_allow(&q->select->rules, q->kind, q->bytes);
+    const coll_status status =
+        select_best(q->select, q->kind, q->bytes, &chosen);
+    if (status < 0)
+        return status;
+    if (algos[chosen.algo].way != BY_PLAN)
+        all[found++] = (coll_candidate){
+            .algorithm = algos[chosen.algo].name,
+            .rank_order = layout_order_names[ORDER_GIVEN],
+            .segments = 1,
+            .predicted_seconds = chosen.predicted,
+            .chosen = 1,
+        };
+    for (int i = 0; i < q->select->prices.nrows; i++) {
+        const struct price_row *row = &q->select->prices.row[i];
+        if (algos[row->algo].kind != q->kind || !(may >> row->algo & 1))
+            continue;
+        fill(q, row, &chosen, &all[found]);
+        add_samples(q, row, &all[found++]);
+    }
+    qsort(all, (size_t)found, sizeof(all[0]), by_time);
+    for (int i = 0; i < found; i++)
+        say_why(&all[i], &all[0]);
+    *n = found < max ? found : max;
+    memcpy(list, all, sizeof(all[0]) * (size_t)*n);
+    return COLL_OK;
+}
+
+coll_status coll_explain_candidates(coll_comm *comm, const char *collective,
+                                    size_t count, coll_dtype dtype,
+                                    coll_candidate *candidates, int max, int *n)
+{
+    if (!comm || !n || (max > 0 && !candidates))
+        return fail(COLL_ERR_INVALID, "comm",
+                    "coll_explain_candidates: %s is NULL",
+                    !comm ? "the communicator"
+                    : !n  ? "n"
+                          : "candidates");
+    struct question q = {.select = &comm->select, .layout = &comm->layout};
+    coll_status status = find_kind(collective, &q.kind);
+    if (status == COLL_OK)
+        status = whole(comm, q.kind, count, dtype, &q.bytes);
+    return status == COLL_OK ? answer(&q, candidates, max, n) : status;
+}
+
+/* ranks_per_host neighbours share a host. */
+static coll_status lay_out(struct layout *l, const coll_topo *topo, int nranks,
+                           int ranks_per_host)
+{
+    uint64_t *host_of = malloc((size_t)nranks * sizeof(*host_of));
+    if (!host_of)
+        return fail(COLL_ERR_MEMORY, "comm", "no memory for %d ranks", nranks);
+    for (int r = 0; r < nranks; r++)
+        host_of[r] = (uint64_t)(r / ranks_per_host);
+    const coll_status status =
+        layout_create(l, nranks, host_of, topo, NULL, &here_assumed);
+    free(host_of);
+    return status;
+}
+
+coll_status coll_explain_cluster(const char *spec, int nranks,
+                                 int ranks_per_host, const char *collective,
+                                 size_t bytes, coll_candidate *candidates,
+                                 int max, int *n)
+{
+    char error[512];
+    coll_topo *topo = NULL;
+    struct layout layout = {.nranks = 0};
+    if (!spec || !n || (max > 0 && !candidates) || nranks < 1
+        || ranks_per_host < 1)
+        return fail(COLL_ERR_INVALID, "comm",
+                    "coll_explain_cluster: NULL, or no ranks");
+    struct select *select = calloc(1, sizeof(*select));
+    if (!select)
+        return fail(COLL_ERR_MEMORY, "comm", "no memory for prices");
+    struct question q = {.select = select, .layout = &layout, .bytes = bytes};
+    coll_status status = find_kind(collective, &q.kind);
+    if (status == COLL_OK
+        && coll_topo_load(&topo, spec, "cluster", error, sizeof(error)) < 0)
+        status = fail(COLL_ERR_INVALID, "topo", "%s", error);
+    if (status == COLL_OK)
+        status = select_rules(select, setting_text(SETTING_ALGO), "COLL_ALGO");
+    if (status == COLL_OK)
+        status = lay_out(&layout, topo, nranks, ranks_per_host);
+    if (status == COLL_OK)
+        status = price_all(&select->prices, &layout, 2e7);
+    if (status == COLL_OK)
+        status = answer(&q, candidates, max, n);
+    layout_free(&layout);
+    coll_topo_free(topo);
+    select_free(select);
+    free(select);
+    return status;
+}
+
+static void add(char *text, size_t bytes, size_t *length, const char *line)
+{
+    const size_t n = strlen(line);
+    for (size_t i = 0; i <= n && *length + i < bytes; i++)
+        text[*length + i] = line[i];
+    if (bytes)
+        text[bytes - 1] = '\0';
+    *length += n;
+}
+
+size_t coll_explain_print(const coll_candidate *candidates, int n, char *text,
+                          size_t text_bytes)
+{
+    size_t length = 0;
+    char line[320], predicted[24], measured[24];
+    snprintf(line, sizeof(line), "  %-26s %-12s %8s %12s %12s %8s  why\n",
+             "algorithm", "rank order", "segments", "predicted", "measured",
+             "samples");
+    add(text, text_bytes, &length, line);
+    for (int i = 0; i < n; i++) {
+        const coll_candidate *c = &candidates[i];
+        snprintf(
+            line, sizeof(line), "%c %-26s %-12s %8d %12s %12s %8d  %s\n",
+            c->chosen ? '>' : ' ', c->algorithm, c->rank_order, c->segments,
+            c->predicted_seconds < 0
+                ? "-"
+                : spoken(c->predicted_seconds, predicted, sizeof(predicted)),
+            c->samples ? spoken(c->measured_seconds, measured, sizeof(measured))
+                       : "-",
+            c->samples, c->why);
+        add(text, text_bytes, &length, line);
+    }
+    return length;
+}
+
+void explain_aloud(coll_comm *c, enum coll_kind kind, size_t bytes)
+{
+    const struct question q = {&c->select, &c->layout, kind, bytes};
+    struct select_class *class = c->select.class[kind][price_class(bytes)];
+    coll_candidate list[PRICE_ROWS + 1];
+    char text[8192];
+    int n = 0;
+    const int best = class && class->n ? learn_best(&class->learn) : 0;
+    if (!class || class->told == best + 1
+        || answer(&q, list, PRICE_ROWS + 1, &n) < 0)
+        return;
+    class->told = best + 1;
+    coll_explain_print(list, n, text, sizeof(text));
+    log_line(COLL_LOG_INFO, "explain",
+             "%s of %zu bytes on %d ranks:", kind_names[kind], bytes,
+             c->nranks);
+    for (char *at = text, *end; (end = strchr(at, '\n')); at = end + 1) {
+        *end = '\0';
+        log_line(COLL_LOG_INFO, "explain", "%s", at);
+    }
+}

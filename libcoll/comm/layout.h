@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* Where the ranks of a job sit: groups inside groups, what messages between
+ * them cost, and the orders in which a plan may line them up.
+ *
+ * Levels come from a description of the cluster (COLL_CLUSTER, Slurm, probing)
+ * and from which ranks share a host. A level that tells no ranks apart is left
+ * out. The i-th host of the job, in order of its lowest rank, is the i-th host
+ * of the description, unless the description knows the hosts' names.
+ */
+#ifndef COMM_LAYOUT_H
+#define COMM_LAYOUT_H
+
+#include "coll/topo.h"
+#include "plan/plan.h"
+#include "transport/sim.h"
+
+/* What is measured or assumed where a description gives no figures. */
+struct layout_costs {
+    struct sim_link local;  /* messages inside a host */
+    struct sim_link remote; /* between hosts */
+    double gamma;           /* seconds per byte reduced */
+};
+
+/* Groups of hosts that were found by measuring, see probe.h; ngroups 0 or 1:
+ * none. */
+struct layout_groups {
+    int ngroups;
+    const int *group_of; /* per host, numbered by their lowest ranks */
+    struct sim_link link;
+    double shared; /* seconds per byte of a group's link; 0: not shared */
+};
+
+struct layout {
+    int nranks;
+    struct sim_net net;
+    char level_name[SIM_LEVELS][24];
+    int *group_of; /* [net.nlevels][nranks]: what net points to */
+};
+
+/* How positions of a plan become ranks. */
+enum layout_order {
+    ORDER_GIVEN,       /* as the ranks are numbered */
+    ORDER_BLOCK,       /* ranks of one group next to one another */
+    ORDER_ROUND_ROBIN, /* dealt over the groups, of each level in turn */
+    NORDERS
+};
+extern const char *const layout_order_names[NORDERS];
+
+/* Numbers hosts in the order of their lowest ranks; returns how many. */
+int layout_number_hosts(int nranks, const uint64_t *host_of, int *host);
+
+/* host_of: per rank, equal for ranks of one host; NULL: a host for each. topo
+ * and groups may be NULL; what topo describes goes before what was measured.
+ * Fails with INVALID (fewer hosts described than there are), MEMORY. */
+coll_status layout_create(struct layout *, int nranks, const uint64_t *host_of,
+                          const coll_topo *topo, const struct layout_groups *,
+                          const struct layout_costs *);
+void layout_free(struct layout *);
+
+/* order[i]: the rank at position i; root at position 0. */
+coll_status layout_fill_order(const struct layout *, enum layout_order,
+                              int root, int *order);
+
+/* The groups as runs of positions of an ORDER_BLOCK order. Levels whose groups
+ * are single ranks are left out. The tree's numbers are one allocation, which
+ * the caller frees with layout_free_tree(). */
+coll_status layout_fill_tree(const struct layout *, const int *order,
+                             struct plan_tree *);
+void layout_free_tree(struct plan_tree *);
+
+#endif

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT */
+/* The idea.
+ *
+ * One candidate is held for the best and serves the operations. Others are
+ * tried on a budget: an operation earns a quarter of its time in credit while
+ * the class is young, 2 % later, and a trial takes place when the credit covers
+ * what it is expected to cost beyond the best. What it did cost is paid when
+ * that is known. Who is near the best is tried often, who is far seldom; what
+ * the tried ones took corrects the predictions of the others.
+ *
+ * Noise must not move the choice. What a candidate takes is the median of its
+ * last samples, so a spike changes nothing. A challenger becomes the best only
+ * if that median is better by 4 %, and if the evidence against chance suffices:
+ * the sum of by how much each sample beat the best, less an allowance, and
+ * never below zero (Page, "Continuous inspection schemes", Biometrika 1954).
+ * The noisier the samples are, the larger it must be.
+ *
+ * The world may change: a link gets slow, another job comes. When five samples
+ * of the best in a row are far from what it has long taken, what is known of
+ * the others becomes a mere prediction, and the class is young again.
+ */
+#include "comm/learn.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+/* Log times, in 1/256 octaves. */
+enum {
+    OCTAVE = 256,
+    LIMIT = 60 * OCTAVE,   /* of what is believed of a time, either way */
+    BETTER = 15,           /* 4 %: what a challenger must gain */
+    ALLOWANCE = 8,         /* 2.2 %, or half a spread: see evidence */
+    CLEARLY = 24,          /* and 3 spreads: gains that are tried at once */
+    FAR = 97,              /* x 1.3, and 3 spreads: not as before */
+    BAD = OCTAVE,          /* x 2: tried no more for long */
+    HOPELESS = 5 * OCTAVE, /* x 32: not tried */
+    LEAST_SPREAD = 4,      /* half a step of what travels */
+    FIRST_SPREAD = 16,     /* until it is known */
+    MOST_SPREAD = 64,      /* that one sample shows */
+};
+/* Credit, in 1/1024 of what the best takes; evidence, of a spread. */
+enum {
+    ONE = 1024,
+    ENOUGH = 9 * ONE,
+    AT_MOST = 3 * ONE, /* of one sample */
+    EARNED = ONE / 50, /* by an operation */
+    EARNED_YOUNG = ONE / 4,
+    FRESH = 4 * ONE, /* at least, when the world has changed */
+    MOST = 32 * ONE,
+};
+/* Operations, and samples. */
+enum {
+    YOUNG = 200, /* or, for many candidates, YOUNG_EACH */
+    YOUNG_EACH = 16,
+    PAUSE_YOUNG = 2, /* from one trial to the next: the best has to run */
+    PAUSE = 25,
+    CLEAR_OF = 8,       /* of so many, all but one may go to a clear gain */
+    REST = 256,         /* of a bad candidate; doubled each time */
+    FIRST_SAMPLES = 3,  /* of the best before any trial; that are believed */
+    SWITCH_SAMPLES = 5, /* of a challenger */
+    ODD_SAMPLES = 5,    /* of the best in a row: the world has changed */
+};
+
+static int within(int x, int least, int most)
+{
+    return x < least ? least : x > most ? most : x;
+}
+
+static int smaller(int x, int y)
+{
+    return x < y ? x : y;
+}
+
+static int larger(int x, int y)
+{
+    return x < y ? y : x;
+}
+
+/* The lower one of two medians: of two samples, a spike loses. */
+static int median(const int16_t *x, int n)
+{
+    int16_t sorted[LEARN_CANDIDATES] = {x[0]};
+    for (int i = 1; i < n; i++) {
+        int k = i;
+        for (; k > 0 && sorted[k - 1] > x[i]; k--)
+            sorted[k] = sorted[k - 1];
+        sorted[k] = x[i];
+    }
+    return sorted[(n - 1) / 2];
+}
+
+/* By what a time exceeds that of the best, in credit; difference: of their
+ * logs. 2^f is 1 + f - 0.343 f (1 - f), within 0.3 %. */
+static int excess(int difference)
+{
+    const int d = within(difference, 0, 8 * OCTAVE), f = d % OCTAVE;
+    return ((ONE + 4 * f - f * (OCTAVE - f) * 351 / 65536) << d / OCTAVE) - ONE;
+}
+
+static int best_estimate(const struct learn *l)
+{
+    return l->candidate[l->best].estimate;
+}
+
+/* What a challenger has to beat: what the best takes by either count. */
+static int to_beat(const struct learn *l)
+{
+    return smaller(best_estimate(l), l->settled / 16);
+}
+
+/* What a trial is expected to take. Of a bad candidate half is hoped for (of
+ * the logs): that its sample was a spike, or that it is again as it was. */
+static int expected(const struct learn *l, const struct learn_candidate *c)
+{
+    const int predicted = c->prior + l->ratio;
+    if (!c->samples)
+        return predicted;
+    const int hoped = c->samples > 1 ? c->least : predicted;
+    if (c->estimate > best_estimate(l) + BAD && hoped < c->estimate)
+        return (c->estimate + hoped) / 2;
+    return c->estimate;
+}
+
+static int price(const struct learn *l, const struct learn_candidate *c)
+{
+    return excess(expected(l, c) - best_estimate(l));
+}
+
+/* Whether c seems so much better that there is no need to wait. */
+static bool is_clear(const struct learn *l, const struct learn_candidate *c)
+{
+    const int gain = to_beat(l) - expected(l, c);
+    return gain > CLEARLY && gain > 3 * l->spread / 16;
+}
+
+/* What c would have had of the budget after another trial; who has least comes
+ * first. A time that was measured counts more than a prediction, and the least
+ * that it ever was is what counts: who was once better is worth a look. */
+static int64_t share(const struct learn *l, const struct learn_candidate *c)
+{
+    if (is_clear(l, c))
+        return expected(l, c) - to_beat(l);
+    const int least = smaller(c->estimate, c->least) - best_estimate(l);
+    const int cost = c->samples ? 16 * excess(least) : price(l, c) / 8;
+    return (c->trials + INT64_C(1)) * (ONE / 2 + cost);
+}
+
+/* Corrects the predictions and says whose turn it is. */
+static void plan_trial(struct learn *l)
+{
+    int16_t off[LEARN_CANDIDATES];
+    int n = 0;
+    for (const struct learn_candidate *c = l->candidate;
+         c < l->candidate + l->n; c++)
+        if (c->samples)
+            off[n++] = (int16_t)(c->estimate - c->prior);
+    l->ratio = n ? median(off, n) : 0;
+    l->trial = -1;
+    if (l->candidate[l->best].samples < FIRST_SAMPLES)
+        return;
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < l->n; i++) {
+        const struct learn_candidate *c = &l->candidate[i];
+        if (i != l->best && l->operations >= c->rest_until
+            && expected(l, c) <= best_estimate(l) + HOPELESS
+            && share(l, c) < least) {
+            least = share(l, c);
+            l->trial = i;
+        }
+    }
+}
+
+static void add_sample(struct learn_candidate *c, int log_time)
+{
+    if (c->recalled)
+        c->samples = c->recalled = 0;
+    memmove(c->recent + 1, c->recent, sizeof(c->recent) - sizeof(c->recent[0]));
+    c->recent[0] = (int16_t)log_time;
+    c->samples = smaller(c->samples + 1, LEARN_WINDOW);
+    c->estimate = median(c->recent, c->samples);
+    if (c->samples >= FIRST_SAMPLES)
+        c->least = smaller(c->least, c->estimate);
+}
+
+static void settle(struct learn *l)
+{
+    l->settled = best_estimate(l) * 16;
+    l->odd = 0;
+}
+
+/* Nothing that was known is trusted but the last samples of the best. */
+static void start_again(struct learn *l)
+{
+    for (int i = 0; i < l->n; i++) {
+        struct learn_candidate *c = &l->candidate[i];
+        const int prior = c->samples ? c->estimate : c->prior + l->ratio;
+        if (i != l->best)
+            *c = (struct learn_candidate){.prior = within(prior, -LIMIT, LIMIT),
+                                          .least = c->least};
+    }
+    struct learn_candidate *best = &l->candidate[l->best];
+    best->prior = l->settled / 16;
+    best->samples = ODD_SAMPLES;
+    best->estimate = median(best->recent, ODD_SAMPLES);
+    settle(l);
+    l->young_until = l->operations + larger(YOUNG, l->n * YOUNG_EACH);
+    l->pause_until = 0;
+    l->credit = larger(l->credit, FRESH);
+}
+
+static void observe_best(struct learn *l, int time)
+{
+    struct learn_candidate *c = &l->candidate[l->best];
+    const int off = time - l->settled / 16;
+    const int far = larger(FAR, 3 * l->spread / 16);
+    add_sample(c, time);
+    if (c->samples < LEARN_WINDOW) {
+        settle(l);
+        return;
+    }
+    l->odd = off > far    ? larger(l->odd, 0) + 1
+             : off < -far ? smaller(l->odd, 0) - 1
+                          : 0;
+    if (l->odd == ODD_SAMPLES || l->odd == -ODD_SAMPLES) {
+        start_again(l);
+        return;
+    }
+    l->settled += within(c->estimate - l->settled / 16, -64, 64);
+    const int deviation = smaller(off < 0 ? -off : off, MOST_SPREAD);
+    l->spread = larger(l->spread + (deviation * 16 - l->spread) / 32,
+                       LEAST_SPREAD * 16);
+}
+
+/* The spread of c's samples, if it is larger than that of the best. */
+static int spread_of(const struct learn *l, const struct learn_candidate *c)
+{
+    int16_t off[LEARN_WINDOW];
+    for (int i = 0; i < c->samples; i++) {
+        const int d = c->recent[i] - c->estimate;
+        off[i] = (int16_t)(d < 0 ? -d : d);
+    }
+    return larger(median(off, c->samples), l->spread / 16);
+}
+
+static void become_best(struct learn *l, int i)
+{
+    l->best = i;
+    l->candidate[i].bad = 0;
+    for (int k = 0; k < l->n; k++)
+        l->candidate[k].evidence = 0;
+    settle(l);
+}
+
+static void observe_other(struct learn *l, int i, int time)
+{
+    struct learn_candidate *c = &l->candidate[i];
+    const int best = best_estimate(l), paid = price(l, c);
+    int cost = excess(time - best);
+    if (!c->samples || c->estimate < best + BAD) /* a spike is not its fault */
+        cost = smaller(cost, 4 * (ONE + paid));
+    l->credit = within(l->credit + paid - cost, -2 * MOST, MOST);
+    if (c->samples && time < c->estimate - larger(FAR, 4 * spread_of(l, c)))
+        c->samples = 0; /* it is not any more as it was */
+    add_sample(c, time);
+    const int most_bad = c->least < best ? 2 : 6;
+    if (time > best + BAD)
+        c->rest_until = l->operations + (REST << c->bad);
+    c->bad = time > best + BAD ? smaller(c->bad + 1, most_bad) : 0;
+    const int spread = spread_of(l, c);
+    const int gain = to_beat(l) - time - larger(ALLOWANCE, spread / 2);
+    c->evidence += within(gain * ONE / spread, -AT_MOST, AT_MOST);
+    c->evidence = within(c->evidence, 0, 2 * ENOUGH);
+    if (c->samples >= SWITCH_SAMPLES && c->evidence >= ENOUGH
+        && c->estimate <= to_beat(l) - BETTER)
+        become_best(l, i);
+}
+
+void learn_start(struct learn *l, int n, const int32_t prior[])
+{
+    assert(n >= 1 && n <= LEARN_CANDIDATES);
+    memset(l, 0, sizeof(*l));
+    l->n = n;
+    l->trial = -1;
+    l->spread = FIRST_SPREAD * 16;
+    l->young_until = larger(YOUNG, n * YOUNG_EACH);
+    for (int i = 0; i < n; i++) {
+        struct learn_candidate *c = &l->candidate[i];
+        c->prior = c->estimate = within(prior[i], -LIMIT, LIMIT);
+        c->least = LIMIT;
+        if (c->prior < l->candidate[l->best].prior)
+            l->best = i;
+    }
+    settle(l);
+}
+
+void learn_recall(struct learn *l, int candidate, int32_t log_time)
+{
+    if (candidate < 0 || candidate >= l->n || l->operations)
+        return;
+    struct learn_candidate *c = &l->candidate[candidate];
+    add_sample(c, within(log_time, -LIMIT, LIMIT));
+    c->recalled = 1;
+    if (!l->candidate[l->best].samples || c->estimate < best_estimate(l))
+        l->best = candidate;
+    settle(l);
+}
+
+int learn_choose(struct learn *l)
+{
+    l->operations++;
+    const bool young = l->operations < l->young_until;
+    l->credit = smaller(l->credit + (young ? EARNED_YOUNG : EARNED), MOST);
+    if (l->trial < 0)
+        return l->best;
+    struct learn_candidate *c = &l->candidate[l->trial];
+    const int cost = price(l, c);
+    const bool waits = is_clear(l, c) ? l->operations % CLEAR_OF == 0
+                                      : l->operations < l->pause_until;
+    if (waits || cost > l->credit)
+        return l->best;
+    l->credit -= cost;
+    l->pause_until = l->operations + (young ? PAUSE_YOUNG : PAUSE);
+    c->trials++;
+    return l->trial;
+}
+
+void learn_observe(struct learn *l, int candidate, int32_t log_time)
+{
+    if (candidate < 0 || candidate >= l->n)
+        return;
+    const bool was_best = candidate == l->best;
+    if (was_best)
+        observe_best(l, within(log_time, -LIMIT, LIMIT));
+    else
+        observe_other(l, candidate, within(log_time, -LIMIT, LIMIT));
+    /* Not each time: it takes a look at every candidate. */
+    if (!was_best || l->operations < l->young_until || l->operations % 16 == 0)
+        plan_trial(l);
+}
+
+uint16_t learn_quantise(double seconds)
+{
+    if (!(seconds > 0))
+        return 0;
+    const double code = 1.5 + 32 * log2(seconds / 100e-9);
+    return code < 1 ? 1 : code > 1023 ? 1023 : (uint16_t)code;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* What the job's network looks like, and what each candidate costs on it. */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "comm/here.h"
+#include "comm/probe.h"
+
+/* So many messages a rehearsal may take: about a tenth of a second. */
+static const double max_messages = 2e5;
+
+static coll_status spreads(void *context)
+{
+    return exec_progress(context);
+}
+
+/* Rank 0's bytes to all, over the transports: the control plane is a star. */
+static coll_status spread(coll_comm *c, void *bytes, size_t count)
+{
+    struct plan plan;
+    struct exec exec;
+    plan_broadcast_binomial_tree(&plan, &(struct plan_shape){
+                                            .rank = c->rank,
+                                            .nranks = c->nranks,
+                                            .segments = 1,
+                                        });
+    coll_status status = plan.status;
+    if (status == COLL_OK)
+        status = exec_init(&exec, &plan, c->to);
+    if (status == COLL_OK) {
+        exec_start(&exec, &(struct exec_call){.in = bytes,
+                                              .out = bytes,
+                                              .count = count,
+                                              .elem_bytes = 1});
+        status = comm_wait(c, spreads, &exec, c->join_seconds,
+                           "the exchange of prices");
+        exec_free(&exec);
+    }
+    plan_free(&plan);
+    return status;
+}
+
+/* Measures what COLL_CLUSTER does not say. */
+static coll_status probe(coll_comm *c, struct layout_costs *costs,
+                         struct probe_groups *groups)
+{
+    int *host = malloc((size_t)c->nranks * sizeof(int));
+    if (!host)
+        return fail(COLL_ERR_MEMORY, "comm", "no memory for %d ranks",
+                    c->nranks);
+    const int nhosts = layout_number_hosts(c->nranks, c->host_of, host);
+    const coll_status status = probe_hosts(c, host, nhosts, groups);
+    free(host);
+    if (status < 0)
+        return status;
+    costs->remote = groups->inside;
+    if (c->rank == 0)
+        log_line(COLL_LOG_INFO, "probe",
+                 "%d hosts in %d groups after %.1f ms; inside alpha %.3g us, "
+                 "overhead %.3g us, %.3g GB/s; across %.3g us, %.3g us, %.3g "
+                 "GB/s; a group's link %.3g GB/s",
+                 nhosts, groups->ngroups, 1e3 * groups->seconds,
+                 1e6 * groups->inside.alpha, 1e6 * groups->inside.overhead,
+                 1e-9 / groups->inside.beta, 1e6 * groups->across.alpha,
+                 1e6 * groups->across.overhead, 1e-9 / groups->across.beta,
+                 groups->shared > 0 ? 1e-9 / groups->shared : 0);
+    return COLL_OK;
+}
+
+coll_status comm_price(coll_comm *c)
+{
+    coll_topo *topo = NULL;
+    struct layout_costs costs = here_assumed;
+    struct probe_groups found = {.ngroups = 1};
+    coll_status status = here_cluster(&topo);
+    costs.gamma = probe_gamma();
+    if (status == COLL_OK && c->nhosts > 1 && c->calibrates)
+        status = probe(c, &costs, &found);
+    const struct layout_groups groups = {
+        .ngroups = found.ngroups,
+        .group_of = found.group_of,
+        .link = found.across,
+        .shared = found.shared,
+    };
+    if (status == COLL_OK)
+        status = layout_create(&c->layout, c->nranks, c->host_of, topo, &groups,
+                               &costs);
+    coll_topo_free(topo);
+    probe_free(&found);
+    const double begun = comm_clock();
+    if (status == COLL_OK && c->rank == 0)
+        status = price_all(&c->select.prices, &c->layout, max_messages);
+    if (status == COLL_OK && c->rank == 0)
+        log_line(COLL_LOG_INFO, "select",
+                 "%d candidates priced by %u rehearsals in %.1f ms",
+                 c->select.prices.nrows, c->select.prices.rehearsals,
+                 1e3 * (comm_clock() - begun));
+    if (status == COLL_OK && c->nranks > 1)
+        status = spread(c, &c->select.prices, sizeof(c->select.prices));
+    c->select.adapts = c->nranks > 1 && c->adapts;
+    return status;
+}

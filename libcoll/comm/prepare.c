@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/* Plans ready to run: built at first use, kept with their executors, and the
+ * scratch that they share. */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "comm/explain.h"
+#include "comm/request.h"
+
+size_t request_in_parts(const coll_request *r)
+{
+    return r->kind == REDUCE_SCATTER ? (size_t)r->comm->nranks : 1;
+}
+
+size_t request_out_parts(const coll_request *r)
+{
+    return r->kind == ALLGATHER ? (size_t)r->comm->nranks : 1;
+}
+
+size_t request_bytes(const coll_request *r)
+{
+    return r->kind == BARRIER
+               ? 1
+               : r->count * request_in_parts(r) * request_out_parts(r)
+                     * coll_dtype_bytes(r->dtype);
+}
+
+static int position_of(const int *order, int rank)
+{
+    int i = 0;
+    while (order[i] != rank)
+        i++;
+    return i;
+}
+
+static coll_status build(coll_comm *c, struct prepared *p)
+{
+    struct plan_tree tree = {.nlevels = 0};
+    int *order = malloc((size_t)c->nranks * sizeof(int));
+    coll_status status = order ? COLL_OK : COLL_ERR_MEMORY;
+    if (status == COLL_OK)
+        status = layout_fill_order(&c->layout, p->order, p->root, order);
+    if (status == COLL_OK && p->order == ORDER_BLOCK)
+        status = layout_fill_tree(&c->layout, order, &tree);
+    if (status == COLL_OK) {
+        algos[p->algo].plan(&p->plan, &(struct plan_shape){
+                                          .rank = position_of(order, c->rank),
+                                          .nranks = c->nranks,
+                                          .segments = 1 << p->variant,
+                                          .tree = &tree,
+                                      });
+        plan_renumber(&p->plan, order);
+        status = p->plan.status == COLL_OK
+                     ? exec_init(&p->exec, &p->plan, c->to)
+                     : p->plan.status;
+    }
+    layout_free_tree(&tree);
+    free(order);
+    return status;
+}
+
+static coll_status prepare(coll_comm *c, const struct select_choice *choice,
+                           int root, struct prepared **prepared)
+{
+    struct prepared **at = &c->prepared[choice->algo];
+    while (*at
+           && ((*at)->root != root || (*at)->order != choice->order
+               || (*at)->variant != choice->variant))
+        at = &(*at)->next;
+    if (!*at) {
+        struct prepared *p = calloc(1, sizeof(*p));
+        if (p) {
+            p->algo = choice->algo;
+            p->order = choice->order;
+            p->variant = choice->variant;
+            p->root = root;
+        }
+        if (!p || build(c, p) < 0) {
+            if (p)
+                plan_free(&p->plan);
+            free(p);
+            return fail(COLL_ERR_MEMORY, "comm", "no memory for a plan of %s",
+                        algos[choice->algo].full_name);
+        }
+        *at = p;
+    }
+    *prepared = *at;
+    return COLL_OK;
+}
+
+void comm_free_prepared(coll_comm *c)
+{
+    for (int i = 0; c->prepared && i < nalgos; i++)
+        while (c->prepared[i]) {
+            struct prepared *p = c->prepared[i];
+            c->prepared[i] = p->next;
+            exec_free(&p->exec);
+            plan_free(&p->plan);
+            free(p);
+        }
+    free(c->prepared);
+}
+
+/* Scratch only grows. One operation runs at a time, so none uses it now. */
+static coll_status reserve(coll_comm *c, size_t bytes)
+{
+    if (bytes <= c->tmp_bytes)
+        return COLL_OK;
+    const size_t rounded = (bytes + 4095) / 4096 * 4096;
+    void *tmp = aligned_alloc(4096, rounded);
+    if (!tmp)
+        return fail(COLL_ERR_MEMORY, "comm",
+                    "no memory for %zu bytes of scratch", rounded);
+    free(c->tmp);
+    c->tmp = tmp;
+    c->tmp_bytes = rounded;
+    return COLL_OK;
+}
+
+/* The vector as the plan sees it: all of what one rank holds in full. */
+coll_status request_prepare(coll_request *r, struct exec_call *call)
+{
+    coll_comm *c = r->comm;
+    const size_t before = r->count * (size_t)c->rank;
+    coll_status status =
+        select_next(&c->select, r->kind, request_bytes(r), &r->choice);
+    if (status == COLL_OK && c->explains && c->rank == 0)
+        explain_aloud(c, r->kind, request_bytes(r));
+    if (status == COLL_OK)
+        status = prepare(c, &r->choice, r->root, &r->prepared);
+    if (status < 0)
+        return status;
+    *call = (struct exec_call){
+        .in = r->in,
+        .out = r->out,
+        .count = r->count * request_in_parts(r) * request_out_parts(r),
+        .elem_bytes = r->elem_bytes,
+        .in_first = r->kind == ALLGATHER ? before : 0,
+        .out_first = r->kind == REDUCE_SCATTER ? before : 0,
+        .reduce = r->combine,
+        .news = c->news,
+    };
+    if (r->kind == BARRIER) { /* one byte to send */
+        call->in = "";
+        call->count = 1;
+    }
+    status = reserve(
+        c, exec_tmp_bytes(&r->prepared->plan, call->count, call->elem_bytes));
+    call->tmp = c->tmp;
+    return status;
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+#include "comm/price.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "comm/learn.h"
+#include "exec/rehearse.h"
+
+/* For a given number of segments a time is nearly a straight line over the
+ * sizes, so few are rehearsed. */
+static const int rungs[] = {2, 9, 16, 21, 26};
+enum { NRUNGS = sizeof(rungs) / sizeof(rungs[0]) };
+
+/* A segment of less costs more in messages than it gains. */
+enum { MIN_SEGMENT = 4096 };
+
+int price_class(size_t bytes)
+{
+    const int octave =
+        bytes ? 63 - __builtin_clzll((unsigned long long)bytes) : 0;
+    return octave < PRICE_CLASSES ? octave : PRICE_CLASSES - 1;
+}
+
+size_t price_bytes(int class)
+{
+    const size_t low = (size_t)1 << class;
+    return low + low / 2
+           - (class > 1 ? low / 8 : 0); /* about the square root */
+}
+
+bool price_fits(const struct layout *l, const struct algo *algo,
+                enum layout_order order)
+{
+    const bool parts = algo->kind == REDUCE_SCATTER || algo->kind == ALLGATHER
+                       || algo->kind == BARRIER;
+    const bool grouped =
+        l->net.nlevels > 0 && l->net.level[0].ngroups < l->nranks;
+    if (!algo->fits(&(struct plan_shape){0, l->nranks, 1, NULL}))
+        return false;
+    if (parts || !grouped)
+        return order == ORDER_GIVEN;
+    return order == ORDER_BLOCK
+           || (order == ORDER_ROUND_ROBIN && algo->kind == ALLREDUCE);
+}
+
+static coll_status rehearse_one(const struct layout *l, const struct algo *algo,
+                                const int *order, const struct plan_tree *tree,
+                                int segments, size_t bytes,
+                                struct sim_traffic *traffic, double *seconds)
+{
+    return rehearse(
+        &(struct rehearsal){
+            .plan = algo->plan,
+            .nranks = l->nranks,
+            .segments = segments,
+            .tree = tree,
+            .order = order,
+            .count = bytes,
+            .elem_bytes = 1,
+            .net = l->net,
+            .traffic = traffic,
+        },
+        seconds);
+}
+
+/* An order with its tree. */
+struct lineup {
+    int *order;
+    struct plan_tree tree;
+};
+
+static coll_status line_up(struct lineup *u, const struct layout *l,
+                           enum layout_order order)
+{
+    *u = (struct lineup){.order = malloc((size_t)l->nranks * sizeof(int))};
+    if (!u->order)
+        return fail(COLL_ERR_MEMORY, "select", "no memory for %d ranks",
+                    l->nranks);
+    coll_status status = layout_fill_order(l, order, 0, u->order);
+    if (status == COLL_OK && order == ORDER_BLOCK)
+        status = layout_fill_tree(l, u->order, &u->tree);
+    return status;
+}
+
+static void dismiss(struct lineup *u)
+{
+    free(u->order);
+    layout_free_tree(&u->tree);
+}
+
+coll_status price_one(const struct layout *l, const struct algo *algo,
+                      enum layout_order order, int segments, size_t bytes,
+                      struct sim_traffic *traffic, double *seconds)
+{
+    struct lineup u;
+    coll_status status = line_up(&u, l, order);
+    if (status == COLL_OK)
+        status = rehearse_one(l, algo, u.order, &u.tree, segments, bytes,
+                              traffic, seconds);
+    dismiss(&u);
+    return status;
+}
+
+/* How many messages all ranks send, about: as many each as position 0. */
+static double messages_of(const struct layout *l, const struct algo *algo,
+                          const struct plan_tree *tree, int segments)
+{
+    struct plan p;
+    double sends = 0;
+    algo->plan(&p, &(struct plan_shape){0, l->nranks, segments, tree});
+    for (int i = 0; i < p.nsteps; i++)
+        sends += p.steps[i].kind == PLAN_SEND;
+    plan_free(&p);
+    return sends * l->nranks;
+}
+
+static int16_t log_of(double seconds)
+{
+    const double units = 256 * log2(fmax(seconds, 1e-9) / 100e-9);
+    return (int16_t)fmin(fmax(units, INT16_MIN), INT16_MAX - 1);
+}
+
+/* The line through the nearest two rungs. */
+static double on_line(const double *seconds, int class)
+{
+    int i = 0;
+    while (i + 2 < NRUNGS && rungs[i + 1] <= class)
+        i++;
+    const double low = (double)price_bytes(rungs[i]);
+    const double high = (double)price_bytes(rungs[i + 1]);
+    const double at = ((double)price_bytes(class) - low) / (high - low);
+    return fmax(seconds[i] + at * (seconds[i + 1] - seconds[i]),
+                class < rungs[0] ? seconds[0] / 2 : 0);
+}
+
+/* Prices with so many segments; keeps what is better than what is there. */
+static coll_status price_variant(struct price_row *row, const struct layout *l,
+                                 const struct lineup *u, int variant,
+                                 uint32_t *rehearsals)
+{
+    const struct algo *algo = &algos[row->algo];
+    double seconds[NRUNGS];
+    for (int i = 0; i < NRUNGS; i++) {
+        const coll_status status =
+            rehearse_one(l, algo, u->order, &u->tree, 1 << variant,
+                         price_bytes(rungs[i]), NULL, &seconds[i]);
+        if (status < 0)
+            return fail(status, "select", "rehearsal of %s on %d ranks: %s",
+                        algo->full_name, l->nranks, fail_sentence());
+        ++*rehearsals;
+    }
+    for (int c = 0; c < PRICE_CLASSES; c++) {
+        if (variant > 0 && price_bytes(c) >> variant < MIN_SEGMENT)
+            continue;
+        const int16_t log_time = log_of(on_line(seconds, c));
+        if (log_time < row->log_time[c]) {
+            row->log_time[c] = log_time;
+            row->variant[c] = (uint8_t)variant;
+        }
+    }
+    return COLL_OK;
+}
+
+static coll_status price_row(struct price_row *row, const struct layout *l,
+                             const struct lineup *u, double max_messages,
+                             uint32_t *rehearsals)
+{
+    const struct algo *algo = &algos[row->algo];
+    coll_status status = COLL_OK;
+    for (int c = 0; c < PRICE_CLASSES; c++)
+        row->log_time[c] = INT16_MAX;
+    const bool pipelines = algo_pipelines(algo, l->nranks);
+    for (int v = 0; v < (pipelines ? PRICE_VARIANTS : 1) && status == COLL_OK;
+         v++)
+        if (messages_of(l, algo, &u->tree, 1 << v) <= max_messages)
+            status = price_variant(row, l, u, v, rehearsals);
+    return status;
+}
+
+coll_status price_all(struct prices *prices, const struct layout *l,
+                      double max_messages)
+{
+    *prices = (struct prices){.nrows = 0};
+    coll_status status = COLL_OK;
+    for (int order = 0; order < NORDERS && status == COLL_OK; order++) {
+        struct lineup u;
+        status = line_up(&u, l, (enum layout_order)order);
+        for (int a = 0; a < nplanned && status == COLL_OK; a++) {
+            if (!price_fits(l, &algos[a], (enum layout_order)order)
+                || prices->nrows == PRICE_ROWS)
+                continue;
+            struct price_row *row = &prices->row[prices->nrows++];
+            row->algo = (uint8_t)a;
+            row->order = (uint8_t)order;
+            status = price_row(row, l, &u, max_messages, &prices->rehearsals);
+        }
+        dismiss(&u);
+    }
+    return status;
+}

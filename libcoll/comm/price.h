@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* What each candidate is expected to take: its actual plans, of all ranks
+ * together, rehearsed on a simulation of the job's network.
+ *
+ * A candidate is an algorithm with an order of the ranks. Where an algorithm
+ * pipelines, the number of segments that is best for the size comes with the
+ * price. Sizes are in bytes of the whole vector: what one rank holds in the end
+ * of an allgather, or at first of a reduce-scatter. They form classes, one an
+ * octave; a class is priced at its middle.
+ */
+#ifndef COMM_PRICE_H
+#define COMM_PRICE_H
+
+#include "algo/algo.h"
+#include "comm/layout.h"
+
+enum {
+    PRICE_CLASSES = 34, /* 1 byte to 16 GiB */
+    PRICE_ROWS = 64,
+    PRICE_VARIANTS = 5, /* 1, 2, 4, 8 or 16 segments */
+};
+
+/* Log times are those of learn.h: 1/256 octaves above 100 ns. */
+struct price_row {
+    uint8_t algo, order;             /* algos[algo]; enum layout_order */
+    uint8_t variant[PRICE_CLASSES];  /* 1 << variant segments */
+    int16_t log_time[PRICE_CLASSES]; /* INT16_MAX: not priced */
+};
+
+/* Travels from rank 0 to all. */
+struct prices {
+    int32_t nrows;
+    uint32_t rehearsals; /* that it took */
+    struct price_row row[PRICE_ROWS];
+};
+
+int price_class(size_t bytes);
+size_t price_bytes(int class); /* the middle */
+
+/* Whether an order makes sense for an algorithm in this layout. */
+bool price_fits(const struct layout *, const struct algo *, enum layout_order);
+
+/* messages: so many may be simulated in one rehearsal; a candidate that needs
+ * more has no price, and is only taken when nothing else is allowed. */
+coll_status price_all(struct prices *, const struct layout *,
+                      double max_messages);
+
+/* One candidate at one size. Fails like rehearse(). */
+coll_status price_one(const struct layout *, const struct algo *,
+                      enum layout_order, int segments, size_t bytes,
+                      struct sim_traffic *traffic, double *seconds);
+
+#endif

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: MIT */
+#include "comm/probe.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+enum {
+    MAX_ROUNDS = 15,
+    PINGS = 12,     /* at most */
+    BURST = 8,      /* short messages at once */
+    STREAMS = 2,    /* long ones, one after another; the faster one counts */
+    WARM = 65536,   /* bytes: opens windows, empties token buckets */
+    LEAST = 131072, /* bytes that are timed */
+    MOST = 2097152,
+};
+static const double budget_seconds = 0.040; /* of all rounds together */
+static const double ping_seconds = 0.002;   /* of one round's pings */
+static const double long_seconds = 0.002;   /* of a long message, about */
+/* A pair is slow if its messages are so many times as slow as those of others.
+ */
+static const float slow = 2;
+
+/* What a pair of hosts found; travels. 0: not measured. */
+struct pair {
+    float alpha, overhead, beta;
+};
+
+struct message {
+    struct transfer tx[BURST], rx[BURST];
+    int n;
+};
+
+/* Advances what is under way; COLL_OK once it is over. */
+static coll_status over(void *context)
+{
+    const struct message *m = context;
+    for (int i = 0; i < m->n; i++) {
+        if (m->tx[i].status < 0 || m->rx[i].status < 0)
+            return m->tx[i].status < 0 ? m->tx[i].status : m->rx[i].status;
+        if (m->tx[i].status == COLL_IN_PROGRESS
+            || m->rx[i].status == COLL_IN_PROGRESS)
+            return COLL_IN_PROGRESS;
+    }
+    return COLL_OK;
+}
+
+/* n messages each way at once, of so many bytes; 0 bytes: none that way. */
+static coll_status exchange(coll_comm *c, int peer, int n, const void *out,
+                            size_t out_bytes, void *in, size_t in_bytes)
+{
+    struct message m = {.n = n};
+    struct transport *to = c->to[peer];
+    for (int i = 0; i < n; i++) {
+        m.rx[i] = (struct transfer){
+            .buf = (char *)in + (size_t)i * in_bytes,
+            .bytes = in_bytes,
+            .peer = peer,
+            .status = in_bytes ? COLL_IN_PROGRESS : COLL_OK,
+        };
+        if (in_bytes)
+            to->ops->recv(to, &m.rx[i]);
+    }
+    for (int i = 0; i < n; i++) {
+        m.tx[i] = (struct transfer){
+            .buf = (char *)(uintptr_t)out + (size_t)i * out_bytes,
+            .bytes = out_bytes,
+            .peer = peer,
+            .status = out_bytes ? COLL_IN_PROGRESS : COLL_OK,
+        };
+        if (out_bytes)
+            to->ops->send(to, &m.tx[i]);
+    }
+    return comm_wait(c, over, &m, c->join_seconds, "a measurement at start");
+}
+
+/* Both say how long they have measured, and so agree on whether to go on. */
+struct word {
+    double spent;
+    uint64_t bytes;
+};
+
+static coll_status tell(coll_comm *c, int peer, struct word mine,
+                        struct word *both)
+{
+    struct word theirs = {0};
+    const coll_status status =
+        exchange(c, peer, 1, &mine, sizeof(mine), &theirs, sizeof(theirs));
+    both->spent = fmax(mine.spent, theirs.spent);
+    both->bytes = mine.bytes < theirs.bytes ? mine.bytes : theirs.bytes;
+    return status;
+}
+
+/* Short messages to and fro. Half of a round trip is one message. */
+static coll_status ping(coll_comm *c, int peer, double *one_way)
+{
+    struct word word = {.spent = 0};
+    const double begun = comm_clock();
+    coll_status status = tell(c, peer, word, &word); /* makes the connection */
+    double least = INFINITY;
+    for (int i = 0; i < PINGS && status == COLL_OK; i++) {
+        const double start = comm_clock();
+        const bool first = c->rank < peer;
+        struct word mine = {.spent = start - begun}, theirs;
+        if (first)
+            status = exchange(c, peer, 1, &mine, sizeof(mine), NULL, 0);
+        if (status == COLL_OK)
+            status = exchange(c, peer, 1, NULL, 0, &theirs, sizeof(theirs));
+        if (status == COLL_OK && !first) {
+            mine.spent = theirs.spent; /* the first one's word counts */
+            status = exchange(c, peer, 1, &mine, sizeof(mine), NULL, 0);
+        }
+        if (i > 0)
+            least = fmin(least, comm_clock() - start);
+        if ((first ? mine.spent : theirs.spent) > ping_seconds && i > 0)
+            break;
+    }
+    *one_way = least / 2;
+    return status;
+}
+
+/* Both ways at once: how long a long message takes. */
+static coll_status stream(coll_comm *c, int peer, double spent, double one_way,
+                          char *buf, double *beta)
+{
+    struct word word = {.spent = 0};
+    double start = comm_clock(), took = 0;
+    *beta = 0;
+    coll_status status = exchange(c, peer, 1, buf, WARM, buf + MOST, WARM);
+    took = fmax(comm_clock() - start - one_way, 1e-7);
+    if (status == COLL_OK)
+        status = tell(
+            c, peer,
+            (struct word){
+                spent,
+                (uint64_t)fmin(fmax(WARM / took * long_seconds, LEAST), MOST)},
+            &word);
+    if (status < 0 || word.spent > budget_seconds)
+        return status;
+    took = INFINITY;
+    for (int i = 0; i < STREAMS && status == COLL_OK; i++) {
+        start = comm_clock();
+        status = exchange(c, peer, 1, buf, word.bytes, buf + MOST, word.bytes);
+        took = fmin(took, comm_clock() - start);
+    }
+    *beta = fmax(took - one_way, took / 2) / (double)word.bytes;
+    return status;
+}
+
+static coll_status measure(coll_comm *c, int peer, double begun, char *buf,
+                           struct pair *pair)
+{
+    double one_way = 0, beta = 0, burst = 0;
+    coll_status status = ping(c, peer, &one_way);
+    for (int i = 0; i < 2 && status == COLL_OK; i++) {
+        const double start = comm_clock();
+        status = exchange(c, peer, BURST, buf, 64, buf + MOST, 64);
+        burst = comm_clock() - start;
+    }
+    if (status == COLL_OK)
+        status = stream(c, peer, comm_clock() - begun, one_way, buf, &beta);
+    const double overhead =
+        fmin(fmax((burst - one_way) / (2 * (BURST - 1)), 0), one_way / 3);
+    *pair = (struct pair){(float)(one_way - 2 * overhead), (float)overhead,
+                          (float)beta};
+    return status;
+}
+
+/* Powers of two first: with few rounds they reach farthest. */
+static int round_mask(int round, int nhosts)
+{
+    int npowers = 0, k = 1;
+    for (; k < nhosts; k *= 2)
+        if (npowers++ == round)
+            return k;
+    for (k = 3; k < 2 * nhosts; k++)
+        if ((k & (k - 1)) && npowers++ == round)
+            return k;
+    return 0;
+}
+
+/* --- From pairs to groups. */
+
+struct table {
+    int nhosts, nrounds;
+    const struct pair *pairs; /* [nhosts][nrounds] */
+};
+
+static int partner(const struct table *t, int host, int round)
+{
+    const int mask = round_mask(round, t->nhosts);
+    return mask && (host ^ mask) < t->nhosts ? host ^ mask : -1;
+}
+
+static const struct pair *found(const struct table *t, int host, int round)
+{
+    return &t->pairs[host * t->nrounds + round];
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const float x = *(const float *)a, y = *(const float *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The middle of one figure over the pairs of hosts that are (not) in one group;
+ * group_of NULL: over all pairs, and the figure of the fastest. */
+static float figure(const struct table *t, const int *group_of, bool across,
+                    size_t offset, float *scratch)
+{
+    int n = 0;
+    for (int h = 0; h < t->nhosts; h++)
+        for (int k = 0; k < t->nrounds; k++) {
+            const int other = partner(t, h, k);
+            float x;
+            memcpy(&x, (const char *)found(t, h, k) + offset, sizeof(x));
+            if (other < 0 || x <= 0
+                || (group_of && (group_of[h] != group_of[other]) != across))
+                continue;
+            scratch[n++] = x;
+        }
+    if (!n)
+        return 0;
+    qsort(scratch, (size_t)n, sizeof(float), by_size);
+    return scratch[group_of ? n / 2 : n / 8];
+}
+
+static void unite(int *group_of, int n, int a, int b)
+{
+    const int from = group_of[a] > group_of[b] ? group_of[a] : group_of[b];
+    const int to = group_of[a] > group_of[b] ? group_of[b] : group_of[a];
+    for (int i = 0; i < n; i++)
+        if (group_of[i] == from)
+            group_of[i] = to;
+}
+
+/* Hosts that have fast messages to one another, directly or through others. */
+static int find_groups(const struct table *t, int *group_of, float *scratch)
+{
+    const float alpha =
+        figure(t, NULL, false, offsetof(struct pair, alpha), scratch);
+    const float beta =
+        figure(t, NULL, false, offsetof(struct pair, beta), scratch);
+    int ngroups = 0;
+    for (int h = 0; h < t->nhosts; h++)
+        group_of[h] = h;
+    for (int h = 0; h < t->nhosts; h++)
+        for (int k = 0; k < t->nrounds; k++) {
+            const int other = partner(t, h, k);
+            if (other < h)
+                continue;
+            const struct pair *there = found(t, h, k),
+                              *back = found(t, other, k);
+            const float b = there->beta < back->beta ? there->beta : back->beta;
+            const float a =
+                there->alpha < back->alpha ? there->alpha : back->alpha;
+            /* Short latencies vary too much to tell hosts apart. */
+            const bool far = a > slow * alpha && a > alpha + 50e-6f;
+            if (!far && b <= slow * beta)
+                unite(group_of, t->nhosts, h, other);
+        }
+    for (int h = 0; h < t->nhosts; h++)
+        group_of[h] = group_of[h] == h ? ngroups++ : group_of[group_of[h]];
+    return ngroups;
+}
+
+static struct sim_link link_of(const struct table *t, const int *group_of,
+                               bool across, float *scratch)
+{
+    return (struct sim_link){
+        .alpha = (double)figure(t, group_of, across,
+                                offsetof(struct pair, alpha), scratch),
+        .beta = (double)figure(t, group_of, across, offsetof(struct pair, beta),
+                               scratch),
+        .overhead = (double)figure(t, group_of, across,
+                                   offsetof(struct pair, overhead), scratch),
+    };
+}
+
+/* The first ranks of hosts, or -1. */
+static void find_leaders(const coll_comm *c, const int *host, int nhosts,
+                         int *leader)
+{
+    for (int h = 0; h < nhosts; h++)
+        leader[h] = -1;
+    for (int r = c->nranks - 1; r >= 0; r--)
+        leader[host[r]] = r;
+}
+
+/* One pair across, alone. */
+static coll_status measure_alone(coll_comm *c, const int *leader,
+                                 struct probe_groups *g, int nhosts, char *buf)
+{
+    float mine = 0;
+    float *all = calloc((size_t)c->nranks, sizeof(float));
+    int other = 0;
+    coll_status status = all ? COLL_OK : COLL_ERR_MEMORY;
+    while (other < nhosts && g->group_of[other] == g->group_of[0])
+        other++;
+    const int a = leader[0], b = leader[other];
+    if (status == COLL_OK && (c->rank == a || c->rank == b)) {
+        double one_way, beta = 0;
+        const int peer = c->rank == a ? b : a;
+        status = ping(c, peer, &one_way);
+        if (status == COLL_OK)
+            status = stream(c, peer, 0, one_way, buf, &beta);
+        mine = (float)beta;
+    }
+    if (status == COLL_OK)
+        status = bootstrap_allgather(c->bootstrap, &mine, all, sizeof(mine));
+    if (status == COLL_OK && all[a] > 0
+        && g->across.beta > (double)slow * (double)all[a])
+        g->shared = (double)all[a];
+    free(all);
+    return status;
+}
+
+/* Figures that were not found are taken from the other level. */
+static void fill_gaps(struct sim_link *link, const struct sim_link *other)
+{
+    if (link->alpha <= 0)
+        link->alpha = other->alpha;
+    if (link->beta <= 0)
+        link->beta = other->beta;
+}
+
+coll_status probe_hosts(coll_comm *c, const int *host, int nhosts,
+                        struct probe_groups *g)
+{
+    const double begun = comm_clock();
+    const int wanted = nhosts - 1 < MAX_ROUNDS ? nhosts - 1 : MAX_ROUNDS;
+    int nrounds = 0;
+    while (nrounds < wanted && round_mask(nrounds, nhosts))
+        nrounds++;
+    const size_t cells = (size_t)nrounds * (size_t)nhosts;
+    struct pair mine[MAX_ROUNDS] = {
+        {0, 0, 0}
+    };
+    *g = (struct probe_groups){.ngroups = 1};
+    g->group_of = calloc((size_t)nhosts, sizeof(int));
+    int *leader = malloc((size_t)nhosts * sizeof(int));
+    struct pair *pairs = calloc(cells + 1, sizeof(*pairs));
+    struct pair *all = calloc((size_t)c->nranks, sizeof(mine));
+    float *scratch = malloc((cells + 1) * sizeof(float));
+    char *buf = calloc(2, MOST);
+    coll_status status =
+        g->group_of && leader && pairs && all && scratch && buf
+            ? COLL_OK
+            : fail(COLL_ERR_MEMORY, "probe", "no memory for %d hosts", nhosts);
+    if (status < 0)
+        goto out;
+    struct table table = {nhosts, nrounds, pairs};
+    find_leaders(c, host, nhosts, leader);
+    const int me = host[c->rank];
+    for (int k = 0; k < nrounds && status == COLL_OK; k++) {
+        const int other = partner(&table, me, k);
+        if (leader[me] == c->rank && other >= 0)
+            status = measure(c, leader[other], begun, buf, &mine[k]);
+    }
+    if (status == COLL_OK)
+        status = bootstrap_allgather(c->bootstrap, mine, all, sizeof(mine));
+    if (status < 0)
+        goto out;
+    for (int h = 0; h < nhosts; h++)
+        memcpy(&pairs[h * nrounds], &all[(size_t)leader[h] * MAX_ROUNDS],
+               sizeof(struct pair) * (size_t)nrounds);
+    g->ngroups = find_groups(&table, g->group_of, scratch);
+    if (g->ngroups == nhosts) { /* nobody is near anybody: all are alike */
+        memset(g->group_of, 0, sizeof(int) * (size_t)nhosts);
+        g->ngroups = 1;
+    }
+    g->inside = link_of(&table, g->group_of, false, scratch);
+    g->across = link_of(&table, g->group_of, true, scratch);
+    fill_gaps(&g->across, &g->inside);
+    if (g->ngroups > 1)
+        status = measure_alone(c, leader, g, nhosts, buf);
+    g->seconds = comm_clock() - begun;
+out:
+    free(leader);
+    free(pairs);
+    free(all);
+    free(scratch);
+    free(buf);
+    if (status < 0)
+        probe_free(g);
+    return status;
+}
+
+void probe_free(struct probe_groups *g)
+{
+    free(g->group_of);
+    g->group_of = NULL;
+}
+
+double probe_gamma(void)
+{
+    enum { COUNT = 16384, TURNS = 8 };
+    combine_fn *const sum = op_combine(COLL_F32, COLL_SUM);
+    float *x = calloc(2 * COUNT, sizeof(float));
+    double least = INFINITY;
+    if (!x)
+        return 1 / 8e9;
+    for (int i = 0; i < TURNS; i++) {
+        void *dst[] = {x};
+        const void *src[] = {x, x + COUNT};
+        const double start = comm_clock();
+        sum(dst, 1, src, 2, COUNT, 1, false);
+        least = fmin(least, comm_clock() - start);
+    }
+    free(x);
+    return least / (COUNT * sizeof(float));
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+#include "comm/rules.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/nearest.h"
+
+struct word {
+    const char *at;
+    size_t length;
+};
+
+static bool equals(struct word w, const char *text)
+{
+    return strlen(text) == w.length && !strncasecmp(w.at, text, w.length);
+}
+
+static struct word until(const char **at, const char *separators)
+{
+    struct word w = {*at, strcspn(*at, separators)};
+    *at += w.length;
+    return w;
+}
+
+static bool parse_size(const char **at, size_t *bytes)
+{
+    char *end;
+    double x = strtod(*at, &end);
+    if (end == *at || !isdigit((unsigned char)**at))
+        return false;
+    static const char units[] = "kmg";
+    const char *unit =
+        *end ? strchr(units, tolower((unsigned char)*end)) : NULL;
+    if (unit) {
+        x *= pow(1024, (double)(unit - units + 1));
+        end++;
+    }
+    *at = end;
+    *bytes = (size_t)x;
+    return true;
+}
+
+/* "4k-64k:", "4k-:", "-64k:", or nothing. */
+static void parse_range(const char **at, struct rule *rule)
+{
+    const char *p = *at;
+    size_t min = 0, max = SIZE_MAX;
+    parse_size(&p, &min);
+    if (*p++ != '-')
+        return;
+    parse_size(&p, &max);
+    if (*p != ':' || min >= max)
+        return;
+    *at = p + 1;
+    rule->min_bytes = min;
+    rule->max_bytes = max;
+}
+
+static coll_status unknown_name(struct word w, enum coll_kind kind,
+                                const char *source)
+{
+    char list[512] = "", word[64];
+    const char *names[64];
+    int n = 0;
+    snprintf(word, sizeof(word), "%.*s", (int)(w.length < 63 ? w.length : 63),
+             w.at);
+    for (int a = 0; a < nalgos; a++)
+        if (algos[a].kind == kind) {
+            names[n++] = algos[a].name;
+            snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s",
+                     *list ? ", " : "", algos[a].name);
+        }
+    const char *near = nearest_name(word, names, n);
+    return fail(COLL_ERR_INVALID, "select",
+                "%s: \"%s\" is no algorithm for %s%s%s%s; valid are %s", source,
+                word, kind_names[kind], near ? " (did you mean " : "",
+                near ? near : "", near ? "?)" : "", list);
+}
+
+static coll_status parse_item(const char **at, enum coll_kind kind,
+                              const char *source, struct rule *rule)
+{
+    *rule = (struct rule){.kind = kind, .max_bytes = SIZE_MAX};
+    parse_range(at, rule);
+    const bool forbids = **at == '^';
+    *at += forbids;
+    for (;;) {
+        const struct word w = until(at, ",;");
+        int found = -1;
+        for (int a = 0; a < nalgos; a++)
+            if (algos[a].kind == kind
+                && (equals(w, algos[a].name) || equals(w, algos[a].full_name)))
+                found = a;
+        if (found < 0)
+            return unknown_name(w, kind, source);
+        rule->algos |= 1ull << found;
+        if (**at != ',')
+            break;
+        ++*at;
+    }
+    if (forbids)
+        rule->algos = ~rule->algos;
+    return COLL_OK;
+}
+
+coll_status rules_parse(struct rules *rules, const char *text,
+                        const char *source)
+{
+    struct rules all = {.n = 0};
+    enum coll_kind kind = ALLREDUCE;
+    const char *at = text ? text : "";
+    while (*at) {
+        for (int k = 0; k < NKINDS; k++) {
+            const size_t length = strlen(kind_names[k]);
+            if (!strncasecmp(at, kind_names[k], length) && at[length] == ':') {
+                kind = (enum coll_kind)k;
+                at += length + 1;
+                break;
+            }
+        }
+        if (all.n == MAX_RULES)
+            return fail(COLL_ERR_INVALID, "select", "%s: more than %d rules",
+                        source, MAX_RULES);
+        const coll_status status =
+            parse_item(&at, kind, source, &all.rule[all.n++]);
+        if (status < 0)
+            return status;
+        at += *at == ';';
+    }
+    *rules = all;
+    return COLL_OK;
+}
+
+uint64_t rules_allow(const struct rules *rules, enum coll_kind kind,
+                     size_t bytes)
+{
+    uint64_t all = ~0ull;
+    for (int i = 0; i < rules->n; i++)
+        if (rules->rule[i].kind == kind && bytes >= rules->rule[i].min_bytes
+            && bytes < rules->rule[i].max_bytes)
+            all &= rules->rule[i].algos;
+    return all;
+}
+
+bool rules_alike(const struct rules *rules, enum coll_kind kind, size_t from,
+                 size_t to)
+{
+    bool alike = true;
+    for (int i = 0; i < rules->n; i++) {
+        const struct rule *r = &rules->rule[i];
+        alike &= r->kind != kind
+                 || ((r->min_bytes <= from || r->min_bytes >= to)
+                     && (r->max_bytes <= from || r->max_bytes >= to));
+    }
+    return alike;
+}

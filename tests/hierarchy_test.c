@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+/* Plans on hosts in groups: random trees, every order of the ranks, every root.
+ *
+ * Element i of rank r is a random 64-bit weight of (r, i), and the sum wraps: a
+ * result equal to the sum of all ranks' weights has each share exactly once, but
+ * for one chance in 2^64. Messages arrive in a shuffled order, and are copied as
+ * late as they may be.
+ */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "comm/price.h"
+#include "exec/rehearse.h"
+
+enum { MAX_RANKS = 48 };
+
+static uint64_t state;
+
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+static int draw(int below)
+{
+    state += 0x9e3779b97f4a7c15u;
+    return (int)(mix(state) % (uint64_t)below);
+}
+
+static uint64_t weight(int rank, size_t i)
+{
+    return mix((uint64_t)rank << 32 | i);
+}
+
+static void add(void *const *dst, int ndst, const void *const *src, int nsrc,
+                size_t n, int divisor, bool stream)
+{
+    const uint64_t *x = src[0], *y = src[1];
+    cr_assert(ndst == 1 && nsrc == 2 && divisor == 1 && !stream);
+    for (size_t i = 0; i < n; i++)
+        ((uint64_t *)dst[0])[i] = x[i] + y[i];
+}
+
+static uint64_t wanted(const struct algo *algo, int n, int root, size_t i)
+{
+    uint64_t sum = 0;
+    for (int r = 0; r < n; r++)
+        sum += weight(r, i);
+    return algo->kind == BROADCAST ? weight(root, i) : sum;
+}
+
+/* Hosts of several ranks in groups of several hosts, numbered any way. */
+struct cluster {
+    struct layout layout;
+    uint64_t hosts[MAX_RANKS];
+    int group_of[MAX_RANKS];
+};
+
+static void make_cluster(struct cluster *c, int n, bool shuffled)
+{
+    const int nhosts = 1 + draw(n), ngroups = 1 + draw(5);
+    for (int r = 0; r < n; r++)
+        c->hosts[r] =
+            (uint64_t)(shuffled ? draw(nhosts) : r * nhosts / n);
+    for (int h = 0; h < MAX_RANKS; h++)
+        c->group_of[h] = shuffled ? draw(ngroups) : h * ngroups / nhosts;
+    const struct layout_groups groups = {
+        ngroups, c->group_of, {2e-6, 1e-9, 0}, draw(2) ? 1e-9 : 0};
+    const struct layout_costs costs = {
+        .local = {1e-7, 1e-10, 0}, .remote = {1e-6, 5e-10, 0}};
+    cr_assert_eq(layout_create(&c->layout, n, c->hosts, NULL, &groups, &costs),
+                 COLL_OK, "%s", fail_sentence());
+}
+
+struct trial {
+    const struct algo *algo;
+    const struct layout *layout;
+    enum layout_order order;
+    int root, segments;
+    size_t count;
+    bool in_place;
+    unsigned seed;
+};
+
+static void run(const struct trial *t)
+{
+    const int n = t->layout->nranks;
+    char *in[MAX_RANKS], *out[MAX_RANKS];
+    uint16_t news[MAX_RANKS], least = 1023;
+    int order[MAX_RANKS];
+    struct plan_tree tree = {.nlevels = 0};
+    for (int r = 0; r < n; r++) {
+        uint64_t *x = malloc((t->count + 1) * sizeof(*x));
+        for (size_t i = 0; i < t->count; i++)
+            x[i] = weight(r, i);
+        in[r] = (char *)x;
+        out[r] = t->in_place ? in[r] : calloc(t->count + 1, sizeof(*x));
+        news[r] = (uint16_t)(1 + draw(1000));
+        least = news[r] < least ? news[r] : least;
+    }
+    cr_assert_eq(layout_fill_order(t->layout, t->order, t->root, order), 0);
+    cr_assert_eq(order[0], t->order == ORDER_ROUND_ROBIN ? order[0] : t->root);
+    if (t->order == ORDER_BLOCK)
+        cr_assert_eq(layout_fill_tree(t->layout, order, &tree), 0);
+    struct rehearsal c = {
+        .plan = t->algo->plan,
+        .nranks = n,
+        .segments = t->segments,
+        .tree = &tree,
+        .order = order,
+        .count = t->count,
+        .elem_bytes = sizeof(uint64_t),
+        .net = t->layout->net,
+        .reduce = add,
+        .in = in,
+        .out = out,
+        .news = news,
+    };
+    c.net.jitter_seed = t->seed;
+    double seconds;
+    const coll_status status = rehearse(&c, &seconds);
+    cr_assert_eq(status, COLL_OK,
+                 "%s on %d ranks, %d segments, count %zu, seed %u: %d, %s",
+                 t->algo->full_name, n, t->segments, t->count, t->seed, status,
+                 fail_sentence());
+    for (int r = 0; r < n; r++) {
+        const uint64_t *x = (uint64_t *)out[r];
+        for (size_t i = 0; i < t->count; i++)
+            if ((t->algo->kind != REDUCE || r == t->root)
+                && x[i] != wanted(t->algo, n, t->root, i))
+                cr_assert_fail("%s in %s order on %d ranks, root %d, count "
+                               "%zu, %d segments, seed %u: rank %d, element "
+                               "%zu",
+                               t->algo->full_name, layout_order_names[t->order],
+                               n, t->root, t->count, t->segments, t->seed, r,
+                               i);
+        /* What each rank tells, all know in the end: the choice rides on it. */
+        if (t->algo->kind == ALLREDUCE && t->count > 0)
+            cr_assert_eq(news[r], least, "%s on %d ranks: news at rank %d",
+                         t->algo->full_name, n, r);
+        if (!t->in_place)
+            free(out[r]);
+        free(in[r]);
+    }
+    layout_free_tree(&tree);
+}
+
+static bool rooted(const struct algo *algo)
+{
+    return algo->kind == REDUCE || algo->kind == BROADCAST;
+}
+
+Test(hierarchy, every_plan_is_right_on_any_tree, .timeout = 120)
+{
+    const size_t counts[] = {1, 2, 7, 60, 333};
+    for (unsigned seed = 1; seed <= 120; seed++) {
+        struct cluster c;
+        state = seed;
+        make_cluster(&c, 2 + draw(MAX_RANKS - 2), seed % 3 == 0);
+        for (int a = 0; a < nplanned; a++) {
+            const struct plan_shape shape = {0, c.layout.nranks, 1, NULL};
+            if ((algos[a].kind != ALLREDUCE && !rooted(&algos[a]))
+                || !algos[a].fits(&shape))
+                continue;
+            struct trial t = {
+                .algo = &algos[a],
+                .layout = &c.layout,
+                .order = (enum layout_order)draw(NORDERS),
+                .segments = 1 << draw(4),
+                .count = counts[draw(5)],
+                .in_place = draw(2) && algos[a].kind == ALLREDUCE,
+                .seed = seed % 4 ? seed : 0,
+            };
+            if (rooted(t.algo)) {
+                t.root = draw(c.layout.nranks);
+                t.order = draw(2) ? ORDER_BLOCK : ORDER_GIVEN;
+            }
+            if (!strcmp(t.algo->name, "hierarchical")
+                || !strcmp(t.algo->name, "leaders"))
+                t.order = ORDER_BLOCK;
+            run(&t);
+        }
+        layout_free(&c.layout);
+    }
+}
+
+/* All shapes of two groups of hosts, each of one or two ranks. */
+Test(hierarchy, small_trees_are_all_right, .timeout = 120)
+{
+    for (int n = 2; n <= 9; n++)
+        for (int bits = 0; bits < 1 << (n - 1); bits++) {
+            struct cluster c;
+            uint64_t host = 0;
+            for (int r = 0; r < n; r++)
+                c.hosts[r] = host += r > 0 && (bits >> (r - 1) & 1);
+            for (int h = 0; h < MAX_RANKS; h++)
+                c.group_of[h] = h < (int)(host + 1) / 2 ? 0 : 1;
+            const struct layout_groups groups = {
+                2, c.group_of, {2e-6, 1e-9, 0}, 1e-9};
+            const struct layout_costs costs = {.local = {1e-7, 1e-10, 0},
+                                               .remote = {1e-6, 5e-10, 0}};
+            cr_assert_eq(layout_create(&c.layout, n, c.hosts, NULL, &groups,
+                                       &costs),
+                         COLL_OK);
+            for (int a = 0; a < nplanned; a++)
+                if (!strcmp(algos[a].name, "hierarchical")
+                    || !strcmp(algos[a].name, "leaders"))
+                    run(&(struct trial){&algos[a], &c.layout, ORDER_BLOCK, 0,
+                                        1 << bits % 4, 97, bits % 2,
+                                        (unsigned)bits});
+            layout_free(&c.layout);
+        }
+}
+
+/* Two groups of two hosts: each byte of the vector crosses once each way. */
+Test(hierarchy, a_slow_link_carries_the_vector_once_each_way)
+{
+    const uint64_t hosts[] = {0, 1, 2, 3};
+    const int group_of[] = {0, 0, 1, 1};
+    const struct layout_groups groups = {2, group_of, {1e-6, 1e-9, 0}, 4e-9};
+    const struct layout_costs costs = {.remote = {1e-6, 1e-9, 0}};
+    struct layout l;
+    cr_assert_eq(layout_create(&l, 4, hosts, NULL, &groups, &costs), COLL_OK);
+    for (int a = 0; a < nplanned; a++) {
+        struct sim_traffic traffic[4];
+        double seconds, crossing = 0;
+        const size_t bytes = 1 << 20;
+        if (strcmp(algos[a].name, "hierarchical"))
+            continue;
+        cr_assert_eq(price_one(&l, &algos[a], ORDER_BLOCK, 16, bytes, traffic,
+                               &seconds),
+                     COLL_OK);
+        for (int r = 0; r < 4; r++)
+            crossing += (double)traffic[r].crossing[0];
+        cr_assert_float_eq(crossing, 2.0 * (double)bytes, 0.5);
+        /* Busy all the time but for the first and the last segment. */
+        cr_assert_lt(seconds, 1.1 * 4e-9 * (double)bytes, "%g", seconds);
+    }
+    layout_free(&l);
+}

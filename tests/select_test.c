@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* Which algorithm is chosen, where, and in which order of the ranks. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "comm/select.h"
+
+static const struct layout_costs fast = {
+    .local = {1e-6, 1e-10, 0},
+    .remote = {2e-5, 1e-9, 0},
+    .gamma = 1e-10,
+};
+
+/* hosts[r]: of rank r; NULL: each on its own. */
+static void price(struct select *s, int n, const uint64_t *hosts,
+                  const coll_topo *topo, const struct layout_costs *costs)
+{
+    struct layout layout;
+    select_free(s);
+    cr_assert_eq(layout_create(&layout, n, hosts, topo, NULL, costs), COLL_OK, "%s",
+                 fail_sentence());
+    cr_assert_eq(price_all(&s->prices, &layout, 1e6), COLL_OK, "%s",
+                 fail_sentence());
+    layout_free(&layout);
+}
+
+static struct select_choice choice_of(struct select *s, enum coll_kind kind,
+                                      size_t bytes)
+{
+    struct select_choice choice = {.algo = -1};
+    select_best(s, kind, bytes, &choice);
+    return choice;
+}
+
+static const char *chosen(struct select *s, size_t bytes)
+{
+    const int algo = choice_of(s, ALLREDUCE, bytes).algo;
+    return algo >= 0 ? algos[algo].name : "none";
+}
+
+Test(select, rules_force_and_forbid_by_size)
+{
+    struct select s = {0};
+    price(&s, 4, NULL, NULL, &fast);
+    cr_assert_eq(select_rules(&s, "allreduce:0-4k:binomial_tree;4k-:^ring",
+                              "COLL_ALGO"),
+                 COLL_OK);
+    cr_assert_str_eq(chosen(&s, 4095), "binomial_tree");
+    cr_assert_str_neq(chosen(&s, 4096), "binomial_tree");
+    cr_assert_eq(select_rules(&s, "0-5000:binomial_tree;5000-:ring", "x"),
+                 COLL_OK);
+    for (int turn = 0; turn < 2; turn++) {
+        cr_assert_str_eq(chosen(&s, 4999), "binomial_tree");
+        cr_assert_str_eq(chosen(&s, 5000), "ring");
+    }
+    cr_assert_eq(select_rules(&s, "ring", "COLL_ALGO"), COLL_OK);
+    cr_assert_str_eq(chosen(&s, 8), "ring");
+    cr_assert_eq(
+        select_rules(&s, "ALLREDUCE:1M-:allreduce_ring,binomial_tree", "x"),
+        COLL_OK);
+    cr_assert_eq(select_rules(&s, "ring;^ring", "x"), COLL_OK);
+    cr_assert_str_eq(chosen(&s, 8), "none");
+    cr_assert_eq(select_rules(&s, "", "x"), COLL_OK);
+    cr_assert_eq(s.rules.n, 0);
+    select_free(&s);
+}
+
+Test(select, bad_rules_are_refused_with_the_valid_names)
+{
+    const char *const bad[] = {"rign",      "allreduce:",
+                               "scan:ring", "4k-1k:ring",
+                               "0-4k:",     "ring,",
+                               "^",         "allreduce:;",
+                               "ring:4k-",  "allreduce:broadcast:chain"};
+    struct select s = {.rules = {.n = 1}};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        cr_assert_eq(select_rules(&s, bad[i], "COLL_ALGO"), COLL_ERR_INVALID,
+                     "%s", bad[i]);
+        cr_assert(strstr(fail_sentence(), "double_binary_tree"), "%s: %s",
+                  bad[i], fail_sentence());
+        cr_assert_eq(s.rules.n, 1);
+    }
+}
+
+Test(select, each_collective_has_rules_of_its_own)
+{
+    struct select s = {0};
+    price(&s, 5, NULL, NULL, &fast);
+    cr_assert_eq(select_rules(&s,
+                              "broadcast:chain;64k-:^chain;reduce:chain;"
+                              "reduce_scatter:ring;allgather:bruck;barrier:"
+                              "dissemination;allreduce:ring",
+                              "x"),
+                 COLL_OK, "%s", fail_sentence());
+    cr_assert_eq(s.rules.n, 7);
+    const struct {
+        enum coll_kind kind;
+        const char *name;
+    } want[] = {
+        {REDUCE,         "reduce_chain"         },
+        {REDUCE_SCATTER, "reduce_scatter_ring"  },
+        {ALLGATHER,      "allgather_bruck"      },
+        {BARRIER,        "barrier_dissemination"},
+        {ALLREDUCE,      "allreduce_ring"       },
+        {BROADCAST,      "broadcast_chain"      },
+    };
+    for (int i = 0; i < NKINDS; i++) {
+        const int algo = choice_of(&s, want[i].kind, 100).algo;
+        cr_assert_str_eq(algos[algo].full_name, want[i].name);
+    }
+    struct select_choice choice;
+    cr_assert_eq(select_best(&s, BROADCAST, 1 << 20, &choice),
+                 COLL_ERR_UNSUPPORTED);
+    cr_assert_eq(select_rules(&s, "broadcast:ring", "x"), COLL_ERR_INVALID);
+    cr_assert(strstr(fail_sentence(), "for broadcast")
+                  && strstr(fail_sentence(), "scatter_allgather"),
+              "%s", fail_sentence());
+}
+
+/* Every kind is priced, and by its own algorithms' costs. */
+Test(select, long_vectors_take_what_sends_least)
+{
+    const uint64_t one[64] = {0};
+    struct select s = {0};
+    for (int n = 4; n <= 64; n *= 4) {
+        price(&s, n, one, NULL, &fast);
+        for (enum coll_kind kind = ALLREDUCE; kind < BARRIER; kind++) {
+            const double few = choice_of(&s, kind, 64).predicted;
+            const double many = choice_of(&s, kind, 64 << 20).predicted;
+            cr_assert_gt(few, 0);
+            /* No more than two vectors through a port, and their sums. */
+            cr_assert_lt(many, 3.5e-10 * (64 << 20) * 1.5, "%s, %d ranks: %g",
+                         kind_names[kind], n, many);
+        }
+        cr_assert_str_eq(algos[choice_of(&s, REDUCE, 64).algo].full_name,
+                         "reduce_binomial_tree");
+        cr_assert_str_eq(algos[choice_of(&s, BROADCAST, 64).algo].full_name,
+                         "broadcast_binomial_tree");
+    }
+    select_free(&s);
+}
+
+/* Slow messages favour few rounds, long vectors favour few bytes. */
+Test(select, the_price_decides_by_size)
+{
+    struct select s = {0};
+    price(&s, 16, NULL, NULL, &fast);
+    cr_assert_lt(choice_of(&s, ALLREDUCE, 8).predicted, 4.5 * 2e-5);
+    cr_assert_str_neq(chosen(&s, 64 << 20), "recursive_doubling");
+    cr_assert_str_neq(chosen(&s, 64 << 20), "binomial_tree");
+    select_free(&s);
+}
+
+/* Papers pair halving with one order of the ranks: near with block, far with
+ * round robin. Whichever way the ranks are numbered, the pairs must be right,
+ * and a forced wrong order is not among the candidates' winners. */
+Test(select, step_order_and_rank_order_are_chosen_together)
+{
+    uint64_t hosts[16];
+    struct select s = {0};
+    for (int deal = 0; deal < 2; deal++) {
+        for (int r = 0; r < 16; r++)
+            hosts[r] = (uint64_t)(deal ? r % 4 : r / 4);
+        price(&s, 16, hosts, NULL, &fast);
+        cr_assert_eq(select_rules(&s, "halving_doubling", "x"), COLL_OK);
+        cr_assert_eq(choice_of(&s, ALLREDUCE, 16 << 20).order,
+                     ORDER_ROUND_ROBIN);
+        cr_assert_eq(select_rules(&s, "halving_doubling_near", "x"), COLL_OK);
+        cr_assert_eq(choice_of(&s, ALLREDUCE, 16 << 20).order, ORDER_BLOCK);
+        cr_assert_eq(select_rules(&s, "ring", "x"), COLL_OK);
+        cr_assert_eq(choice_of(&s, ALLREDUCE, 16 << 20).order, ORDER_BLOCK);
+    }
+    select_free(&s);
+}
