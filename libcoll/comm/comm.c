@@ -13,6 +13,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "comm/here.h"
+#include "comm/store.h"
 
 /* With a processor for each rank: about two microseconds of empty polls. */
 enum { SPINS = 400 };
@@ -302,6 +303,8 @@ coll_status coll_comm_destroy(coll_comm *comm)
     if (!comm)
         return COLL_OK;
     coll_status status = comm_check(comm);
+    if (status == COLL_OK && comm->rank == 0)
+        store_save(comm);
     if (status == COLL_OK)
         status = part(comm);
     if (status < 0) {

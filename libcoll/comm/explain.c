@@ -163,7 +163,7 @@ static void fill(const struct question *q, const struct price_row *row,
         .algorithm = algos[row->algo].name,
         .rank_order = layout_order_names[row->order],
         .segments = 1 << row->variant[class],
-        .predicted_seconds = row->log_time[class] == INT16_MAX
+        .predicted_seconds = row->log_time[class] == PRICE_NONE
                                  ? -1
                                  : select_seconds(row->log_time[class]),
         .chosen = algos[chosen->algo].way == BY_PLAN

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "comm/here.h"
 #include "comm/probe.h"
+#include "comm/store.h"
 
 /* So many messages a rehearsal may take: about a tenth of a second. */
 static const double max_messages = 2e5;
@@ -90,6 +91,8 @@ coll_status comm_price(coll_comm *c)
     const double begun = comm_clock();
     if (status == COLL_OK && c->rank == 0)
         status = price_all(&c->select.prices, &c->layout, max_messages);
+    if (status == COLL_OK && c->rank == 0 && c->adapts)
+        store_load(c);
     if (status == COLL_OK && c->rank == 0)
         log_line(COLL_LOG_INFO, "select",
                  "%d candidates priced by %u rehearsals in %.1f ms",

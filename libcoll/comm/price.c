@@ -116,10 +116,10 @@ static double messages_of(const struct layout *l, const struct algo *algo,
     return sends * l->nranks;
 }
 
-static int16_t log_of(double seconds)
+int16_t price_log(double seconds)
 {
     const double units = 256 * log2(fmax(seconds, 1e-9) / 100e-9);
-    return (int16_t)fmin(fmax(units, INT16_MIN), INT16_MAX - 1);
+    return (int16_t)fmin(fmax(units, INT16_MIN), PRICE_NONE - 1);
 }
 
 /* The line through the nearest two rungs. */
@@ -154,7 +154,7 @@ static coll_status price_variant(struct price_row *row, const struct layout *l,
     for (int c = 0; c < PRICE_CLASSES; c++) {
         if (variant > 0 && price_bytes(c) >> variant < MIN_SEGMENT)
             continue;
-        const int16_t log_time = log_of(on_line(seconds, c));
+        const int16_t log_time = price_log(on_line(seconds, c));
         if (log_time < row->log_time[c]) {
             row->log_time[c] = log_time;
             row->variant[c] = (uint8_t)variant;
@@ -170,7 +170,7 @@ static coll_status price_row(struct price_row *row, const struct layout *l,
     const struct algo *algo = &algos[row->algo];
     coll_status status = COLL_OK;
     for (int c = 0; c < PRICE_CLASSES; c++)
-        row->log_time[c] = INT16_MAX;
+        row->log_time[c] = row->recalled[c] = PRICE_NONE;
     const bool pipelines = algo_pipelines(algo, l->nranks);
     for (int v = 0; v < (pipelines ? PRICE_VARIANTS : 1) && status == COLL_OK;
          v++)

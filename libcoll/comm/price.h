@@ -18,13 +18,15 @@ enum {
     PRICE_CLASSES = 34, /* 1 byte to 16 GiB */
     PRICE_ROWS = 64,
     PRICE_VARIANTS = 5, /* 1, 2, 4, 8 or 16 segments */
+    PRICE_NONE = INT16_MAX,
 };
 
 /* Log times are those of learn.h: 1/256 octaves above 100 ns. */
 struct price_row {
     uint8_t algo, order;             /* algos[algo]; enum layout_order */
     uint8_t variant[PRICE_CLASSES];  /* 1 << variant segments */
-    int16_t log_time[PRICE_CLASSES]; /* INT16_MAX: not priced */
+    int16_t log_time[PRICE_CLASSES]; /* PRICE_NONE: not priced */
+    int16_t recalled[PRICE_CLASSES]; /* that an earlier job measured, or none */
 };
 
 /* Travels from rank 0 to all. */
@@ -34,6 +36,7 @@ struct prices {
     struct price_row row[PRICE_ROWS];
 };
 
+int16_t price_log(double seconds);
 int price_class(size_t bytes);
 size_t price_bytes(int class); /* the middle */
 

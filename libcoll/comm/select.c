@@ -103,6 +103,11 @@ static struct select_class *make_class(struct select *s, enum coll_kind kind,
         prior[i] = s->prices.row[c->row[i]].log_time[class];
     if (c->n > 0)
         learn_start(&c->learn, c->n, prior);
+    for (int i = 0; i < c->n; i++) {
+        const int16_t then = s->prices.row[c->row[i]].recalled[class];
+        if (then != PRICE_NONE)
+            learn_recall(&c->learn, i, then);
+    }
     s->class[kind][class] = c;
     return c;
 }
@@ -158,7 +163,7 @@ static coll_status choose(struct select *s, enum coll_kind kind, size_t bytes,
         .order = from->order,
         .variant = from->variant[class],
         .predicted =
-            from->log_time[class] == INT16_MAX ? -1 : select_seconds(log_time),
+            from->log_time[class] == PRICE_NONE ? -1 : select_seconds(log_time),
         .class = class,
         .candidate = adapts(s, kind) ? candidate : -1,
     };

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+#include "comm/store.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "base/log.h"
+
+enum { PATH_BYTES = 512, WORTH_KEEPING = 3 /* samples */ };
+static const char header[] = "# libcoll learned 1\n";
+
+static uint64_t hash(uint64_t h, const void *bytes, size_t n)
+{
+    const unsigned char *x = bytes;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ x[i]) * 0x100000001b3u;
+    return h;
+}
+
+/* Where files are kept; false: nowhere. */
+static bool folder(char *path, size_t bytes)
+{
+    const char *set = setting_text(SETTING_STORE);
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (!strcmp(set, "off"))
+        return false;
+    if (*set)
+        return snprintf(path, bytes, "%s", set) < (int)bytes;
+    if (cache && *cache == '/')
+        return snprintf(path, bytes, "%s/libcoll", cache) < (int)bytes;
+    return home && *home == '/'
+           && snprintf(path, bytes, "%s/.cache/libcoll", home) < (int)bytes;
+}
+
+static bool file_of(const coll_comm *c, char *path, size_t bytes)
+{
+    char at[PATH_BYTES];
+    const struct layout *l = &c->layout;
+    const char *transport = setting_text(SETTING_TRANSPORT);
+    uint64_t h = hash(0xcbf29ce484222325u, &l->nranks, sizeof(l->nranks));
+    for (int k = 0; k < l->net.nlevels; k++)
+        h = hash(h, l->net.level[k].group_of, sizeof(int) * (size_t)l->nranks);
+    h = hash(h, transport, strlen(transport) + 1);
+    h = hash(h, c->ranks[0].hostname, strlen(c->ranks[0].hostname));
+    return folder(at, sizeof(at))
+           && snprintf(path, bytes, "%s/learned-%016llx.txt", at,
+                       (unsigned long long)h)
+                  < (int)bytes;
+}
+
+/* mkdir -p */
+static void make_folders(char *path)
+{
+    for (char *at = path + 1; (at = strchr(at, '/')); at++) {
+        *at = '\0';
+        mkdir(path, 0777);
+        *at = '/';
+    }
+}
+
+static int find_name(const char *word, const char *const *names, int n)
+{
+    int i = 0;
+    while (i < n && strcmp(word, names[i]))
+        i++;
+    return i < n ? i : -1;
+}
+
+/* The row of prices that a line is about, or NULL. */
+static struct price_row *row_of(struct prices *prices, const char *kind,
+                                const char *algo, const char *order)
+{
+    const int k = find_name(kind, kind_names, NKINDS);
+    const int o = find_name(order, layout_order_names, NORDERS);
+    const struct algo *a = k >= 0 ? algo_find((enum coll_kind)k, algo) : NULL;
+    for (int i = 0; i < prices->nrows && a && o >= 0; i++)
+        if (&algos[prices->row[i].algo] == a && prices->row[i].order == o)
+            return &prices->row[i];
+    return NULL;
+}
+
+/* False: the line is not one of ours. */
+static bool read_line(struct prices *prices, const char *line)
+{
+    char kind[32], algo[48], order[24];
+    unsigned long long bytes;
+    double us;
+    int samples;
+    if (sscanf(line, "%31s %llu %47s %23s %lf us %d", kind, &bytes, algo, order,
+               &us, &samples)
+            != 6
+        || !(us > 0) || us > 1e12)
+        return false;
+    struct price_row *row = row_of(prices, kind, algo, order);
+    if (row) /* else it is of another version, or no candidate any more */
+        row->recalled[price_class((size_t)bytes)] = price_log(us * 1e-6);
+    return true;
+}
+
+void store_load(coll_comm *c)
+{
+    char path[PATH_BYTES + 64], line[256];
+    FILE *file = file_of(c, path, sizeof(path)) ? fopen(path, "re") : NULL;
+    int number = 1;
+    if (!file)
+        return;
+    if (!fgets(line, sizeof(line), file) || strcmp(line, header))
+        log_line(COLL_LOG_WARN, "store", "%s:1: not a file of learned times",
+                 path);
+    else
+        while (fgets(line, sizeof(line), file))
+            if (number++, !read_line(&c->select.prices, line))
+                log_line(COLL_LOG_WARN, "store", "%s:%d: not understood", path,
+                         number);
+    fclose(file);
+}
+
+/* The time of a candidate in a class as it is known now; 0: unknown. */
+static double known(const struct select *s, int row, int class, int *samples,
+                    bool *fresh)
+{
+    const struct price_row *r = &s->prices.row[row];
+    const struct select_class *c = s->class[algos[r->algo].kind][class];
+    int32_t log_time;
+    for (int i = 0; c && i < c->n; i++)
+        if (c->row[i] == row
+            && (*samples = learn_estimate(&c->learn, i, &log_time))
+                   >= WORTH_KEEPING) {
+            *fresh = true;
+            return select_seconds(log_time);
+        }
+    *samples = 1;
+    return r->recalled[class] == PRICE_NONE
+               ? 0
+               : select_seconds(r->recalled[class]);
+}
+
+/* Whether there is anything new; file NULL: writes nothing. */
+static bool write_all(const coll_comm *c, FILE *file)
+{
+    const struct select *s = &c->select;
+    bool fresh = false;
+    if (file)
+        fputs(header, file);
+    for (int i = 0; i < s->prices.nrows; i++)
+        for (int class = 0; class < PRICE_CLASSES; class ++) {
+            int samples;
+            const struct price_row *row = &s->prices.row[i];
+            const double seconds = known(s, i, class, &samples, &fresh);
+            if (seconds > 0 && file)
+                fprintf(file, "%s %llu %s %s %.4g us %d\n",
+                        kind_names[algos[row->algo].kind], 1ull << class,
+                        algos[row->algo].name, layout_order_names[row->order],
+                        1e6 * seconds, samples);
+        }
+    return fresh;
+}
+
+void store_save(const coll_comm *c)
+{
+    char path[PATH_BYTES + 64], temporary[PATH_BYTES + 96];
+    if (!c->select.adapts || !write_all(c, NULL)
+        || !file_of(c, path, sizeof(path)))
+        return;
+    make_folders(path);
+    snprintf(temporary, sizeof(temporary), "%s.%d", path, (int)getpid());
+    FILE *file = fopen(temporary, "we");
+    if (!file) {
+        log_line(COLL_LOG_WARN, "store", "what was learned is lost: %s: %s",
+                 temporary, strerror(errno));
+        return;
+    }
+    write_all(c, file);
+    const bool whole = !ferror(file);
+    if (fclose(file) != 0 || !whole || rename(temporary, path) != 0) {
+        log_line(COLL_LOG_WARN, "store", "what was learned is lost: %s: %s",
+                 path, strerror(errno));
+        unlink(temporary);
+    }
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* What was learned, kept between jobs: one text file for each shape of a job.
+ *
+ *   # libcoll learned 1
+ *   allreduce 1048576 ring block 123.4 us 9
+ *
+ * collective, least bytes of the class of sizes, algorithm, order of the ranks,
+ * time, samples. The file's name is a hash of the ranks' layout, the
+ * transport, and the host of rank 0. It appears whole, by rename.
+ */
+#ifndef COMM_STORE_H
+#define COMM_STORE_H
+
+#include "comm/comm.h"
+
+/* Rank 0: what an earlier job has kept, into recalled[] of the prices. A line
+ * that does not parse is warned about and left out. */
+void store_load(coll_comm *);
+
+/* Rank 0, in an orderly end: what is known now. Nothing is written if nothing
+ * was measured. A failure is warned about. */
+void store_save(const coll_comm *);
+
+#endif
