@@ -80,4 +80,15 @@ void bootstrap_interface_of(const struct bootstrap_end *, char *name,
  * INVALID, naming those there are. */
 coll_status bootstrap_check_interface(const char *name);
 
+/* A door of this host on one interface, which other hosts knock at to see that
+ * packets pass. Opening returns a descriptor, or -1: no door; knocking 0, or
+ * errno. */
+struct bootstrap_door {
+    struct bootstrap_end at;
+    uint32_t port; /* 0: there is none */
+};
+int bootstrap_open_door(const char *interface, struct bootstrap_door *);
+int bootstrap_knock(const struct bootstrap_door *, double seconds);
+void bootstrap_close_door(int fd);
+
 #endif

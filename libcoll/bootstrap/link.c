@@ -95,46 +95,12 @@ static void receive(struct bootstrap *b)
 /* --- joining ---------------------------------------------------------------
  */
 
-static bool is_own_end(int fd)
-{
-    struct sockaddr_storage a = {0}, b = {0};
-    socklen_t na = sizeof(a), nb = sizeof(b);
-    return !getsockname(fd, (struct sockaddr *)&a, &na)
-           && !getpeername(fd, (struct sockaddr *)&b, &nb) && na == nb
-           && !memcmp(&a, &b, na);
-}
-
 /* A connection to one address, or -1 with errno. */
 static int call_address(const struct id *id, int i, double deadline)
 {
     struct sockaddr_storage a;
     const socklen_t length = id_socket_address(id, i, &a);
-    const int fd =
-        socket(id->addresses[i].family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int error = 0;
-    socklen_t size = sizeof(error);
-    if (fd < 0)
-        return -1;
-    tcp_tune(fd);
-    if (connect(fd, (struct sockaddr *)&a, length) < 0) {
-        struct pollfd p = {.fd = fd, .events = POLLOUT};
-        error = errno;
-        if (error == EINPROGRESS) {
-            const int ready =
-                poll(&p, 1, tcp_milliseconds(deadline, tcp_clock()));
-            error = ETIMEDOUT;
-            if (ready > 0)
-                getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
-        }
-    }
-    /* A port of the ephemeral range may connect to itself. */
-    if (!error && is_own_end(fd))
-        error = ECONNREFUSED;
-    if (!error)
-        return fd;
-    close(fd);
-    errno = error;
-    return -1;
+    return tcp_call(&a, length, deadline);
 }
 
 /* Reads and writes until the member has left `phase` or the deadline. */

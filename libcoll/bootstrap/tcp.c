@@ -2,6 +2,8 @@
 #include "bootstrap/tcp.h"
 
 #include <errno.h>
+#include <poll.h>
+#include <string.h>
 #include <fcntl.h>
 #include <math.h>
 #include <netinet/in.h>
@@ -73,4 +75,43 @@ int tcp_milliseconds(double deadline, double now)
         return 0;
     const double ms = ceil((deadline - now) * 1e3);
     return isinf(ms) ? -1 : ms < 3600000 ? (int)ms : 3600000;
+}
+
+static bool is_own_end(int fd)
+{
+    struct sockaddr_storage a = {0}, b = {0};
+    socklen_t na = sizeof(a), nb = sizeof(b);
+    return !getsockname(fd, (struct sockaddr *)&a, &na)
+           && !getpeername(fd, (struct sockaddr *)&b, &nb) && na == nb
+           && !memcmp(&a, &b, na);
+}
+
+int tcp_call(const struct sockaddr_storage *a, socklen_t length,
+             double deadline)
+{
+    const int fd = socket(a->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int error = 0;
+    socklen_t size = sizeof(error);
+    if (fd < 0)
+        return -1;
+    tcp_tune(fd);
+    if (connect(fd, (const struct sockaddr *)a, length) < 0) {
+        struct pollfd p = {.fd = fd, .events = POLLOUT};
+        error = errno;
+        if (error == EINPROGRESS) {
+            const int ready =
+                poll(&p, 1, tcp_milliseconds(deadline, tcp_clock()));
+            error = ETIMEDOUT;
+            if (ready > 0)
+                getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+        }
+    }
+    /* A port of the ephemeral range may connect to itself. */
+    if (!error && is_own_end(fd))
+        error = ECONNREFUSED;
+    if (!error)
+        return fd;
+    close(fd);
+    errno = error;
+    return -1;
 }

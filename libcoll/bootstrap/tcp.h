@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include "bootstrap/frame.h"
 
@@ -25,6 +26,10 @@ int tcp_thread(pthread_t *, const char *name, bool detached,
 /* serve.c: returns once no hub of this job runs in this process any more, or
  * after so many seconds. */
 void serve_await_end(const unsigned char key[FRAME_KEY], double seconds);
+
+/* A tuned connection to an address, or -1 with errno (ETIMEDOUT: nobody said
+ * anything until the deadline, of tcp_clock()). */
+int tcp_call(const struct sockaddr_storage *, socklen_t, double deadline);
 
 /* Until a deadline, for poll(): rounded up, -1 for ever. */
 int tcp_milliseconds(double deadline, double now);

@@ -13,6 +13,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "comm/here.h"
+#include "comm/reach.h"
 #include "comm/store.h"
 
 /* With a processor for each rank: about two microseconds of empty polls. */
@@ -150,6 +151,8 @@ static coll_status set_up(coll_comm *c)
     if (!c->prepared)
         return fail(COLL_ERR_MEMORY, "comm", "no memory for plans");
     status = make_node(c);
+    if (status == COLL_OK && c->nhosts > 1)
+        status = comm_reach(c);
     if (status == COLL_OK)
         status = comm_connect(c);
     if (status == COLL_OK)
