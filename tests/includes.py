@@ -26,7 +26,8 @@ MAY_INCLUDE = {
         "exec": {"base", "plan", "op", "transport"},
         "comm": {"base", "plan", "algo", "op", "node", "transport",
                  "bootstrap", "exec"},
-        "programs": {"base", "node"},
+        # coll_sim's worlds and trials are the library's own
+        "programs": {"base", "node", "plan", "algo", "transport", "comm"},
     },
     "trainer": {
         "kernels": {"."},

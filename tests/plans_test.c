@@ -541,7 +541,7 @@ static struct cost cost_of(const char *name, int n)
         {"reduce_halving_gather",           n,        more,     2 * most, true },
         {"reduce_chain",                    rest,     rest,     rest,     true },
         {"broadcast_binomial_tree",         rest,     up,       -1,       full },
-        {"broadcast_scatter_allgather",     rest,     more,     1 + most, false},
+        {"broadcast_scatter_allgather",     rest,     more,     2,        false},
         {"broadcast_chain",                 rest,     rest,     rest,     true },
         {"reduce_scatter_halving",          rest,     up,       most,     true },
         {"reduce_scatter_ring",             rest,     rest,     most,     true },

@@ -7,9 +7,6 @@
 #include "comm/probe.h"
 #include "comm/store.h"
 
-/* So many messages a rehearsal may take: about a tenth of a second. */
-static const double max_messages = 2e5;
-
 static coll_status spreads(void *context)
 {
     return exec_progress(context);
@@ -90,7 +87,7 @@ coll_status comm_price(coll_comm *c)
     probe_free(&found);
     const double begun = comm_clock();
     if (status == COLL_OK && c->rank == 0)
-        status = price_all(&c->select.prices, &c->layout, max_messages);
+        status = price_all(&c->select.prices, &c->layout, PRICE_MAX_MESSAGES);
     if (status == COLL_OK && c->rank == 0 && c->adapts)
         store_load(c);
     if (status == COLL_OK && c->rank == 0)

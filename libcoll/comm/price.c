@@ -8,10 +8,21 @@
 #include "comm/learn.h"
 #include "exec/rehearse.h"
 
+enum { NRUNGS = 5, MANY_RANKS = 128 };
+struct ladder {
+    int rung[NRUNGS], n; /* classes that are rehearsed */
+    int stride;          /* between variants */
+};
+
 /* For a given number of segments a time is nearly a straight line over the
- * sizes, so few are rehearsed. */
-static const int rungs[] = {2, 9, 16, 21, 26};
-enum { NRUNGS = sizeof(rungs) / sizeof(rungs[0]) };
+ * sizes, so few are rehearsed; with many ranks, when each takes long, fewer. */
+static const struct ladder few = {{2, 9, 16, 21, 26}, NRUNGS, 1};
+static const struct ladder many = {{4, 16, 26}, 3, 2};
+
+static const struct ladder *ladder_of(int nranks)
+{
+    return nranks > MANY_RANKS ? &many : &few;
+}
 
 /* A segment of less costs more in messages than it gains. */
 enum { MIN_SEGMENT = 4096 };
@@ -123,16 +134,16 @@ int16_t price_log(double seconds)
 }
 
 /* The line through the nearest two rungs. */
-static double on_line(const double *seconds, int class)
+static double on_line(const struct ladder *l, const double *seconds, int class)
 {
     int i = 0;
-    while (i + 2 < NRUNGS && rungs[i + 1] <= class)
+    while (i + 2 < l->n && l->rung[i + 1] <= class)
         i++;
-    const double low = (double)price_bytes(rungs[i]);
-    const double high = (double)price_bytes(rungs[i + 1]);
+    const double low = (double)price_bytes(l->rung[i]);
+    const double high = (double)price_bytes(l->rung[i + 1]);
     const double at = ((double)price_bytes(class) - low) / (high - low);
     return fmax(seconds[i] + at * (seconds[i + 1] - seconds[i]),
-                class < rungs[0] ? seconds[0] / 2 : 0);
+                class < l->rung[0] ? seconds[0] / 2 : 0);
 }
 
 /* Prices with so many segments; keeps what is better than what is there. */
@@ -141,11 +152,12 @@ static coll_status price_variant(struct price_row *row, const struct layout *l,
                                  uint32_t *rehearsals)
 {
     const struct algo *algo = &algos[row->algo];
+    const struct ladder *ladder = ladder_of(l->nranks);
     double seconds[NRUNGS];
-    for (int i = 0; i < NRUNGS; i++) {
+    for (int i = 0; i < ladder->n; i++) {
         const coll_status status =
             rehearse_one(l, algo, u->order, &u->tree, 1 << variant,
-                         price_bytes(rungs[i]), NULL, &seconds[i]);
+                         price_bytes(ladder->rung[i]), NULL, &seconds[i]);
         if (status < 0)
             return fail(status, "select", "rehearsal of %s on %d ranks: %s",
                         algo->full_name, l->nranks, fail_sentence());
@@ -154,7 +166,7 @@ static coll_status price_variant(struct price_row *row, const struct layout *l,
     for (int c = 0; c < PRICE_CLASSES; c++) {
         if (variant > 0 && price_bytes(c) >> variant < MIN_SEGMENT)
             continue;
-        const int16_t log_time = price_log(on_line(seconds, c));
+        const int16_t log_time = price_log(on_line(ladder, seconds, c));
         if (log_time < row->log_time[c]) {
             row->log_time[c] = log_time;
             row->variant[c] = (uint8_t)variant;
@@ -173,7 +185,7 @@ static coll_status price_row(struct price_row *row, const struct layout *l,
         row->log_time[c] = row->recalled[c] = PRICE_NONE;
     const bool pipelines = algo_pipelines(algo, l->nranks);
     for (int v = 0; v < (pipelines ? PRICE_VARIANTS : 1) && status == COLL_OK;
-         v++)
+         v += ladder_of(l->nranks)->stride)
         if (messages_of(l, algo, &u->tree, 1 << v) <= max_messages)
             status = price_variant(row, l, u, v, rehearsals);
     return status;

@@ -43,7 +43,11 @@ size_t price_bytes(int class); /* the middle */
 /* Whether an order makes sense for an algorithm in this layout. */
 bool price_fits(const struct layout *, const struct algo *, enum layout_order);
 
-/* messages: so many may be simulated in one rehearsal; a candidate that needs
+/* What a job affords at start, in which a rehearsal of so many takes about a
+ * tenth of a second. */
+#define PRICE_MAX_MESSAGES 2e5
+
+/* max_messages: so many may be simulated in one rehearsal; a candidate that needs
  * more has no price, and is only taken when nothing else is allowed. */
 coll_status price_all(struct prices *, const struct layout *,
                       double max_messages);

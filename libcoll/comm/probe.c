@@ -10,16 +10,15 @@
 
 enum {
     MAX_ROUNDS = 15,
-    PINGS = 12,     /* at most */
-    BURST = 8,      /* short messages at once */
-    STREAMS = 2,    /* long ones, one after another; the faster one counts */
-    WARM = 65536,   /* bytes: opens windows, empties token buckets */
-    LEAST = 131072, /* bytes that are timed */
+    PINGS = 12,    /* at most */
+    BURST = 8,     /* short messages at once */
+    FIRST = 65536, /* bytes of a long message, and ... */
     MOST = 2097152,
 };
 static const double budget_seconds = 0.040; /* of all rounds together */
 static const double ping_seconds = 0.002;   /* of one round's pings */
-static const double long_seconds = 0.002;   /* of a long message, about */
+static const double short_seconds = 0.001;  /* no less for a long message */
+static const double long_seconds = 0.015;   /* for a pair's long ones */
 /* A pair is slow if its messages are so many times as slow as those of others.
  */
 static const float slow = 2;
@@ -77,10 +76,9 @@ static coll_status exchange(coll_comm *c, int peer, int n, const void *out,
     return comm_wait(c, over, &m, c->join_seconds, "a measurement at start");
 }
 
-/* Both say how long they have measured, and so agree on whether to go on. */
+/* What both have found, the larger of each: so both decide alike. */
 struct word {
-    double spent;
-    uint64_t bytes;
+    double took, spent; /* seconds: the last message, all so far */
 };
 
 static coll_status tell(coll_comm *c, int peer, struct word mine,
@@ -89,8 +87,8 @@ static coll_status tell(coll_comm *c, int peer, struct word mine,
     struct word theirs = {0};
     const coll_status status =
         exchange(c, peer, 1, &mine, sizeof(mine), &theirs, sizeof(theirs));
+    both->took = fmax(mine.took, theirs.took);
     both->spent = fmax(mine.spent, theirs.spent);
-    both->bytes = mine.bytes < theirs.bytes ? mine.bytes : theirs.bytes;
     return status;
 }
 
@@ -104,7 +102,7 @@ static coll_status ping(coll_comm *c, int peer, double *one_way)
     for (int i = 0; i < PINGS && status == COLL_OK; i++) {
         const double start = comm_clock();
         const bool first = c->rank < peer;
-        struct word mine = {.spent = start - begun}, theirs;
+        struct word mine = {.spent = start - begun}, theirs = {0};
         if (first)
             status = exchange(c, peer, 1, &mine, sizeof(mine), NULL, 0);
         if (status == COLL_OK)
@@ -122,31 +120,37 @@ static coll_status ping(coll_comm *c, int peer, double *one_way)
     return status;
 }
 
-/* Both ways at once: how long a long message takes. */
-static coll_status stream(coll_comm *c, int peer, double spent, double one_way,
+/* Both ways at once: seconds per byte of long messages, the last of a few. The
+ * first ones open windows and empty token buckets, so they do not count: they
+ * go on until two in a row agree, and are long enough for the clock. */
+static coll_status stream(coll_comm *c, int peer, double begun, double one_way,
                           char *buf, double *beta)
 {
-    struct word word = {.spent = 0};
-    double start = comm_clock(), took = 0;
+    size_t bytes = FIRST;
+    double before = 0, all = 0;
+    coll_status status = COLL_OK;
     *beta = 0;
-    coll_status status = exchange(c, peer, 1, buf, WARM, buf + MOST, WARM);
-    took = fmax(comm_clock() - start - one_way, 1e-7);
-    if (status == COLL_OK)
-        status = tell(
-            c, peer,
-            (struct word){
-                spent,
-                (uint64_t)fmin(fmax(WARM / took * long_seconds, LEAST), MOST)},
-            &word);
-    if (status < 0 || word.spent > budget_seconds)
-        return status;
-    took = INFINITY;
-    for (int i = 0; i < STREAMS && status == COLL_OK; i++) {
-        start = comm_clock();
-        status = exchange(c, peer, 1, buf, word.bytes, buf + MOST, word.bytes);
-        took = fmin(took, comm_clock() - start);
+    while (status == COLL_OK) {
+        struct word word = {.took = 0};
+        const double start = comm_clock();
+        status = exchange(c, peer, 1, buf, bytes, buf + MOST, bytes);
+        const double now = comm_clock();
+        if (status == COLL_OK)
+            status =
+                tell(c, peer, (struct word){now - start, now - begun}, &word);
+        before = *beta;
+        *beta = fmax(word.took - one_way, word.took / 2) / (double)bytes;
+        all += word.took;
+        if (fabs(*beta - before) < .25 * *beta
+            && (word.took > short_seconds || bytes == MOST))
+            break;
+        if (word.spent > budget_seconds || all > long_seconds) {
+            *beta = 0; /* nothing that one could trust */
+            break;
+        }
+        if (word.took < short_seconds && bytes < MOST)
+            bytes *= 2;
     }
-    *beta = fmax(took - one_way, took / 2) / (double)word.bytes;
     return status;
 }
 
@@ -161,7 +165,7 @@ static coll_status measure(coll_comm *c, int peer, double begun, char *buf,
         burst = comm_clock() - start;
     }
     if (status == COLL_OK)
-        status = stream(c, peer, comm_clock() - begun, one_way, buf, &beta);
+        status = stream(c, peer, begun, one_way, buf, &beta);
     const double overhead =
         fmin(fmax((burst - one_way) / (2 * (BURST - 1)), 0), one_way / 3);
     *pair = (struct pair){(float)(one_way - 2 * overhead), (float)overhead,
@@ -254,6 +258,7 @@ static int find_groups(const struct table *t, int *group_of, float *scratch)
                 continue;
             const struct pair *there = found(t, h, k),
                               *back = found(t, other, k);
+            /* What was not measured tells nobody apart. */
             const float b = there->beta < back->beta ? there->beta : back->beta;
             const float a =
                 there->alpha < back->alpha ? there->alpha : back->alpha;
@@ -306,7 +311,7 @@ static coll_status measure_alone(coll_comm *c, const int *leader,
         const int peer = c->rank == a ? b : a;
         status = ping(c, peer, &one_way);
         if (status == COLL_OK)
-            status = stream(c, peer, 0, one_way, buf, &beta);
+            status = stream(c, peer, comm_clock(), one_way, buf, &beta);
         mine = (float)beta;
     }
     if (status == COLL_OK)

@@ -4,9 +4,12 @@
  * With a processor for each rank a short spin catches what comes within a
  * microsecond or so; with more ranks than processors a spin only keeps the
  * awaited rank from running, so the first empty poll yields. Whoever has waited
- * for a millisecond is not in a hurry: it sleeps until a peer of its host
- * rings, and looks at other hosts' messages now and then.
+ * for a while is not in a hurry, and may be in the way of those it waits for,
+ * the kernel's network threads too: it sleeps until a message comes from
+ * another host or a peer of its own rings. Nobody can wait for both, so with
+ * peers it looks at messages now and then.
  */
+#include <poll.h>
 #include <sched.h>
 #include <time.h>
 
@@ -15,8 +18,9 @@
 
 enum { YIELDS_PER_CLOCK = 64, POLLS_PER_PROGRESS = 64 };
 
-enum { remote_sleep_ns = 100000 };        /* messages ring no bell */
-static const double awake_seconds = 1e-3; /* before the first sleep */
+enum { remote_sleep_ns = 100000, MESSAGE_SLEEP_MS = 10 };
+/* Before the first sleep: with a processor for each rank, and without. */
+static const double awake_seconds = 1e-3, awake_crowded_seconds = 1e-4;
 
 double comm_clock(void)
 {
@@ -68,7 +72,7 @@ struct wait {
 
 /* Whether the wait is over, or something moved. An operation on shared memory
  * needs no messages, so they are then looked for only now and then. */
-static bool poll(void *context)
+static bool look(void *context)
 {
     struct wait *w = context;
     w->status = w->step(w->context);
@@ -82,6 +86,27 @@ static bool poll(void *context)
     return comm_progress(w->comm);
 }
 
+/* Sleeps until a message comes, or a while; false: it cannot. */
+static bool sleep_on_messages(coll_comm *c)
+{
+    struct pollfd fds[MAX_TRANSPORTS];
+    nfds_t n = 0;
+    if (c->local_ranks > 1 || !c->nopen)
+        return false;
+    for (int i = 0; i < c->nopen; i++) {
+        const struct transport_ops *ops = c->open[i]->ops;
+        if (!ops->awaken)
+            continue;
+        const int fd = ops->awaken(c->open[i]);
+        if (fd < 0)
+            return true; /* something came just now */
+        fds[n++] = (struct pollfd){.fd = fd, .events = POLLIN};
+    }
+    if (n > 0)
+        poll(fds, n, MESSAGE_SLEEP_MS);
+    return n > 0;
+}
+
 /* Sleeps once. A peer of this host wakes it; what else is awaited, and whether
  * the job still lives, it looks up in time. */
 static void doze(struct wait *w)
@@ -89,9 +114,11 @@ static void doze(struct wait *w)
     static const struct timespec nap = {.tv_nsec = remote_sleep_ns};
     coll_comm *c = w->comm;
     w->empty = 0; /* look at the messages too */
-    if (c->node)
-        node_sleep(c->node, c->remote ? remote_sleep_ns : 0, poll, w);
-    else if (!poll(w))
+    if (sleep_on_messages(c))
+        look(w);
+    else if (c->node)
+        node_sleep(c->node, c->remote ? remote_sleep_ns : 0, look, w);
+    else if (!look(w))
         nanosleep(&nap, NULL);
 }
 
@@ -106,7 +133,8 @@ static coll_status look_at_clock(struct wait *w, double seconds,
     if (seconds > 0 && now > w->deadline)
         return too_late(w->comm, what, seconds);
     if (w->awake_until == 0)
-        w->awake_until = now + awake_seconds;
+        w->awake_until =
+            now + (w->comm->spins ? awake_seconds : awake_crowded_seconds);
     w->sleepy = now > w->awake_until;
     if (w->sleepy)
         doze(w);
@@ -119,7 +147,7 @@ coll_status comm_wait(coll_comm *c, coll_status (*step)(void *context),
     struct wait w = {
         .comm = c, .step = step, .context = context, .finished = c->finished};
     for (;;) {
-        if (poll(&w)) {
+        if (look(&w)) {
             if (w.status != COLL_IN_PROGRESS)
                 return w.status;
             w.empty = 0;

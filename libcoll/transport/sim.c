@@ -19,6 +19,7 @@ struct rank {
     double clock;
     bool over;
     struct queue sends, recvs;
+    int first; /* of the messages that it sends now, in their order; or FREE */
     struct sim_traffic traffic;
 };
 
@@ -26,7 +27,7 @@ struct rank {
 struct message {
     int from, to, level, flow;
     struct transfer *tx, *rx;
-    int next_free; /* in the list of free places, if from is FREE */
+    int next; /* of those that `from` sends now; of free places, if FREE */
 };
 
 struct event { /* a message begins or arrives */
@@ -135,7 +136,7 @@ static int take_message(struct sim *s)
 {
     if (s->free_message != FREE) {
         const int place = s->free_message;
-        s->free_message = s->messages[place].next_free;
+        s->free_message = s->messages[place].next;
         return place;
     }
     if (s->nmessages == s->capacity) {
@@ -152,7 +153,7 @@ static int take_message(struct sim *s)
 static void give_message(struct sim *s, int place)
 {
     s->messages[place].from = FREE;
-    s->messages[place].next_free = s->free_message;
+    s->messages[place].next = s->free_message;
     s->free_message = place;
 }
 
@@ -255,6 +256,36 @@ static bool start_flow(struct sim *s, int place)
     return true;
 }
 
+/* Messages between the same two ranks move one after another. */
+static bool begin(struct sim *s, int place)
+{
+    struct message *m = &s->messages[place];
+    int *at = &s->ranks[m->from].first;
+    bool alone = true;
+    for (; *at != FREE; at = &s->messages[*at].next)
+        alone &= s->messages[*at].to != m->to;
+    *at = place;
+    m->next = FREE;
+    return !alone || start_flow(s, place);
+}
+
+/* Takes a message out of those that its sender sends. Returns the next one to
+ * the same rank, or FREE. */
+static int take_out(struct sim *s, int place)
+{
+    const struct message *m = &s->messages[place];
+    int *at = &s->ranks[m->from].first;
+    while (*at != FREE && *at != place)
+        at = &s->messages[*at].next;
+    if (*at == FREE)
+        return FREE;
+    *at = m->next;
+    int next = m->next;
+    while (next != FREE && s->messages[next].to != m->to)
+        next = s->messages[next].next;
+    return next;
+}
+
 /* The data are copied on arrival: as late as they may be read. */
 static void deliver(const struct message *m)
 {
@@ -307,8 +338,11 @@ static coll_status end_flow(struct sim *s, int flow)
     const struct message *m = &s->messages[place];
     const struct sim_link *link = link_at(s, m->level);
     const double alone = link->alpha + link->beta * (double)m->tx->bytes;
+    const int next = take_out(s, place);
     flows_remove(s->flows, flow);
     s->messages[place].flow = FREE;
+    if (next != FREE && !start_flow(s, next))
+        return COLL_ERR_MEMORY;
     return heap_push(s, (struct event){s->now + link->alpha + jitter(s) * alone,
                                        place, true})
                ? COLL_OK
@@ -329,7 +363,7 @@ static coll_status happen(struct sim *s, advance_fn *advance, void *context)
         const struct event e = heap_pop(s);
         s->now = e.at;
         if (!e.arrives)
-            return start_flow(s, e.message) ? COLL_OK : COLL_ERR_MEMORY;
+            return begin(s, e.message) ? COLL_OK : COLL_ERR_MEMORY;
         const coll_status status = arrive(s, e.message, advance, context);
         return status < 0 ? status : COLL_OK;
     }
@@ -375,6 +409,7 @@ static void sim_cancel(struct transport *t)
         const struct message m = s->messages[i];
         if (m.from == FREE || (m.from != me->me && m.to != me->me))
             continue;
+        take_out(s, i);
         if (m.flow >= 0)
             flows_remove(s->flows, m.flow);
         else
@@ -478,6 +513,7 @@ struct sim *sim_create(int nranks, const struct sim_net *net)
         rank->base.ops = &transport_sim;
         rank->sim = s;
         rank->me = r;
+        rank->first = FREE;
         rank->sends.last = &rank->sends.first;
         rank->recvs.last = &rank->recvs.first;
     }

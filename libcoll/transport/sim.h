@@ -4,8 +4,10 @@
  * A message of b bytes begins when both sides have posted it (rendezvous, the
  * strictest rule that a plan can meet), moves at the rate that its ports and
  * links leave it (flows.h), and arrives alpha after its last byte has left:
- * alone after alpha + beta b. Local reduction takes gamma a byte, each end of a
- * message `overhead` of its rank's time (LogGP's o; Alexandrov et al., 1995).
+ * alone after alpha + beta b. Messages from one rank to another move one after
+ * another, as they do on a connection, so that segments pipeline. Local
+ * reduction takes gamma a byte, each end of a message `overhead` of its rank's
+ * time (LogGP's o; Alexandrov et al., 1995).
  *
  * Ranks sit in groups inside groups. The outermost level at which two ranks are
  * in different groups says what their messages cost. Ports, one for each

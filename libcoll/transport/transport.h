@@ -83,6 +83,11 @@ struct transport_ops {
      * transfer's memory is read or written, whatever peers do. */
     void (*cancel)(struct transport *);
 
+    /* Optional: a descriptor that turns readable once progress() has something
+     * to move, until the next call of either; -1: there is something now, or
+     * this end cannot tell. */
+    int (*awaken)(struct transport *);
+
     /* Optional, before an orderly close: COLL_OK once everything sent has left
      * this rank; else COLL_IN_PROGRESS, to be called again. */
     coll_status (*flush)(struct transport *);

@@ -333,6 +333,17 @@ static bool ucx_progress(struct transport *t)
     return moved;
 }
 
+static int ucx_awaken(struct transport *t)
+{
+    struct ucx *u = (struct ucx *)t;
+    int fd = -1;
+    if (!u->worker || u->any_failed
+        || u->api->ucp_worker_get_efd(u->worker, &fd) != UCS_OK
+        || u->api->ucp_worker_arm(u->worker) != UCS_OK)
+        return -1;
+    return fd;
+}
+
 /* Only without a worker is it sure that nothing, such as a network card or
  * a message that has been matched, touches the transfers' memory again. */
 static void ucx_cancel(struct transport *t)
@@ -505,6 +516,7 @@ const struct transport_ops transport_ucx = {
     .send = ucx_send,
     .recv = ucx_recv,
     .progress = ucx_progress,
+    .awaken = ucx_awaken,
     .cancel = ucx_cancel,
     .flush = ucx_flush,
     .close = ucx_close,

@@ -27,10 +27,12 @@
     X(ucp_request_free)                                                        \
     X(ucp_tag_recv_nbx)                                                        \
     X(ucp_tag_send_nbx)                                                        \
+    X(ucp_worker_arm)                                                          \
     X(ucp_worker_create)                                                       \
     X(ucp_worker_destroy)                                                      \
     X(ucp_worker_flush_nbx)                                                    \
     X(ucp_worker_get_address)                                                  \
+    X(ucp_worker_get_efd)                                                      \
     X(ucp_worker_progress)                                                     \
     X(ucp_worker_release_address)                                              \
     X(ucs_status_string)

@@ -87,7 +87,7 @@ coll_status ucx_start(const struct ucx_api *api,
     const ucp_params_t params = {
         .field_mask =
             UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
-        .features = UCP_FEATURE_TAG,
+        .features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP,
         .estimated_num_eps = (size_t)job->nranks,
     };
     const ucp_worker_params_t worker_params = {

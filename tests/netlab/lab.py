@@ -200,7 +200,7 @@ class Layout:
     trunk_rate: tuple = ()   # from the outermost inwards; the last one repeats
     trunk_delay: tuple = ()
     queue: int = 4 << 20     # bytes that may wait before a wire
-    burst: int = 32 << 10    # of tbf; more and 256 KiB pass too soon
+    burst: int = 128 << 10   # of tbf; with less it cuts up what TCP sends
     ipv6: bool = False       # addresses of this kind alone
     hostnames: tuple = ()    # default: host0, host1, ...
     delay_switch: str = ''   # the program, for layouts with a delay

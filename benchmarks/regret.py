@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""How far the library's choice is from the best candidate, measured.
+
+    benchmarks/regret.py [--build build] [--rounds 3] [--layouts flat4,...]
+
+For each layout and size: what the library takes when it chooses and learns,
+over the least of what any candidate takes when it is forced. Both are medians
+over interleaved rounds, each a job of its own. Hosts are network namespaces
+(tests/netlab), so root is needed for all layouts but those of one host.
+"""
+import argparse
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# Name -> options of netlab, or the number of ranks on this host; sizes.
+SIZES = [64 << 2 * i for i in range(10)]
+LAYOUTS = {
+    "local2": (2, SIZES),
+    "local4": (4, SIZES),
+    "flat4": ("--hosts 4", SIZES),
+    "trunk": ("--hosts 4 --groups 2 --rate 1Gbit --trunk-rate 250Mbit", SIZES),
+    "2x2x2": ("--hosts 4 --ranks-per-host 2 --groups 2 --rate 1Gbit "
+              "--trunk-rate 250Mbit", SIZES),
+    "slow": ("--hosts 4 --rate 100Mbit --delay 5ms", SIZES),
+}
+
+
+def iterations(layout, size):
+    """About as many as a few seconds allow where links are slow."""
+    rate = {"slow": 10e6, "trunk": 25e6, "2x2x2": 25e6}.get(layout, 500e6)
+    latency = 0.02 if layout == "slow" else 0.0005
+    return max(5, min(200, int(3 / (2.5 * size / rate + latency))))
+
+
+def run(options, layout, size, algorithms, folder):
+    """p50 in microseconds by algorithm name; "" is the library's choice."""
+    out = pathlib.Path(folder) / "out.json"
+    out.unlink(missing_ok=True)
+    how = LAYOUTS[layout][0]
+    start = ([str(options.build / "collrun"), "-n", str(how)]
+             if isinstance(how, int)
+             else [str(ROOT / "tests/netlab/netlab"), "--delay-switch",
+                   str(options.build / "delay_switch"), "--env",
+                   "COLL_STORE=off", "--timeout", str(options.timeout),
+                   *how.split(), "--"])
+    n = iterations(layout, size)
+    # A new job has learned nothing; what it pays for that is not asked here.
+    warm = max(5, min(n, 60)) if not algorithms else 3
+    command = start + [str(options.build / "coll_bench"), "allreduce",
+                       "-b", str(size), "-e", str(size), "-n", str(n),
+                       "-w", str(warm), "--json", str(out)]
+    if algorithms:
+        command += ["--algo", algorithms]
+    try:
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.PIPE, timeout=options.timeout + 30)
+        report = json.loads(out.read_text(encoding="utf-8"))
+    except (subprocess.SubprocessError, OSError) as error:
+        detail = getattr(error, "stderr", b"") or b""
+        print(f"# {layout} {size} {algorithms or 'chosen'}: {error} "
+              f"{detail.decode()[-200:]}", file=sys.stderr)
+        return {}
+    if algorithms:
+        return {r["algorithm"]: r["time_us"]["p50"] for r in report["results"]}
+    result = report["results"][0]
+    return {"": result["time_us"]["p50"], "name": result["algorithm"]}
+
+
+def measure(options, layout, size, folder):
+    """One cell: chosen, its name, best, its name."""
+    chosen, names, forced = [], [], {}
+    for _ in range(options.rounds):
+        mine = run(options, layout, size, "", folder)
+        if mine:
+            chosen.append(mine[""])
+            names.append(mine["name"])
+        for name, us in run(options, layout, size, "all", folder).items():
+            forced.setdefault(name, []).append(us)
+    if not chosen or not forced:
+        return None
+    best = min(forced, key=lambda name: statistics.median(forced[name]))
+    least = statistics.median(forced[best])
+    return {"layout": layout, "bytes": size,
+            "chosen": statistics.mode(names),
+            "chosen_us": statistics.median(chosen), "best": best,
+            "best_us": least, "ratio": statistics.median(chosen) / least,
+            "all_us": {k: statistics.median(v) for k, v in forced.items()}}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--layouts", default=",".join(LAYOUTS))
+    parser.add_argument("--sizes", help="bytes, separated by commas")
+    parser.add_argument("--timeout", type=int, default=120,
+                        help="seconds for one job (default 120)")
+    parser.add_argument("--budget-seconds", type=float, default=1e9)
+    parser.add_argument("--json", type=pathlib.Path)
+    options = parser.parse_args()
+    options.build = options.build.resolve()
+    end = time.monotonic() + options.budget_seconds
+    cells = []
+    print(f"{'layout':8} {'bytes':>9} {'chosen':26} {'us':>11} "
+          f"{'best':26} {'us':>11} ratio")
+    with tempfile.TemporaryDirectory() as folder:
+        for layout in options.layouts.split(","):
+            if layout not in LAYOUTS:
+                sys.exit(f"regret.py: no layout {layout}; there are "
+                         + ", ".join(LAYOUTS))
+            sizes = ([int(s) for s in options.sizes.split(",")]
+                     if options.sizes else LAYOUTS[layout][1])
+            for size in sizes:
+                if time.monotonic() > end:
+                    print(f"# no time is left for {layout} {size}")
+                    continue
+                cell = measure(options, layout, size, folder)
+                if not cell:
+                    continue
+                cells.append(cell)
+                print(f"{layout:8} {size:9} {cell['chosen']:26} "
+                      f"{cell['chosen_us']:11.1f} {cell['best']:26} "
+                      f"{cell['best_us']:11.1f} {cell['ratio']:5.2f}",
+                      flush=True)
+    good = sum(cell["ratio"] <= 1.1 for cell in cells)
+    print(f"{good} of {len(cells)} cells within 1.10")
+    if options.json:
+        options.json.write_text(json.dumps(
+            {"format": "regret 1", "cells": cells}, indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+/* coll_sim COLLECTIVE: which trials there are, and what became of them. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "programs/sim.h"
+
+struct sweep {
+    const struct sim_job *job;
+    enum coll_kind kind;
+    bool all;                     /* --algo all */
+    const struct algo *named[64]; /* else these; none: what is chosen */
+    int nnamed;
+    size_t *sizes;
+    int nsizes;
+    struct trial *trials;
+    int ntrials, capacity;
+};
+
+/* --- what is asked for ------------------------------------------------------
+ */
+
+__attribute__((noreturn)) static void unknown(const struct sweep *s,
+                                              const char *name)
+{
+    const char *names[64];
+    char list[1024] = "all";
+    int n = 0;
+    for (int a = 0; a < nplanned; a++) {
+        const size_t length = strlen(list);
+        if (algos[a].kind != s->kind)
+            continue;
+        names[n++] = algos[a].name;
+        snprintf(list + length, sizeof(list) - length, ", %s", algos[a].name);
+    }
+    const struct algo *native = algo_find(s->kind, name);
+    const char *near = native ? NULL : nearest_name(name, names, n);
+    options_die(s->job->program,
+                "--algo: found \"%s\"%s, valid for %s is %s%s%s%s", name,
+                native ? ", which has no plan to simulate" : "",
+                kind_names[s->kind], list, near ? "; did you mean " : "",
+                near ? near : "", near ? "?" : "");
+}
+
+static void read_algos(struct sweep *s)
+{
+    const char *text = s->job->options.algo;
+    char *copy = text ? strdup(text) : NULL, *rest;
+    s->all = text && !strcmp(text, "all");
+    if (!copy || s->all) {
+        free(copy);
+        return;
+    }
+    for (char *name = strtok_r(copy, ",", &rest); name;
+         name = strtok_r(NULL, ",", &rest)) {
+        const struct algo *algo = algo_find(s->kind, name);
+        if (!algo || algo->way != BY_PLAN || s->nnamed == 64)
+            unknown(s, name);
+        s->named[s->nnamed++] = algo;
+    }
+    if (s->nnamed == 0)
+        unknown(s, text);
+    free(copy);
+}
+
+static void read_sizes(struct sweep *s)
+{
+    const struct sim_options *o = &s->job->options;
+    const size_t min = o->min_bytes ? o->min_bytes : 1024;
+    const size_t max = o->max_bytes   ? o->max_bytes
+                       : o->min_bytes ? o->min_bytes
+                                      : (size_t)512 << 20;
+    if (min > max)
+        options_die(s->job->program,
+                    "-b: found %zu, valid is at most %zu, which -e says", min,
+                    max);
+    const int room = 2 + (int)(log((double)max / (double)min) / log(o->factor));
+    s->sizes = malloc((size_t)room * sizeof(*s->sizes));
+    if (!s->sizes)
+        sim_fail("no memory for a list");
+    for (double b = (double)min; b <= (double)max * (1 + 1e-9); b *= o->factor)
+        if (!s->nsizes || s->sizes[s->nsizes - 1] < (size_t)(b + 0.5))
+            s->sizes[s->nsizes++] = (size_t)(b + 0.5);
+    if (s->kind == BARRIER) { /* of whatever */
+        s->sizes[0] = 1;
+        s->nsizes = 1;
+    }
+}
+
+/* A part is at the rank's own place only as the ranks are given. */
+static bool wants(const struct sweep *s, const struct world *w,
+                  const struct algo *algo, enum layout_order order)
+{
+    const char *asked = s->job->options.order;
+    const bool parts = algo->kind == REDUCE_SCATTER || algo->kind == ALLGATHER;
+    bool is_named = s->all;
+    for (int i = 0; i < s->nnamed; i++)
+        is_named |= s->named[i] == algo;
+    if (algo->kind != s->kind || !is_named
+        || !algo->fits(&(struct plan_shape){0, w->nranks, 1, NULL}))
+        return false;
+    if (!strcmp(asked, "all"))
+        return choices_considers(w, algo, order);
+    return !strcmp(asked, layout_order_names[order])
+           && (!parts || order == ORDER_GIVEN);
+}
+
+/* --- trials -----------------------------------------------------------------
+ */
+
+static void add(struct sweep *s, const struct trial *t)
+{
+    if (s->ntrials == s->capacity) {
+        s->capacity = s->capacity ? 2 * s->capacity : 64;
+        s->trials =
+            realloc(s->trials, (size_t)s->capacity * sizeof(*s->trials));
+        if (!s->trials)
+            sim_fail("no memory for the results");
+    }
+    s->trials[s->ntrials++] = *t;
+}
+
+/* What a world is to be tried with at one size; where the library's choice is
+ * among it, with the library's segments. */
+static void add_size(struct sweep *s, const struct world *w,
+                     const struct trial *chosen, size_t bytes)
+{
+    const int segments = (int)s->job->options.segments;
+    for (int order = 0; order < NORDERS; order++)
+        for (int a = 0; a < nplanned; a++) {
+            if (!wants(s, w, &algos[a], (enum layout_order)order))
+                continue;
+            struct trial t = {
+                .world = w,
+                .algo = &algos[a],
+                .order = (enum layout_order)order,
+                .bytes = bytes,
+                .segments = segments,
+            };
+            const bool is =
+                chosen && t.algo == chosen->algo && t.order == chosen->order;
+            t.chosen = is
+                       && (!segments || segments == chosen->segments
+                           || !algo_pipelines(t.algo, w->nranks));
+            if (t.chosen)
+                t.segments = chosen->segments;
+            add(s, &t);
+        }
+}
+
+/* Where the library's choice has to be tried out, and all was. */
+static void mark_fastest(struct sweep *s, int from)
+{
+    const struct sim_options *o = &s->job->options;
+    if (!s->all || strcmp(o->order, "all") || o->segments) {
+        fprintf(stderr,
+                "coll_sim: what the library would choose on %d ranks is only "
+                "known with --algo all, or without --algo\n",
+                s->trials[from].world->nranks);
+        return;
+    }
+    for (int i = from, best; i < s->ntrials; i = best) {
+        const size_t bytes = s->trials[i].bytes;
+        int fastest = -1;
+        for (best = i; best < s->ntrials && s->trials[best].bytes == bytes;
+             best++)
+            if (s->trials[best].state == TRIAL_DONE
+                && (fastest < 0
+                    || s->trials[best].seconds < s->trials[fastest].seconds))
+                fastest = best;
+        if (fastest >= 0)
+            s->trials[fastest].chosen = true;
+    }
+}
+
+static void try_asked(struct sweep *s, const struct world *w,
+                      struct choices *choices)
+{
+    const int from = s->ntrials;
+    for (int i = 0; i < s->nsizes; i++) {
+        struct trial chosen;
+        const bool known = choices_get(choices, s->kind, s->sizes[i], &chosen);
+        add_size(s, w, known ? &chosen : NULL, s->sizes[i]);
+    }
+    trials_run(s->trials + from, s->ntrials - from, &s->job->limits);
+    if (!choices->priced && s->ntrials > from)
+        mark_fastest(s, from);
+}
+
+static void try_chosen(struct sweep *s, const struct world *w,
+                       struct choices *choices)
+{
+    struct trial *fastest = calloc((size_t)s->nsizes, sizeof(*fastest));
+    if (!fastest
+        || choices_run(choices, s->kind, s->sizes, s->nsizes, &s->job->limits,
+                       fastest)
+               < 0)
+        sim_fail(fastest ? fail_sentence() : "no memory for the results");
+    for (int i = 0; i < s->nsizes; i++) {
+        fastest[i].world = w;
+        if (fastest[i].algo)
+            add(s, &fastest[i]);
+    }
+    free(fastest);
+}
+
+/* --- results ----------------------------------------------------------------
+ */
+
+/* One line for each candidate that is too large at some size. */
+static void tell_left_out(const struct sweep *s)
+{
+    for (int i = 0; i < s->ntrials; i++) {
+        const struct trial *t = &s->trials[i];
+        int sizes = 0;
+        double most = 0;
+        for (int k = 0; k < s->ntrials; k++) {
+            const struct trial *u = &s->trials[k];
+            if (u->state != TRIAL_LARGE || u->world != t->world
+                || u->algo != t->algo || u->order != t->order)
+                continue;
+            if (k < i)
+                break; /* told before */
+            most = fmax(most, u->messages);
+            sizes++;
+        }
+        if (sizes && t->state == TRIAL_LARGE)
+            fprintf(stderr,
+                    "coll_sim: %s (%s) left out at %d of %d lengths on %d "
+                    "ranks: it sends about %.2g messages, --max-messages is "
+                    "%.2g\n",
+                    t->algo->name, layout_order_names[t->order], sizes,
+                    s->nsizes, t->world->nranks, most,
+                    s->job->limits.max_messages);
+    }
+}
+
+static int in_order(const void *a, const void *b)
+{
+    const struct trial *x = a, *y = b;
+    if (x->world->nranks != y->world->nranks)
+        return x->world->nranks < y->world->nranks ? -1 : 1;
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? -1 : 1;
+    if (x->seconds != y->seconds)
+        return x->seconds < y->seconds ? -1 : 1;
+    return strcmp(x->algo->name, y->algo->name);
+}
+
+static void keep_done(struct sweep *s)
+{
+    int kept = 0;
+    for (int i = 0; i < s->ntrials; i++) {
+        if (s->trials[i].state == TRIAL_FAILED)
+            sim_fail(s->trials[i].error);
+        if (s->trials[i].state == TRIAL_DONE)
+            s->trials[kept++] = s->trials[i];
+    }
+    if (kept == 0 && s->ntrials == 0)
+        options_die(s->job->program,
+                    "--algo: found \"%s\", which serves no such ranks in the "
+                    "order %s",
+                    s->job->options.algo, s->job->options.order);
+    if (kept == 0)
+        options_die(s->job->program,
+                    "--max-messages: found %g, which leaves nothing to "
+                    "simulate",
+                    s->job->limits.max_messages);
+    s->ntrials = kept;
+    qsort(s->trials, (size_t)kept, sizeof(*s->trials), in_order);
+}
+
+void sim_collective(struct sim_job *job, enum coll_kind kind)
+{
+    struct sweep s = {.job = job, .kind = kind};
+    read_algos(&s);
+    read_sizes(&s);
+    if (job->options.plot && job->nnranks > 1 && s.nsizes > 1)
+        options_die(job->program,
+                    "--plot: found %d lengths and %d numbers of ranks, valid "
+                    "is one of either (-b alone, or one -n)",
+                    s.nsizes, job->nnranks);
+    struct world *worlds = calloc((size_t)job->nnranks, sizeof(*worlds));
+    if (!worlds)
+        sim_fail("no memory for the results");
+    for (int i = 0; i < job->nnranks; i++) {
+        struct choices choices;
+        sim_open_world(job, i, &worlds[i]);
+        if (choices_open(&choices, &worlds[i]) < 0)
+            sim_fail(fail_sentence());
+        if (s.all || s.nnamed)
+            try_asked(&s, &worlds[i], &choices);
+        else
+            try_chosen(&s, &worlds[i], &choices);
+        choices_close(&choices);
+    }
+    tell_left_out(&s);
+    keep_done(&s);
+    const struct sim_results results = {job, kind, s.trials, s.ntrials};
+    sim_print_table(&results);
+    if (job->options.json)
+        sim_write_json(&results);
+    if (job->options.csv)
+        sim_write_csv(&results);
+    if (job->options.plot)
+        sim_write_plot(&results);
+    for (int i = 0; i < job->nnranks; i++)
+        world_free(&worlds[i]);
+    free(worlds);
+    free(s.sizes);
+    free(s.trials);
+}

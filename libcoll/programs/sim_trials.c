@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/* Simulations in a few threads. Each holds its plans, about a hundred bytes a
+ * message, so only so many messages are under way at a time. */
+#include "programs/sim_trials.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "coll/coll.h"
+#include "comm/price.h"
+
+/* Positions whose plans are looked at to know how many messages there are. */
+enum { SAMPLES = 16 };
+
+/* As in the library: segments of less are not worth their messages. */
+enum { MIN_SEGMENT = 4096 };
+
+/* Of all simulations under way at once. */
+static const double most_messages = 3e7;
+
+struct race {
+    struct trial *trials;
+    int ntrials, next, ended;
+    const struct trials_limits *limits;
+    double flying; /* messages */
+    double fastest;
+    bool failed;
+    pthread_mutex_t lock;
+    pthread_cond_t news;
+};
+
+/* Where a chunk begins in a vector that is cut as exec.c cuts it. */
+static size_t chunk_start(size_t bytes, int nchunks, int chunk)
+{
+    const size_t n = (size_t)nchunks, c = (size_t)chunk, longer = bytes % n;
+    return c * (bytes / n) + (c < longer ? c : longer);
+}
+
+/* Sends of one position; an empty one moves nothing. */
+static double sends_of(const struct trial *t, int position, int segments)
+{
+    static const struct plan_tree none = {.nlevels = 0};
+    const struct plan_shape shape = {
+        .rank = position,
+        .nranks = t->world->nranks,
+        .segments = segments,
+        .tree = t->order == ORDER_BLOCK ? &t->world->tree : &none,
+    };
+    struct plan p;
+    double sends = 0;
+    t->algo->plan(&p, &shape);
+    for (int i = 0; i < p.nsteps; i++) {
+        const struct step *s = &p.steps[i];
+        sends += s->kind == PLAN_SEND
+                 && chunk_start(t->bytes, p.nchunks, s->chunk) < chunk_start(
+                        t->bytes, p.nchunks, s->chunk + s->nchunks);
+    }
+    plan_free(&p);
+    return sends;
+}
+
+double trial_messages(const struct trial *t, int segments)
+{
+    const int n = t->world->nranks, samples = n < SAMPLES ? n : SAMPLES;
+    double sends = 0;
+    for (int i = 0; i < samples; i++)
+        sends += sends_of(t, (int)((double)i * n / samples), segments);
+    return sends / samples * n;
+}
+
+static void count(struct trial *t, const struct sim_traffic *traffic)
+{
+    t->messages = 0;
+    t->bytes_sent = 0;
+    memset(t->crossing, 0, sizeof(t->crossing));
+    for (int r = 0; r < t->world->nranks; r++) {
+        t->messages += (double)traffic[r].messages;
+        t->bytes_sent += traffic[r].bytes;
+        for (int l = 0; l <= SIM_LEVELS; l++)
+            t->crossing[l] += traffic[r].crossing[l];
+    }
+}
+
+/* Simulates with so many segments; keeps what is better than what is there. */
+static bool try_segments(struct trial *t, int segments)
+{
+    double seconds = 0;
+    const int n = t->world->nranks;
+    struct sim_traffic *traffic = calloc((size_t)n, sizeof(*traffic));
+    const coll_status status =
+        traffic ? price_one(&t->world->layout, t->algo, t->order, segments,
+                            t->bytes, traffic, &seconds)
+                : fail(COLL_ERR_MEMORY, "sim", "no memory for %d ranks", n);
+    const bool better = status == COLL_OK && seconds < t->seconds;
+    if (status < 0) {
+        t->state = TRIAL_FAILED;
+        snprintf(t->error, sizeof(t->error), "%s of %zu bytes: %s",
+                 t->algo->full_name, t->bytes,
+                 *fail_sentence() ? fail_sentence()
+                                  : coll_status_string(status));
+    }
+    if (better) {
+        t->state = TRIAL_DONE;
+        t->seconds = seconds;
+        t->segments = segments;
+        count(t, traffic);
+    }
+    free(traffic);
+    return better;
+}
+
+/* Twice the segments as long as they help. */
+static void simulate(struct trial *t, double max_messages)
+{
+    const int given = t->segments, n = t->world->nranks;
+    const int most =
+        given || !algo_pipelines(t->algo, n) ? 1 : PLAN_SEGMENTS_MAX;
+    t->seconds = INFINITY;
+    if (given) {
+        try_segments(t, given);
+        return;
+    }
+    for (int s = 1; s <= most; s *= 2)
+        if ((s > 1 && t->bytes / (size_t)s < MIN_SEGMENT)
+            || (s > 1 && trial_messages(t, s) > max_messages)
+            || !try_segments(t, s))
+            break;
+}
+
+static void say_progress(const struct race *r, bool over)
+{
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, over ? "\r%*s\r" : "\r%*ssimulated %d of %d ",
+                over ? 40 : 0, "", r->ended, r->ntrials);
+}
+
+/* The next trial that may begin, taken; NULL: none is left. Locked. */
+static struct trial *take(struct race *r)
+{
+    while (r->next < r->ntrials && !r->failed) {
+        struct trial *t = &r->trials[r->next];
+        if (t->state == TRIAL_LARGE) {
+            r->next++;
+            r->ended++;
+        } else if (r->limits->race && t->at_least > r->fastest) {
+            t->state = TRIAL_BEATEN;
+            r->next++;
+            r->ended++;
+        } else if (r->flying == 0 || r->flying + t->messages <= most_messages) {
+            r->flying += t->messages;
+            r->next++;
+            return t;
+        } else {
+            pthread_cond_wait(&r->news, &r->lock);
+        }
+    }
+    return NULL;
+}
+
+static void *work(void *context)
+{
+    struct race *r = context;
+    pthread_mutex_lock(&r->lock);
+    for (struct trial *t; (t = take(r));) {
+        const double messages = t->messages;
+        pthread_mutex_unlock(&r->lock);
+        simulate(t, r->limits->max_messages);
+        pthread_mutex_lock(&r->lock);
+        r->flying -= messages;
+        r->ended++;
+        r->failed |= t->state == TRIAL_FAILED;
+        if (t->state == TRIAL_DONE)
+            r->fastest = fmin(r->fastest, t->seconds);
+        say_progress(r, false);
+        pthread_cond_broadcast(&r->news);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}
+
+void trials_run(struct trial *trials, int ntrials,
+                const struct trials_limits *limits)
+{
+    enum { MOST_THREADS = 64 };
+    struct race r = {
+        .trials = trials,
+        .ntrials = ntrials,
+        .limits = limits,
+        .fastest = INFINITY,
+        .lock = PTHREAD_MUTEX_INITIALIZER,
+        .news = PTHREAD_COND_INITIALIZER,
+    };
+    pthread_t threads[MOST_THREADS];
+    int nthreads = 0;
+    for (int i = 0; i < ntrials; i++) {
+        struct trial *t = &trials[i];
+        t->messages = trial_messages(t, t->segments ? t->segments : 1);
+        if (t->messages > limits->max_messages)
+            t->state = TRIAL_LARGE;
+    }
+    while (nthreads < limits->threads - 1 && nthreads < MOST_THREADS
+           && nthreads < ntrials - 1
+           && pthread_create(&threads[nthreads], NULL, work, &r) == 0)
+        nthreads++;
+    work(&r);
+    while (nthreads > 0)
+        pthread_join(threads[--nthreads], NULL);
+    say_progress(&r, true);
+}

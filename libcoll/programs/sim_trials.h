@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* What coll_sim simulates: one collective by one algorithm, in one order of the
+ * ranks, at one size, on one world. */
+#ifndef PROGRAMS_SIM_TRIALS_H
+#define PROGRAMS_SIM_TRIALS_H
+
+#include "algo/algo.h"
+#include "programs/sim_world.h"
+
+enum trial_state {
+    TRIAL_WAITS,
+    TRIAL_DONE,
+    TRIAL_LARGE,  /* of more messages than are allowed */
+    TRIAL_BEATEN, /* another one is faster in any case; see trials_run() */
+    TRIAL_FAILED,
+};
+
+struct trial {
+    const struct world *world;
+    const struct algo *algo;
+    enum layout_order order;
+    size_t bytes;
+    int segments; /* 0: as many as are best, which the run puts here */
+    bool chosen;  /* the library would */
+
+    enum trial_state state;
+    double seconds;
+    double messages; /* at first expected, then counted */
+    uint64_t bytes_sent, crossing[SIM_LEVELS + 1]; /* see struct sim_traffic */
+    double at_least; /* seconds that it takes in any case; 0: not known */
+    char error[256]; /* if it failed */
+};
+
+struct trials_limits {
+    double max_messages; /* of one simulation */
+    int threads;
+    bool race; /* leave out what at_least says cannot be the fastest */
+};
+
+/* Simulates all, some at a time; says how far it is on a terminal. Stops early
+ * at a failure. */
+void trials_run(struct trial *, int ntrials, const struct trials_limits *);
+
+/* About as many messages as a trial sends with so many segments. */
+double trial_messages(const struct trial *, int segments);
+
+#endif

@@ -1,0 +1,417 @@
+# SPDX-License-Identifier: MIT
+"""coll_sim from outside: closed forms, bytes by level, files, bad input.
+
+Usage: sim_test.py BUILD_DIR [large]; prints TAP. Each test is a function whose
+name is its claim; `large` runs those of the slow suite.
+
+The closed forms are the usual ones for p ranks, each with a port of its own:
+Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005; for groups of q ranks with
+slower links between, the share of the vector that each rank sends across in a
+reduce-scatter by halving, see crossing_share().
+"""
+import json
+import math
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+BUILD = os.path.abspath(sys.argv[1])
+SIM = os.path.join(BUILD, 'coll_sim')
+ENV = {k: v for k, v in os.environ.items() if not k.startswith('COLL_')}
+FLAT = 'node:64 (1us 1GB/s) core:1'
+GROUPS = 'supernode:4 (3us 3GB/s) node:16 (1us 12GB/s)'
+ALPHA, BETA = 1e-6, 1e-9
+# The contract with scripts: names may be added, never changed.
+ROW_KEYS = {'bytes', 'nranks', 'algorithm', 'rank_order', 'segments',
+            'simulated_us', 'messages', 'bytes_sent', 'crossing', 'chosen'}
+TRAIN_KEYS = {'nranks', 'tau', 'algorithm', 'rank_order', 'segments',
+              'buckets', 'exchange_ms', 'exposed_ms', 'step_ms', 'speedup',
+              'efficiency', 'comm_share'}
+
+
+def sim(*args, timeout=100, env=None):
+    """Returns (status, stdout, stderr)."""
+    done = subprocess.run([SIM, *map(str, args)], env=env or ENV, text=True,
+                          capture_output=True, timeout=timeout, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def check(condition, *what):
+    if not condition:
+        raise AssertionError(' '.join(map(str, what)))
+
+
+def close(found, wanted, relative, *what):
+    check(abs(found - wanted) <= relative * abs(wanted), found, 'is not',
+          wanted, *what)
+
+
+def results(*args, timeout=100):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'out.json')
+        status, out, err = sim(*args, '--json', path, timeout=timeout)
+        check(status == 0, 'status', status, out, err)
+        check(os.listdir(folder) == ['out.json'], os.listdir(folder))
+        with open(path, encoding='utf-8') as file:
+            return json.load(file)
+
+
+def rows_have_the_keys_of_the_contract():
+    found = results('allreduce', '--cluster', FLAT, '-n', 64, '-b', '1K',
+                    '-e', '64K', '--algo', 'all')
+    check(found['format'] == 'coll_sim 1', found['format'])
+    check(found['cluster'] == FLAT and found['nranks'] == 64, found)
+    for row in found['results']:
+        check(ROW_KEYS <= row.keys(), ROW_KEYS - row.keys())
+        check(sum(row['crossing'].values()) == row['bytes_sent'], row)
+    for size in 1024, 4096, 16384, 65536:
+        alike = [r for r in found['results'] if r['bytes'] == size]
+        check(len(alike) > 5, size, alike)
+        check(sum(r['chosen'] for r in alike) == 1, size)
+        times = [r['simulated_us'] for r in alike]
+        check(times == sorted(times), 'the fastest first')
+        chosen = next(r for r in alike if r['chosen'])
+        # prices are interpolated between lengths
+        check(chosen['simulated_us'] <= 1.3 * times[0], chosen, times[0])
+
+
+def closed_forms(p, n, gamma):
+    rounds = math.log2(p)
+    halving = (2 * rounds * ALPHA + 2 * (p - 1) / p * n * BETA
+               + (p - 1) / p * n * gamma)
+    return {
+        'ring': halving + 2 * (p - 1 - rounds) * ALPHA,
+        'halving_doubling': halving,
+        'halving_doubling_near': halving,
+        'recursive_doubling': rounds * (ALPHA + n * BETA + n * gamma),
+        'binomial_tree': rounds * (2 * ALPHA + 2 * n * BETA + n * gamma),
+    }
+
+
+def times_are_the_closed_forms_where_nothing_contends():
+    names = closed_forms(2, 1, 0)
+    for gamma_ns in 0, 0.5:
+        for p in 2, 8, 64:
+            found = results('allreduce', '--cluster', FLAT, '-n', p, '-b',
+                            '1K', '-e', '64M', '-f', 64, '--algo',
+                            ','.join(names), '--gamma', gamma_ns)['results']
+            check(len(found) == len(names) * 3, len(found))
+            for row in found:
+                wanted = closed_forms(p, row['bytes'], gamma_ns * 1e-9)
+                close(row['simulated_us'] * 1e-6, wanted[row['algorithm']],
+                      1e-9, row)
+
+
+def crossing_share(p, q, far):
+    """far: the rounds across come first, and move the most."""
+    return (p - q) / p if far else (p / q - 1) / p
+
+
+def shares_across_groups_are_those_of_the_order(ranks=(32, 64), q=16,
+                                                cluster=GROUPS):
+    for p in ranks:
+        found = results('allreduce', '--cluster', cluster, '-n', p, '-b',
+                        p * 1024, '--algo',
+                        'halving_doubling,halving_doubling_near')['results']
+        check(len(found) == 4, len(found))
+        for row in found:
+            far = (row['algorithm'] == 'halving_doubling') \
+                == (row['rank_order'] == 'block')
+            # there and back: a reduce-scatter and an allgather
+            share = row['crossing']['supernode'] / 2 / p / row['bytes']
+            close(share, crossing_share(p, q, far), 1e-12, row)
+
+
+def the_table_of_shares_is_reproduced():
+    table = {(512, True): 0.5, (512, False): 0.00195, (1024, True): 0.75,
+             (1024, False): 0.00293, (4096, True): 0.9375,
+             (4096, False): 0.00366}
+    for (p, far), share in table.items():
+        check(abs(crossing_share(p, 256, far) - share) < 1e-5, p, far)
+    shares_across_groups_are_those_of_the_order((512, 1024, 4096), 256,
+                                                'taihulight')
+
+
+def the_wrong_order_costs_what_the_closed_form_says():
+    """64 ranks, 4 supernodes: every link across has a quarter of the rate,
+    and each rank its own, so nothing contends."""
+    p, q, n = 64, 16, 64 << 20
+    near, far = 1 / 12e9, 1 / 3e9
+    rows = results('allreduce', '--cluster', GROUPS, '-n', p, '-b', n,
+                   '--algo', 'halving_doubling', '--gamma', 0)['results']
+    time_of = {r['rank_order']: r['simulated_us'] * 1e-6 for r in rows}
+    rounds, across = 6, 2
+    latency = 2 * ((rounds - across) * 1e-6 + across * 3e-6)
+    block = latency + 2 * ((q - 1) * near + (p - q) * far) * n / p
+    dealt = latency + 2 * ((p - p / q) * near + (p / q - 1) * far) * n / p
+    close(time_of['block'], block, 1e-9)
+    close(time_of['round_robin'], dealt, 1e-9)
+    check(time_of['block'] / time_of['round_robin'] > 2.2, time_of)
+
+
+def a_shared_link_is_shared():
+    """Four ranks in each of two racks send across all at once."""
+    n = 8 << 20
+    rows = results('allreduce', '--cluster',
+                   'rack:2 (1us 1GB/s shared) node:4 (1us 1GB/s)', '-n', 8,
+                   '-b', n, '--algo', 'recursive_doubling', '--gamma',
+                   0)['results']
+    for row in rows:
+        close(row['simulated_us'] * 1e-6, 3e-6 + (2 + 4) * n * BETA, 1e-9)
+
+
+def ranks_of_one_host_use_no_link():
+    rows = results('allreduce', '--cluster', 'node:2 (1us 1GB/s)', '-n', 8,
+                   '--ranks-per-host', 4, '-b', '1M', '--algo',
+                   'halving_doubling', '--order', 'given')['results']
+    dealt = results('allreduce', '--cluster', 'node:2 (1us 1GB/s)', '-n', 8,
+                    '--ranks-per-host', 4, '-b', '1M', '--place',
+                    'round_robin', '--algo', 'halving_doubling', '--order',
+                    'given')['results']
+    # across first: half the vector; last: an eighth
+    check(rows[0]['crossing']['node'] == 8 << 20, rows)
+    check(dealt[0]['crossing']['node'] == 2 << 20, dealt)
+    check(rows[0]['crossing']['local'] == 6 << 20, rows)
+
+
+def segments_are_the_best_or_as_asked():
+    args = ('allreduce', '--cluster', GROUPS, '-n', 64, '-b', '64M', '--algo',
+            'hierarchical', '--order', 'block')
+    best = results(*args)['results'][0]
+    once = results(*args, '--segments', 1)['results'][0]
+    check(once['segments'] == 1 and best['segments'] > 1, once, best)
+    check(best['simulated_us'] < once['simulated_us'], once, best)
+
+
+def every_collective_is_simulated_at_ranges_and_lists_of_ranks():
+    for name in ('allreduce', 'reduce', 'broadcast', 'reduce_scatter',
+                 'allgather', 'barrier'):
+        found = results(name, '--cluster', FLAT, '-n', '1..24,48', '-b', '64K')
+        ranks = [r['nranks'] for r in found['results']]
+        check(ranks == [1, 2, 4, 8, 16, 24, 48], name, ranks)
+        check(all(r['chosen'] for r in found['results']), name)
+        times = [r['simulated_us'] for r in found['results']]
+        check(times[0] == 0 and all(t > 0 for t in times[1:]), name, times)
+
+
+def the_table_marks_what_is_chosen():
+    status, out, err = sim('allreduce', '--cluster', FLAT, '-n', 16, '-b',
+                           '64K', '--algo', 'all')
+    check(status == 0 and not err, err)
+    lines = [line.split() for line in out.splitlines()[3:]]
+    check(all(line[0] == '16' and line[1] == '64K' for line in lines), out)
+    check(out.count('<- chosen') == 1, out)
+    check(float(lines[0][6]) == 1, out)
+
+
+def what_sends_too_much_is_left_out_and_told():
+    args = ('allreduce', '--cluster', FLAT, '-n', 64, '-b', '64K',
+            '--max-messages', 1000)
+    status, out, err = sim(*args, '--algo', 'ring,binomial_tree')
+    check(status == 0 and 'binomial_tree' in out and 'ring' not in out, out)
+    check(err.count('\n') == 1 and 'ring (given) left out' in err
+          and '8.1e+03' in err, err)
+    status, out, err = sim(*args, '--algo', 'ring')
+    check(status == 2 and not out, status, out)
+    check('--max-messages: found 1000' in err, err)
+
+
+def pictures_and_tables_appear_whole():
+    with tempfile.TemporaryDirectory() as folder:
+        png, table = (os.path.join(folder, f) for f in ('a.png', 'a.csv'))
+        status, _, err = sim('allreduce', '--cluster', FLAT, '-n', 64, '-b',
+                             '1K', '-e', '1M', '--algo', 'all', '--plot', png,
+                             '--csv', table)
+        check(status == 0, err)
+        check(sorted(os.listdir(folder)) == ['a.csv', 'a.png'])
+        with open(png, 'rb') as file:
+            check(file.read(8) == b'\x89PNG\r\n\x1a\n')
+        with open(table, encoding='utf-8') as file:
+            lines = file.read().splitlines()
+        check(lines[0].startswith('collective,bytes,nranks'), lines[0])
+        check(len({line.count(',') for line in lines}) == 1, lines)
+        for args in (('-n', '1..64', '-b', '1M'), ('-n', '64'),
+                     ('-n', '1', '-b', '1K')):
+            status, _, err = sim('allreduce', '--cluster', FLAT, *args,
+                                 '--plot', png)
+            check(status == 0, err)
+
+
+def bad_input_is_told_in_one_line():
+    fine = ('allreduce', '--cluster', FLAT)
+    for args, words in (
+            ((), ['found no collective', 'allreduce', 'train']),
+            (('alreduce',), ['alreduce', 'did you mean allreduce?']),
+            (('allreduce',), ['--cluster', 'missing', 'taihulight']),
+            (('allreduce', '--cluster', 'taihulite'),
+             ['--cluster', 'taihulite', 'did you mean taihulight?']),
+            ((*fine, '-n', '65'),
+             ['-n', 'found 65', 'from 1 to 64', '64 hosts']),
+            ((*fine, '-n', '0'), ['-n', 'found "0"', 'whole numbers']),
+            ((*fine, '-n', '8..4'), ['-n', 'found "8..4"']),
+            ((*fine, '-n', '4,'), ['-n', 'found "4,"']),
+            ((*fine, '-b', '2K', '-e', '1K'), ['-b', '2048', '1024']),
+            ((*fine, '--algo', 'rign'),
+             ['--algo', '"rign"', 'did you mean ring?', 'leaders']),
+            ((*fine, '--algo', 'node_direct'),
+             ['--algo', 'no plan to simulate']),
+            ((*fine, '--order', 'blok'), ['--order', 'did you mean block?']),
+            ((*fine, '-n', '1..4', '--plot', 'x.png'),
+             ['--plot', '10 lengths and 3']),
+            ((*fine, '--json', '/nowhere/x'), ['--json', '/nowhere/x']),
+            ((*fine, '--net', 'lenet'), ['--net', 'only valid with train']),
+            (('train', '--cluster', FLAT, '--net', 'lenet'),
+             ['--step-ms', 'missing']),
+            (('train', '--cluster', FLAT, '--step-ms', '1'),
+             ['--net', 'missing']),
+            (('train', '--cluster', FLAT, '--net', 'lnet'),
+             ['--net', 'did you mean lenet?']),
+            (('train', '--cluster', FLAT, '--net', 'lenet', '--step-ms', '1',
+              '--tau', '2'), ['--tau', 'sync'])):
+        status, out, err = sim(*args)
+        check(status == 2 and not out, args, status, out)
+        check(err.startswith('coll_sim: ') and err.count('\n') == 1, args, err)
+        check(all(word in err for word in words), args, err)
+
+
+def the_environment_may_name_the_cluster():
+    env = dict(ENV, COLL_CLUSTER=FLAT)
+    status, out, _ = sim('barrier', env=env)
+    check(status == 0 and '64 ranks on 64 hosts' in out, out)
+
+
+def train(*args):
+    found = results('train', '--cluster', FLAT, *args)
+    check(found['format'] == 'coll_sim train 1', found['format'])
+    for row in found['results']:
+        check(TRAIN_KEYS <= row.keys(), TRAIN_KEYS - row.keys())
+        close(row['speedup'], row['nranks'] * row['efficiency'], 1e-12)
+        close(1 - row['comm_share'], row['efficiency'], 1e-9)
+    return found
+
+
+def gradients_of_a_net_are_four_bytes_a_parameter():
+    for net, parameters in (('alexnet', 62378344), ('vgg16', 138357544),
+                            ('resnet50', 25557032), ('lenet', 431080)):
+        found = train('--net', net, '--step-ms', 100, '-n', 2, '--algo',
+                      'ring')
+        check(found['gradient_bytes'] == 4 * parameters, net)
+
+
+def without_overlap_a_step_is_the_sum():
+    row = train('--net', 'lenet', '--step-ms', 30, '-n', 64, '--algo', 'ring',
+                '--overlap', 'off', '--bucket', '1G', '--gamma',
+                0)['results'][0]
+    wanted = closed_forms(64, 4 * 431080, 0)['ring'] * 1e3
+    check(row['buckets'] == 1, row)
+    close(row['exposed_ms'], wanted, 1e-4) # 64 does not divide the vector
+    close(row['step_ms'], 30 + row['exchange_ms'], 1e-12)
+
+
+def buckets_hide_behind_the_backward_pass():
+    """Four buckets of 1 MB: exposed is the last one, or where the network is
+    slower than the backward pass, all but what fits beside it."""
+    args = ('--bytes', 4000000, '--bucket', 1000000, '-n', 2, '--algo',
+            'recursive_doubling', '--gamma', 0)
+    each = 1e-3 + 1e-3 * 1e3 * 1e-3 * 1e3 # 1 us + 1 MB at 1 GB/s, in ms
+    row = train(*args, '--step-ms', 30)['results'][0]
+    check(row['buckets'] == 4, row)
+    close(row['exposed_ms'], each, 1e-9)
+    row = train(*args, '--step-ms', 3)['results'][0]
+    close(row['exposed_ms'], 1.5 + 4 * each - 3, 1e-9) # the first is at 1.5
+    row = train(*args, '--step-ms', 3, '--overlap', 'off')['results'][0]
+    close(row['exposed_ms'], 4 * each, 1e-9)
+
+
+def efficiency_with_a_period_is_that_of_the_model():
+    """c / (c + m / tau): 81.01 % at tau = 8 goes with 34.8 % at tau = 1."""
+    n = 1000000
+    exchange_ms = 1e-3 + n * BETA * 1e3
+    rows = train('--bytes', n, '--strategy', 'decentralized-easgd', '--tau',
+                 '1..16', '-n', 2, '--algo', 'recursive_doubling', '--gamma',
+                 0, '--overlap', 'off', '--step-ms',
+                 exchange_ms / 1.875)['results']
+    found = {r['tau']: 100 * r['efficiency'] for r in rows}
+    wanted = {1: 34.8, 2: 51.6, 4: 68.1, 8: 81.0, 16: 89.5}
+    check(found.keys() == wanted.keys(), found)
+    for tau, percent in wanted.items():
+        check(abs(found[tau] - percent) < 0.06, found, wanted)
+    rows = train('--bytes', n, '--strategy', 'decentralized-easgd', '--tau',
+                 '1..16', '-n', 2, '--algo', 'recursive_doubling', '--gamma',
+                 0, '--step-ms', exchange_ms)['results']
+    check(all(r['exposed_ms'] < 1e-9 for r in rows), rows)
+
+
+LARGE = ('halving_doubling', 'recursive_doubling', 'binomial_tree', 'leaders',
+         'hierarchical')
+
+
+def all_of_taihulight_is_simulated_in_a_minute_and_8_gib():
+    for name in LARGE:
+        for size in '1K', '512M':
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            found = results('allreduce', '--cluster', 'taihulight', '-n',
+                            40960, '-b', size, '--algo', name, '--order',
+                            'block', '--threads', 1, timeout=250)
+            used = resource.getrusage(resource.RUSAGE_CHILDREN)
+            # of one core, whatever else the machine does
+            seconds = used.ru_utime - before.ru_utime \
+                + used.ru_stime - before.ru_stime
+            most = used.ru_maxrss
+            check(len(found['results']) == 1, found)
+            print(f'# {name}, {size}: {seconds:.1f} s, '
+                  f'{most / 1048576:.2f} GiB at most so far')
+            check(seconds < 60 and most < 8 << 20, name, size)
+
+
+def a_flat_ring_of_all_of_taihulight_is_refused():
+    status, _, err = sim('allreduce', '--cluster', 'taihulight', '-n', 40960,
+                         '-b', '512M', '--algo', 'ring', '--order', 'block')
+    check(status == 2 and '3.4e+09' in err, err)
+
+
+FAST_TESTS = (rows_have_the_keys_of_the_contract,
+              times_are_the_closed_forms_where_nothing_contends,
+              shares_across_groups_are_those_of_the_order,
+              the_wrong_order_costs_what_the_closed_form_says,
+              a_shared_link_is_shared, ranks_of_one_host_use_no_link,
+              segments_are_the_best_or_as_asked,
+              every_collective_is_simulated_at_ranges_and_lists_of_ranks,
+              the_table_marks_what_is_chosen,
+              what_sends_too_much_is_left_out_and_told,
+              pictures_and_tables_appear_whole, bad_input_is_told_in_one_line,
+              the_environment_may_name_the_cluster,
+              gradients_of_a_net_are_four_bytes_a_parameter,
+              without_overlap_a_step_is_the_sum,
+              buckets_hide_behind_the_backward_pass,
+              efficiency_with_a_period_is_that_of_the_model)
+SLOW_TESTS = (the_table_of_shares_is_reproduced,
+              all_of_taihulight_is_simulated_in_a_minute_and_8_gib,
+              a_flat_ring_of_all_of_taihulight_is_refused)
+
+
+def main():
+    tests = SLOW_TESTS if 'large' in sys.argv[2:] else FAST_TESTS
+    print(f'1..{len(tests)}')
+    failed = 0
+    for number, test in enumerate(tests, 1):
+        began, said = time.monotonic(), 'ok'
+        try:
+            test()
+        except Exception:  # pylint: disable=broad-except
+            said = 'not ok'
+            failed += 1
+            for line in traceback.format_exc().splitlines():
+                print('#', line)
+        words = test.__name__.replace('_', ' ')
+        print(f'{said} {number} - {words} '
+              f'({time.monotonic() - began:.1f} s)', flush=True)
+    return failed > 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
