@@ -20,7 +20,7 @@ static void price(struct select *s, int n, const uint64_t *hosts,
     select_free(s);
     cr_assert_eq(layout_create(&layout, n, hosts, topo, NULL, costs), COLL_OK, "%s",
                  fail_sentence());
-    cr_assert_eq(price_all(&s->prices, &layout, 1e6), COLL_OK, "%s",
+    cr_assert_eq(price_all(&s->prices, &layout, 1e6, 1e9), COLL_OK, "%s",
                  fail_sentence());
     layout_free(&layout);
 }

@@ -327,6 +327,11 @@ void plan_allreduce_hierarchical(struct plan *p, const struct plan_shape *s)
 {
     struct job j = {.plan = p, .segments = s->segments > 0 ? s->segments : 1};
     lanes_init(&j.lanes, s);
+    if (!j.lanes.nchunks) {
+        plan_init(p, 1, 0);
+        p->status = COLL_ERR_UNSUPPORTED;
+        return;
+    }
     const int nslots = list_stages(&j);
     const int all = j.lanes.nchunks * j.segments;
     plan_init(p, all, nslots);

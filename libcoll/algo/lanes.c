@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "algo/lanes.h"
 
+enum { MOST_CHUNKS = 16 }; /* for each rank; 1 where groups are alike */
+
 struct range {
     int from, to;
 };
@@ -55,7 +57,7 @@ void lanes_init(struct lanes *l, const struct plan_shape *s)
                         .nranks = s->nranks,
                         .depth = s->tree ? s->tree->nlevels : 0};
     int group = 0;
-    l->nchunks = 1;
+    int64_t nchunks = 1;
     for (int d = 0; d <= l->depth; d++) {
         const int nouter = d ? ngroups(l, d - 1) : 1;
         for (int g = 0; g < nouter; g++) {
@@ -63,7 +65,11 @@ void lanes_init(struct lanes *l, const struct plan_shape *s)
             if (r.to - r.from > l->parts[d])
                 l->parts[d] = r.to - r.from;
         }
-        l->nchunks *= l->parts[d];
+        nchunks *= l->parts[d];
+        if (nchunks > (int64_t)MOST_CHUNKS * l->nranks) {
+            l->nchunks = 0;
+            return;
+        }
         const struct range r = children(l, d, group);
         group = group_from(l, d, s->rank + 1) - 1;
         if (d == l->depth)
@@ -72,6 +78,7 @@ void lanes_init(struct lanes *l, const struct plan_shape *s)
         l->nsiblings[d] = r.to - r.from;
         l->mine[d] = group - r.from;
     }
+    l->nchunks = (int)nchunks;
     int size = l->nchunks;
     for (int d = l->depth; d >= 0; d--)
         l->size[d] = size /= l->parts[d];

@@ -23,7 +23,7 @@ struct lanes {
     int nranks, depth;
     int parts[LANES_STAGES]; /* windows that stage d cuts into */
     int size[LANES_STAGES];  /* chunks of one of them */
-    int nchunks;             /* all of them */
+    int nchunks; /* all of them; 0: too many, as groups differ much */
     /* This position's siblings at each stage, and which of them it is in. */
     int first[LANES_STAGES], nsiblings[LANES_STAGES], mine[LANES_STAGES];
 };

@@ -51,7 +51,9 @@ void bootstrap_interface_of(const struct bootstrap_end *end, char *name,
         fill_end(&other, &a);
         if (other.family == end->family
             && !memcmp(other.bytes, end->bytes, sizeof(end->bytes)))
-            snprintf(name, bytes, "%s", i->ifa_name);
+            /* An alias such as eth0:1 is an address, no interface. */
+            snprintf(name, bytes, "%.*s", (int)strcspn(i->ifa_name, ":"),
+                     i->ifa_name);
     }
     freeifaddrs(all);
 }

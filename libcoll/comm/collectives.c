@@ -146,6 +146,8 @@ static coll_status fill(coll_request *r)
     r->status = COLL_IN_PROGRESS;
     r->way = like->way;
     r->choice.algo = like->node_algo;
+    r->choice.order = ORDER_GIVEN;
+    r->choice.variant = 0;
     r->combine = like->combine;
     r->elem_bytes = like->elem_bytes;
     r->fingerprint = like->fingerprint;
@@ -273,7 +275,15 @@ coll_status coll_comm_set_algorithm(coll_comm *comm, const char *rules)
     if (!comm)
         return fail(COLL_ERR_INVALID, "comm",
                     "coll_comm_set_algorithm: the communicator is NULL");
-    memset(comm->recent, 0, sizeof(comm->recent));
-    comm->last.candidate = -1;
-    return select_rules(&comm->select, rules, "coll_comm_set_algorithm");
+    if (comm->first)
+        return fail(COLL_ERR_INVALID, "comm",
+                    "coll_comm_set_algorithm: requests are outstanding; wait "
+                    "for them first");
+    const coll_status status =
+        select_rules(&comm->select, rules, "coll_comm_set_algorithm");
+    if (status == COLL_OK) {
+        memset(comm->recent, 0, sizeof(comm->recent));
+        comm->last.candidate = -1;
+    }
+    return status;
 }

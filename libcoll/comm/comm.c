@@ -146,7 +146,10 @@ static coll_status set_up(coll_comm *c)
         .interface = c->interface,
         .job = c->ranks[0].job,
     };
-    c->spins = c->machine_ranks <= here_cpus(c) ? SPINS : 0;
+    c->spins = here_is_crowded(c, c->rank) ? 0 : SPINS;
+    for (int r = 0; r < c->nranks && !c->crowded; r++)
+        c->crowded = (r == 0 || c->host_of[r] != c->host_of[r - 1])
+                     && here_is_crowded(c, r);
     c->prepared = calloc((size_t)nalgos, sizeof(struct prepared *));
     if (!c->prepared)
         return fail(COLL_ERR_MEMORY, "comm", "no memory for plans");

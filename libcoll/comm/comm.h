@@ -23,7 +23,7 @@ struct rank_info {
     uint64_t cpus[16]; /* bit i: may run on CPU i */
     uint64_t machine;  /* equal where the kernel is; hosts may be namespaces */
     struct bootstrap_end hub; /* where this rank reached the hub */
-    int32_t quota;     /* CPUs that its cgroups grant; 0: all */
+    int32_t quota;            /* CPUs that its cgroups grant; 0: all */
     int32_t pid;
     uint32_t version;
     char hostname[64];
@@ -60,7 +60,6 @@ struct coll_comm {
     struct rank_info *ranks;
     uint64_t *host_of;
     int nhosts, local_ranks; /* hosts of the job; ranks on this host */
-    int machine_ranks;       /* ranks that share this host's processors */
 
     char interface[32]; /* by which this host is reached; "": unknown */
     struct transport_job job;
@@ -88,8 +87,9 @@ struct coll_comm {
     coll_statistics stats;
 
     bool adapts, calibrates, explains; /* COLL_ADAPT and so on */
-    unsigned spins;          /* empty polls before the processor is given up */
-    double op_seconds;       /* deadline of one operation; 0: none */
+    bool crowded;      /* some machine has more ranks than processors */
+    unsigned spins;    /* empty polls before the processor is given up */
+    double op_seconds; /* deadline of one operation; 0: none */
     double join_seconds;
 
     _Atomic int failed;   /* a coll_status; set once, under the mutex */
@@ -127,6 +127,9 @@ coll_status comm_price(coll_comm *);
 /* request.c */
 coll_status comm_drain(coll_comm *); /* waits for all outstanding requests */
 void comm_end_requests(coll_comm *, coll_status); /* after a failure */
+/* Ends all transfers: their memory is the caller's again. Nothing can be sent
+ * afterwards. */
+void comm_cancel(coll_comm *);
 /* " 1, 3": whose messages the running operation lacks, or "". */
 void comm_awaited(const coll_comm *, char *text, size_t bytes);
 

@@ -220,7 +220,8 @@ static coll_status answer(const struct question *q, coll_candidate *list,
     for (int i = 0; i < found; i++)
         say_why(&all[i], &all[0]);
     *n = found < max ? found : max;
-    memcpy(list, all, sizeof(all[0]) * (size_t)*n);
+    if (*n > 0)
+        memcpy(list, all, sizeof(all[0]) * (size_t)*n);
     return COLL_OK;
 }
 
@@ -228,12 +229,12 @@ coll_status coll_explain_candidates(coll_comm *comm, const char *collective,
                                     size_t count, coll_dtype dtype,
                                     coll_candidate *candidates, int max, int *n)
 {
-    if (!comm || !n || (max > 0 && !candidates))
-        return fail(COLL_ERR_INVALID, "comm",
-                    "coll_explain_candidates: %s is NULL",
-                    !comm ? "the communicator"
-                    : !n  ? "n"
-                          : "candidates");
+    if (!comm || !n || max < 0 || (max > 0 && !candidates))
+        return fail(COLL_ERR_INVALID, "comm", "coll_explain_candidates: %s",
+                    !comm     ? "the communicator is NULL"
+                    : !n      ? "n is NULL"
+                    : max < 0 ? "max is negative"
+                              : "candidates is NULL");
     struct question q = {.select = &comm->select, .layout = &comm->layout};
     coll_status status = find_kind(collective, &q.kind);
     if (status == COLL_OK)
@@ -264,10 +265,14 @@ coll_status coll_explain_cluster(const char *spec, int nranks,
     char error[512];
     coll_topo *topo = NULL;
     struct layout layout = {.nranks = 0};
-    if (!spec || !n || (max > 0 && !candidates) || nranks < 1
-        || ranks_per_host < 1)
+    if (!spec || !n || max < 0 || (max > 0 && !candidates))
         return fail(COLL_ERR_INVALID, "comm",
-                    "coll_explain_cluster: NULL, or no ranks");
+                    "coll_explain_cluster: spec, n or candidates is NULL, or "
+                    "max is negative");
+    if (nranks < 1 || ranks_per_host < 1)
+        return fail(COLL_ERR_INVALID, "comm",
+                    "coll_explain_cluster: %d ranks, %d a host: at least 1",
+                    nranks, ranks_per_host);
     struct select *select = calloc(1, sizeof(*select));
     if (!select)
         return fail(COLL_ERR_MEMORY, "comm", "no memory for prices");
@@ -281,7 +286,7 @@ coll_status coll_explain_cluster(const char *spec, int nranks,
     if (status == COLL_OK)
         status = lay_out(&layout, topo, nranks, ranks_per_host);
     if (status == COLL_OK)
-        status = price_all(&select->prices, &layout, 2e7);
+        status = price_all(&select->prices, &layout, 2e7, 1e9);
     if (status == COLL_OK)
         status = answer(&q, candidates, max, n);
     layout_free(&layout);

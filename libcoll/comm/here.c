@@ -99,18 +99,32 @@ void here_place(struct node_place *place, int local_rank, int local_ranks)
     coll_topo_free(topo);
 }
 
-int here_cpus(const coll_comm *c)
+/* Processors that the ranks of a rank's machine may use, all together: each
+ * alone is often bound to one. */
+static int machine_cpus(const coll_comm *c, int rank)
 {
-    const struct rank_info *mine = &c->ranks[c->rank];
-    uint64_t all[sizeof(mine->cpus) / sizeof(mine->cpus[0])] = {0};
+    const uint64_t machine = c->ranks[rank].machine;
+    uint64_t all[sizeof(c->ranks->cpus) / sizeof(c->ranks->cpus[0])] = {0};
     int ncpus = 0;
     for (int r = 0; r < c->nranks; r++)
         for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-            if (c->ranks[r].machine == mine->machine)
+            if (c->ranks[r].machine == machine)
                 all[i] |= c->ranks[r].cpus[i];
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         ncpus += __builtin_popcountll(all[i]);
-    return mine->quota > 0 && mine->quota < ncpus ? mine->quota : ncpus;
+    return ncpus;
+}
+
+bool here_is_crowded(const coll_comm *c, int rank)
+{
+    const struct rank_info *mine = &c->ranks[rank];
+    int on_machine = 0, on_host = 0;
+    for (int r = 0; r < c->nranks; r++) {
+        on_machine += c->ranks[r].machine == mine->machine;
+        on_host += c->ranks[r].host == mine->host;
+    }
+    return (mine->quota > 0 && on_host > mine->quota)
+           || on_machine > machine_cpus(c, rank);
 }
 
 /* Shared memory within a host, TCP on 10 Gbit/s between hosts, a sum at 8 GB/s.

@@ -17,9 +17,10 @@ void here_fill(struct rank_info *);
  * COLL_CLUSTER. Takes some milliseconds. */
 void here_place(struct node_place *, int local_rank, int local_ranks);
 
-/* Processors that the ranks of this rank's machine may use at once, all together:
- * each alone is often bound to one. */
-int here_cpus(const coll_comm *);
+/* Whether a rank shares processors with others that may want them at the same
+ * time: more ranks than CPUs on its machine, or than its cgroups grant its
+ * host. The same on whichever rank it is asked. */
+bool here_is_crowded(const coll_comm *, int rank);
 
 /* What COLL_CLUSTER describes; *topo NULL: nothing. The caller frees it. Fails
  * with INVALID for a text that does not parse. */

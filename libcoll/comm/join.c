@@ -42,7 +42,6 @@ coll_status comm_exchange(coll_comm *c, const struct rank_info *mine)
             first++;
         c->nhosts += first == r;
         c->local_ranks += info->host == mine->host;
-        c->machine_ranks += info->machine == mine->machine;
     }
     return COLL_OK;
 }

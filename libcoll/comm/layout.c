@@ -209,6 +209,15 @@ void layout_free(struct layout *l)
     l->group_of = NULL;
 }
 
+uint64_t layout_digest(const struct layout *l)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    for (int k = 0; k < l->net.nlevels; k++)
+        for (int r = 0; r < l->nranks; r++)
+            h = (h ^ (uint64_t)l->net.level[k].group_of[r]) * 0x100000001b3u;
+    return h ^ (uint64_t)l->net.nhost_levels << 32 ^ (uint64_t)l->net.nlevels;
+}
+
 /* --- Orders ----------------------------------------------------------------
  */
 

@@ -57,6 +57,9 @@ coll_status layout_create(struct layout *, int nranks, const uint64_t *host_of,
                           const struct layout_costs *);
 void layout_free(struct layout *);
 
+/* Equal for equal groups of the same ranks. */
+uint64_t layout_digest(const struct layout *);
+
 /* order[i]: the rank at position i; root at position 0. */
 coll_status layout_fill_order(const struct layout *, enum layout_order,
                               int root, int *order);

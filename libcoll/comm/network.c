@@ -32,6 +32,8 @@ static coll_status spread(coll_comm *c, void *bytes, size_t count)
                                               .elem_bytes = 1});
         status = comm_wait(c, spreads, &exec, c->join_seconds,
                            "the exchange of prices");
+        if (status < 0)
+            comm_cancel(c);
         exec_free(&exec);
     }
     plan_free(&plan);
@@ -87,7 +89,8 @@ coll_status comm_price(coll_comm *c)
     probe_free(&found);
     const double begun = comm_clock();
     if (status == COLL_OK && c->rank == 0)
-        status = price_all(&c->select.prices, &c->layout, PRICE_MAX_MESSAGES);
+        status = price_all(&c->select.prices, &c->layout, PRICE_MAX_MESSAGES,
+                           PRICE_MAX_SECONDS);
     if (status == COLL_OK && c->rank == 0 && c->adapts)
         store_load(c);
     if (status == COLL_OK && c->rank == 0)
@@ -97,6 +100,12 @@ coll_status comm_price(coll_comm *c)
                  1e3 * (comm_clock() - begun));
     if (status == COLL_OK && c->nranks > 1)
         status = spread(c, &c->select.prices, sizeof(c->select.prices));
+    if (status == COLL_OK
+        && c->select.prices.layout != layout_digest(&c->layout))
+        status = fail(COLL_ERR_MISMATCH, "comm",
+                      "rank %d (host %s) sees other groups of hosts than rank "
+                      "0: is COLL_CLUSTER another file there?",
+                      c->rank, c->ranks[c->rank].hostname);
     c->select.adapts = c->nranks > 1 && c->adapts;
     return status;
 }

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/log.h"
 #include "comm/learn.h"
@@ -16,8 +17,14 @@ struct ladder {
 
 /* For a given number of segments a time is nearly a straight line over the
  * sizes, so few are rehearsed; with many ranks, when each takes long, fewer. */
-static const struct ladder few = {{2, 9, 16, 21, 26}, NRUNGS, 1};
-static const struct ladder many = {{4, 16, 26}, 3, 2};
+static const struct ladder few = {
+    {2, 9, 16, 21, 26},
+    NRUNGS, 1
+};
+static const struct ladder many = {
+    {4, 16, 26},
+    3, 2
+};
 
 static const struct ladder *ladder_of(int nranks)
 {
@@ -123,14 +130,15 @@ static double messages_of(const struct layout *l, const struct algo *algo,
     algo->plan(&p, &(struct plan_shape){0, l->nranks, segments, tree});
     for (int i = 0; i < p.nsteps; i++)
         sends += p.steps[i].kind == PLAN_SEND;
+    const bool planned = p.status == COLL_OK;
     plan_free(&p);
-    return sends * l->nranks;
+    return planned ? sends * l->nranks : INFINITY;
 }
 
 int16_t price_log(double seconds)
 {
     const double units = 256 * log2(fmax(seconds, 1e-9) / 100e-9);
-    return (int16_t)fmin(fmax(units, INT16_MIN), PRICE_NONE - 1);
+    return (int16_t)lrint(fmin(fmax(units, INT16_MIN), PRICE_NONE - 1));
 }
 
 /* The line through the nearest two rungs. */
@@ -175,9 +183,20 @@ static coll_status price_variant(struct price_row *row, const struct layout *l,
     return COLL_OK;
 }
 
+struct budget {
+    double messages, until; /* of one rehearsal; seconds on the clock */
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 static coll_status price_row(struct price_row *row, const struct layout *l,
-                             const struct lineup *u, double max_messages,
-                             uint32_t *rehearsals)
+                             const struct lineup *u,
+                             const struct budget *budget, uint32_t *rehearsals)
 {
     const struct algo *algo = &algos[row->algo];
     coll_status status = COLL_OK;
@@ -186,15 +205,17 @@ static coll_status price_row(struct price_row *row, const struct layout *l,
     const bool pipelines = algo_pipelines(algo, l->nranks);
     for (int v = 0; v < (pipelines ? PRICE_VARIANTS : 1) && status == COLL_OK;
          v += ladder_of(l->nranks)->stride)
-        if (messages_of(l, algo, &u->tree, 1 << v) <= max_messages)
+        if (messages_of(l, algo, &u->tree, 1 << v) <= budget->messages
+            && now() < budget->until)
             status = price_variant(row, l, u, v, rehearsals);
     return status;
 }
 
 coll_status price_all(struct prices *prices, const struct layout *l,
-                      double max_messages)
+                      double max_messages, double max_seconds)
 {
-    *prices = (struct prices){.nrows = 0};
+    const struct budget budget = {max_messages, now() + max_seconds};
+    *prices = (struct prices){.layout = layout_digest(l)};
     coll_status status = COLL_OK;
     for (int order = 0; order < NORDERS && status == COLL_OK; order++) {
         struct lineup u;
@@ -206,7 +227,7 @@ coll_status price_all(struct prices *prices, const struct layout *l,
             struct price_row *row = &prices->row[prices->nrows++];
             row->algo = (uint8_t)a;
             row->order = (uint8_t)order;
-            status = price_row(row, l, &u, max_messages, &prices->rehearsals);
+            status = price_row(row, l, &u, &budget, &prices->rehearsals);
         }
         dismiss(&u);
     }

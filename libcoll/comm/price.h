@@ -33,6 +33,7 @@ struct price_row {
 struct prices {
     int32_t nrows;
     uint32_t rehearsals; /* that it took */
+    uint64_t layout;     /* digest of the layout that it is for */
     struct price_row row[PRICE_ROWS];
 };
 
@@ -43,14 +44,15 @@ size_t price_bytes(int class); /* the middle */
 /* Whether an order makes sense for an algorithm in this layout. */
 bool price_fits(const struct layout *, const struct algo *, enum layout_order);
 
-/* What a job affords at start, in which a rehearsal of so many takes about a
- * tenth of a second. */
+/* What a job affords at start. Messages that share links cost more. */
 #define PRICE_MAX_MESSAGES 2e5
+#define PRICE_MAX_SECONDS  2.0
 
-/* max_messages: so many may be simulated in one rehearsal; a candidate that needs
- * more has no price, and is only taken when nothing else is allowed. */
+/* max_messages: so many may be simulated in one rehearsal; a candidate that
+ * needs more has no price, and is only taken when nothing else is allowed.
+ * After max_seconds what has no price goes without. */
 coll_status price_all(struct prices *, const struct layout *,
-                      double max_messages);
+                      double max_messages, double max_seconds);
 
 /* One candidate at one size. Fails like rehearse(). */
 coll_status price_one(const struct layout *, const struct algo *,

@@ -7,12 +7,14 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "comm/here.h"
 
 enum {
     MAX_ROUNDS = 15,
     PINGS = 12,    /* at most */
     BURST = 8,     /* short messages at once */
-    FIRST = 65536, /* bytes of a long message, and ... */
+    LEAST = 16384, /* bytes of a long message, */
+    FIRST = 65536, /* of the first one */
     MOST = 2097152,
 };
 static const double budget_seconds = 0.040; /* of all rounds together */
@@ -22,6 +24,8 @@ static const double long_seconds = 0.015;   /* for a pair's long ones */
 /* A pair is slow if its messages are so many times as slow as those of others.
  */
 static const float slow = 2;
+/* Where hosts share processors, faster links than this cannot be told apart. */
+static const float crowded_beta = 4e-9f;
 
 /* What a pair of hosts found; travels. 0: not measured. */
 struct pair {
@@ -73,7 +77,11 @@ static coll_status exchange(coll_comm *c, int peer, int n, const void *out,
         if (out_bytes)
             to->ops->send(to, &m.tx[i]);
     }
-    return comm_wait(c, over, &m, c->join_seconds, "a measurement at start");
+    const coll_status status =
+        comm_wait(c, over, &m, c->join_seconds, "a measurement at start");
+    if (status < 0)
+        comm_cancel(c);
+    return status;
 }
 
 /* What both have found, the larger of each: so both decide alike. */
@@ -122,50 +130,63 @@ static coll_status ping(coll_comm *c, int peer, double *one_way)
 
 /* Both ways at once: seconds per byte of long messages, the last of a few. The
  * first ones open windows and empty token buckets, so they do not count: they
- * go on until two in a row agree, and are long enough for the clock. */
-static coll_status stream(coll_comm *c, int peer, double begun, double one_way,
-                          char *buf, double *beta)
+ * go on until two in a row agree, and are long enough for the clock. Both ends
+ * decide by what both know, else one would wait for the other. */
+static coll_status stream(coll_comm *c, int peer, double one_way, char *buf,
+                          double *beta)
 {
+    const double enough = fmax(long_seconds, 8 * one_way);
     size_t bytes = FIRST;
     double before = 0, all = 0;
-    coll_status status = COLL_OK;
+    struct word agreed = {.took = enough};
+    coll_status status = tell(c, peer, agreed, &agreed);
     *beta = 0;
     while (status == COLL_OK) {
         struct word word = {.took = 0};
         const double start = comm_clock();
         status = exchange(c, peer, 1, buf, bytes, buf + MOST, bytes);
-        const double now = comm_clock();
         if (status == COLL_OK)
-            status =
-                tell(c, peer, (struct word){now - start, now - begun}, &word);
-        before = *beta;
-        *beta = fmax(word.took - one_way, word.took / 2) / (double)bytes;
+            status = tell(c, peer, (struct word){.took = comm_clock() - start},
+                          &word);
+        const double each = word.took / (double)bytes;
+        const bool same = fabs(each - before) < .25 * each
+                          && (word.took > short_seconds || bytes == MOST);
         all += word.took;
-        if (fabs(*beta - before) < .25 * *beta
-            && (word.took > short_seconds || bytes == MOST))
-            break;
-        if (word.spent > budget_seconds || all > long_seconds) {
-            *beta = 0; /* nothing that one could trust */
+        if (same || all > agreed.took) {
+            /* What never settled is believed if it is slow, as buckets and
+             * windows only make the first messages look faster or slower. */
+            *beta = same || word.took > 4 * short_seconds
+                        ? each - fmin(one_way / (double)bytes, each / 2)
+                        : 0;
             break;
         }
+        before = each;
         if (word.took < short_seconds && bytes < MOST)
             bytes *= 2;
+        else if (word.took > 4 * short_seconds && bytes > LEAST)
+            bytes /= 2;
     }
     return status;
 }
 
-static coll_status measure(coll_comm *c, int peer, double begun, char *buf,
-                           struct pair *pair)
+/* round 0 is measured in full whatever it takes: it may be all there is. */
+static coll_status measure(coll_comm *c, int peer, int round, double begun,
+                           char *buf, struct pair *pair)
 {
     double one_way = 0, beta = 0, burst = 0;
+    struct word word = {.spent = 0};
     coll_status status = ping(c, peer, &one_way);
-    for (int i = 0; i < 2 && status == COLL_OK; i++) {
+    if (status == COLL_OK)
+        status =
+            tell(c, peer, (struct word){.spent = comm_clock() - begun}, &word);
+    const bool more = round == 0 || word.spent < budget_seconds;
+    for (int i = 0; i < 2 && more && status == COLL_OK; i++) {
         const double start = comm_clock();
         status = exchange(c, peer, BURST, buf, 64, buf + MOST, 64);
         burst = comm_clock() - start;
     }
-    if (status == COLL_OK)
-        status = stream(c, peer, begun, one_way, buf, &beta);
+    if (status == COLL_OK && more)
+        status = stream(c, peer, one_way, buf, &beta);
     const double overhead =
         fmin(fmax((burst - one_way) / (2 * (BURST - 1)), 0), one_way / 3);
     *pair = (struct pair){(float)(one_way - 2 * overhead), (float)overhead,
@@ -241,8 +262,10 @@ static void unite(int *group_of, int n, int a, int b)
             group_of[i] = to;
 }
 
-/* Hosts that have fast messages to one another, directly or through others. */
-static int find_groups(const struct table *t, int *group_of, float *scratch)
+/* Hosts that have fast messages to one another, directly or through others.
+ * floor: of seconds per byte; less tells of processors, not of links. */
+static int find_groups(const struct table *t, float floor, int *group_of,
+                       float *scratch)
 {
     const float alpha =
         figure(t, NULL, false, offsetof(struct pair, alpha), scratch);
@@ -258,13 +281,12 @@ static int find_groups(const struct table *t, int *group_of, float *scratch)
                 continue;
             const struct pair *there = found(t, h, k),
                               *back = found(t, other, k);
-            /* What was not measured tells nobody apart. */
             const float b = there->beta < back->beta ? there->beta : back->beta;
             const float a =
                 there->alpha < back->alpha ? there->alpha : back->alpha;
             /* Short latencies vary too much to tell hosts apart. */
             const bool far = a > slow * alpha && a > alpha + 50e-6f;
-            if (!far && b <= slow * beta)
+            if (b > 0 && !far && b <= fmaxf(slow * beta, floor))
                 unite(group_of, t->nhosts, h, other);
         }
     for (int h = 0; h < t->nhosts; h++)
@@ -311,7 +333,7 @@ static coll_status measure_alone(coll_comm *c, const int *leader,
         const int peer = c->rank == a ? b : a;
         status = ping(c, peer, &one_way);
         if (status == COLL_OK)
-            status = stream(c, peer, comm_clock(), one_way, buf, &beta);
+            status = stream(c, peer, one_way, buf, &beta);
         mine = (float)beta;
     }
     if (status == COLL_OK)
@@ -363,7 +385,7 @@ coll_status probe_hosts(coll_comm *c, const int *host, int nhosts,
     for (int k = 0; k < nrounds && status == COLL_OK; k++) {
         const int other = partner(&table, me, k);
         if (leader[me] == c->rank && other >= 0)
-            status = measure(c, leader[other], begun, buf, &mine[k]);
+            status = measure(c, leader[other], k, begun, buf, &mine[k]);
     }
     if (status == COLL_OK)
         status = bootstrap_allgather(c->bootstrap, mine, all, sizeof(mine));
@@ -372,13 +394,16 @@ coll_status probe_hosts(coll_comm *c, const int *host, int nhosts,
     for (int h = 0; h < nhosts; h++)
         memcpy(&pairs[h * nrounds], &all[(size_t)leader[h] * MAX_ROUNDS],
                sizeof(struct pair) * (size_t)nrounds);
-    g->ngroups = find_groups(&table, g->group_of, scratch);
+    g->ngroups = find_groups(&table, c->crowded ? crowded_beta : 0, g->group_of,
+                             scratch);
     if (g->ngroups == nhosts) { /* nobody is near anybody: all are alike */
         memset(g->group_of, 0, sizeof(int) * (size_t)nhosts);
         g->ngroups = 1;
     }
     g->inside = link_of(&table, g->group_of, false, scratch);
     g->across = link_of(&table, g->group_of, true, scratch);
+    fill_gaps(&g->inside, &g->across);
+    fill_gaps(&g->inside, &here_assumed.remote);
     fill_gaps(&g->across, &g->inside);
     if (g->ngroups > 1)
         status = measure_alone(c, leader, g, nhosts, buf);

@@ -38,9 +38,10 @@ static void begin_on_node(coll_request *r)
 static void sign(coll_request *r)
 {
     coll_comm *c = r->comm;
-    r->tag = (c->history ^ r->fingerprint ^ (uint32_t)r->choice.algo << 24)
-                 * 0x9e3779b1u
-             + 1;
+    const uint32_t how = (uint32_t)r->choice.algo << 24
+                         ^ (uint32_t)r->choice.order << 20
+                         ^ (uint32_t)r->choice.variant << 16;
+    r->tag = (c->history ^ r->fingerprint ^ how) * 0x9e3779b1u + 1;
     c->history = r->tag;
 }
 
@@ -70,21 +71,31 @@ static void begin(coll_request *r)
 /* In these every rank hears from every other. */
 static bool all_hear(const coll_request *r)
 {
-    return r->count > 0 && r->kind != REDUCE && r->kind != BROADCAST;
+    return (r->count > 0 || r->kind == BARRIER) && r->kind != REDUCE
+           && r->kind != BROADCAST;
+}
+
+/* The other way round, so that the least news is the largest time. */
+static uint16_t turned(const coll_comm *c, uint16_t code)
+{
+    enum { CODES = 1 << LEARN_CODE_BITS };
+    return code && c->crowded ? (uint16_t)(CODES - code) : code;
 }
 
 /* What this operation took goes out with the messages of the next one; when
  * that is over, all ranks know the least that any of them measured: who came
- * last waited for nobody. */
+ * last waited for nobody. Where ranks take turns on a processor the last one
+ * often finds all done, so there the longest time counts. */
 static void learn(coll_request *r)
 {
     coll_comm *c = r->comm;
     if (!c->select.adapts || !all_hear(r))
         return;
-    select_observe(&c->select, c->last_kind, &c->last, r->prepared->exec.news);
+    select_observe(&c->select, c->last_kind, &c->last,
+                   turned(c, r->prepared->exec.news));
     c->last_kind = r->kind;
     c->last = r->choice;
-    c->news = learn_quantise(comm_clock() - r->began);
+    c->news = turned(c, learn_quantise(comm_clock() - r->began));
 }
 
 static coll_status progress(coll_request *r)
@@ -109,10 +120,15 @@ static void pop(coll_comm *c)
         c->last_request = &c->first;
 }
 
-void comm_end_requests(coll_comm *c, coll_status status)
+void comm_cancel(coll_comm *c)
 {
     for (int i = 0; i < c->nopen; i++)
         c->open[i]->ops->cancel(c->open[i]);
+}
+
+void comm_end_requests(coll_comm *c, coll_status status)
+{
+    comm_cancel(c);
     for (; c->first; pop(c))
         c->first->status = status;
 }

@@ -96,7 +96,8 @@ static struct select_class *make_class(struct select *s, enum coll_kind kind,
     struct select_class *c = calloc(1, sizeof(*c));
     if (!c)
         return NULL;
-    if (rules_alike(&s->rules, kind, from, 2 * from))
+    const size_t to = class == PRICE_CLASSES - 1 ? SIZE_MAX : 2 * from;
+    if (rules_alike(&s->rules, kind, from, to))
         c->n = list_rows(s, kind, class, rules_allow(&s->rules, kind, from),
                          c->row);
     for (int i = 0; i < c->n; i++)

@@ -2,6 +2,7 @@
 #include "comm/store.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,11 +92,12 @@ static bool read_line(struct prices *prices, const char *line)
     char kind[32], algo[48], order[24];
     unsigned long long bytes;
     double us;
-    int samples;
-    if (sscanf(line, "%31s %llu %47s %23s %lf us %d", kind, &bytes, algo, order,
-               &us, &samples)
+    int samples, end = 0;
+    if (sscanf(line, "%31s %llu %47s %23s %lf us %d %n", kind, &bytes, algo,
+               order, &us, &samples, &end)
             != 6
-        || !(us > 0) || us > 1e12)
+        || line[end] || strchr(line, '-') || !(us >= 0.01 && us <= 1e12)
+        || samples < 1)
         return false;
     struct price_row *row = row_of(prices, kind, algo, order);
     if (row) /* else it is of another version, or no candidate any more */
@@ -169,8 +171,9 @@ void store_save(const coll_comm *c)
         || !file_of(c, path, sizeof(path)))
         return;
     make_folders(path);
-    snprintf(temporary, sizeof(temporary), "%s.%d", path, (int)getpid());
-    FILE *file = fopen(temporary, "we");
+    snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
+    const int fd = mkostemp(temporary, O_CLOEXEC);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
     if (!file) {
         log_line(COLL_LOG_WARN, "store", "what was learned is lost: %s: %s",
                  temporary, strerror(errno));

@@ -12,7 +12,7 @@ coll_status choices_open(struct choices *c, const struct world *w)
     if (w->nranks > CHOICE_RANKS)
         return COLL_OK;
     c->priced = true;
-    return price_all(&c->select.prices, &w->layout, PRICE_MAX_MESSAGES);
+    return price_all(&c->select.prices, &w->layout, PRICE_MAX_MESSAGES, 1e9);
 }
 
 void choices_close(struct choices *c)

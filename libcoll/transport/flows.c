@@ -224,7 +224,6 @@ void flows_remove(struct flows *f, int place)
     f->free_flow = place;
 }
 
-/* A resource that has a single flow joins nothing to anything. */
 static void reach(struct flows *f, int resource)
 {
     struct resource *r = &f->resources[resource];
