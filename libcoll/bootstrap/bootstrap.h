@@ -80,15 +80,20 @@ void bootstrap_interface_of(const struct bootstrap_end *, char *name,
  * INVALID, naming those there are. */
 coll_status bootstrap_check_interface(const char *name);
 
-/* A door of this host on one interface, which other hosts knock at to see that
- * packets pass. Opening returns a descriptor, or -1: no door; knocking 0, or
- * errno. */
+/* A door of this host on one interface, at which the previous host of a ring
+ * knocks, to see that packets pass and how fast. Opening returns a descriptor, or
+ * -1: no door. */
 struct bootstrap_door {
     struct bootstrap_end at;
     uint32_t port; /* 0: there is none */
 };
 int bootstrap_open_door(const char *interface, struct bootstrap_door *);
-int bootstrap_knock(const struct bootstrap_door *, double seconds);
+
+/* Returns 0 or errno; waits so long for the next host to answer. All hosts do it
+ * at the same time. *bytes_per_second: of what came in at this host's own door;
+ * 0: not known. */
+int bootstrap_knock(int door, const struct bootstrap_door *next, double seconds,
+                    double *bytes_per_second);
 void bootstrap_close_door(int fd);
 
 #endif

@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether packets pass between hosts: a door that listens, and knocking at it.
- * The kernel answers a knock by itself, so nobody need accept it. */
+/* Whether packets pass between hosts, and how fast: a door that listens, and a
+ * stream round the ring of hosts. The kernel answers a knock by itself, so that
+ * a host that is late is no hole in the network. */
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/id.h"
 #include "bootstrap/tcp.h"
+
+/* Bytes to the next host. The first ones empty token buckets. */
+enum { PIECE = 65536, SKIPPED = 4 * PIECE, ALL = 8 * PIECE };
+static const double stream_seconds = 0.5;
 
 int bootstrap_open_door(const char *interface, struct bootstrap_door *door)
 {
@@ -35,17 +42,78 @@ int bootstrap_open_door(const char *interface, struct bootstrap_door *door)
     return fd;
 }
 
-int bootstrap_knock(const struct bootstrap_door *door, double seconds)
+/* One host's part of the ring: what it sends on, and what comes. */
+struct stream {
+    int door, out, in;
+    size_t sent, received;
+    double begun, ended; /* when SKIPPED and ALL bytes had come; 0: not yet */
+};
+
+static void push(struct stream *s, char *bytes)
+{
+    const size_t left = ALL - s->sent;
+    const ssize_t n =
+        send(s->out, bytes, left < PIECE ? left : PIECE, MSG_NOSIGNAL);
+    s->sent = n > 0 ? s->sent + (size_t)n : errno == EAGAIN ? s->sent : ALL;
+}
+
+/* False: the other side has gone. */
+static bool pull(struct stream *s, char *bytes)
+{
+    const ssize_t n = recv(s->in, bytes, PIECE, MSG_DONTWAIT);
+    if (n <= 0)
+        return n < 0 && errno == EAGAIN;
+    s->received += (size_t)n;
+    if (!s->begun && s->received >= SKIPPED)
+        s->begun = tcp_clock();
+    if (s->received >= ALL)
+        s->ended = tcp_clock();
+    return true;
+}
+
+static void pass_on(struct stream *s, double deadline)
+{
+    char *bytes = calloc(1, PIECE);
+    bool here = bytes != NULL;
+    while (here && (!s->ended || s->sent < ALL)) {
+        struct pollfd p[2] = {
+            {.fd = s->in < 0 ? s->door : s->in, .events = POLLIN },
+            {.fd = s->sent < ALL ? s->out : -1, .events = POLLOUT},
+        };
+        if (s->ended)
+            p[0].fd = -1;
+        if (poll(p, 2, tcp_milliseconds(deadline, tcp_clock())) <= 0)
+            break;
+        if (p[1].revents)
+            push(s, bytes);
+        if (p[0].revents && s->in < 0)
+            s->in = accept4(s->door, NULL, NULL, SOCK_CLOEXEC);
+        else if (p[0].revents)
+            here = pull(s, bytes);
+    }
+    free(bytes);
+}
+
+int bootstrap_knock(int door, const struct bootstrap_door *next, double seconds,
+                    double *bytes_per_second)
 {
     struct sockaddr_storage a;
-    struct id id = {.port = (uint16_t)door->port, .naddresses = 1};
-    id.addresses[0].family = (int)door->at.family;
-    memcpy(id.addresses[0].bytes, door->at.bytes, sizeof(door->at.bytes));
+    struct id id = {.port = (uint16_t)next->port, .naddresses = 1};
+    id.addresses[0].family = (int)next->at.family;
+    memcpy(id.addresses[0].bytes, next->at.bytes, sizeof(next->at.bytes));
     const socklen_t length = id_socket_address(&id, 0, &a);
-    const int fd = tcp_call(&a, length, tcp_clock() + seconds);
-    if (fd < 0)
+    struct stream s = {.door = door,
+                       .out = tcp_call(&a, length, tcp_clock() + seconds),
+                       .in = -1};
+    *bytes_per_second = 0;
+    if (s.out < 0)
         return errno;
-    close(fd);
+    pass_on(&s, tcp_clock() + stream_seconds);
+    if (s.ended > s.begun)
+        *bytes_per_second = (ALL - SKIPPED) / (s.ended - s.begun);
+    close(s.out);
+    if (s.in >= 0)
+        close(s.in);
     return 0;
 }
 

@@ -24,6 +24,9 @@ static const double long_seconds = 0.015;   /* for a pair's long ones */
 /* A pair is slow if its messages are so many times as slow as those of others.
  */
 static const float slow = 2;
+/* A pair across that is so much faster alone shares its link with the others.
+ */
+static const float shares = 1.3f;
 /* Where hosts share processors, faster links than this cannot be told apart. */
 static const float crowded_beta = 4e-9f;
 
@@ -194,6 +197,14 @@ static coll_status measure(coll_comm *c, int peer, int round, double begun,
     return status;
 }
 
+static void keep_better(struct pair *pair, const struct pair *again)
+{
+    pair->alpha = fminf(pair->alpha, again->alpha);
+    pair->overhead = fminf(pair->overhead, again->overhead);
+    if (again->beta > 0 && (pair->beta <= 0 || again->beta < pair->beta))
+        pair->beta = again->beta;
+}
+
 /* Powers of two first: with few rounds they reach farthest. */
 static int round_mask(int round, int nhosts)
 {
@@ -317,31 +328,56 @@ static void find_leaders(const coll_comm *c, const int *host, int nhosts,
         leader[host[r]] = r;
 }
 
-/* One pair across, alone. */
-static coll_status measure_alone(coll_comm *c, const int *leader,
-                                 struct probe_groups *g, int nhosts, char *buf)
+/* The seconds per byte of the slowest of those pairs of hosts that meet, host h
+ * with h xor mask, all at once; only those across groups, or only host 0's. */
+static coll_status meet_across(coll_comm *c, const int *leader, const int *host,
+                               const struct probe_groups *g, int nhosts,
+                               int mask, bool all_pairs, char *buf,
+                               float *slowest)
 {
     float mine = 0;
     float *all = calloc((size_t)c->nranks, sizeof(float));
-    int other = 0;
+    const int me = host[c->rank], other = me ^ mask;
     coll_status status = all ? COLL_OK : COLL_ERR_MEMORY;
-    while (other < nhosts && g->group_of[other] == g->group_of[0])
-        other++;
-    const int a = leader[0], b = leader[other];
-    if (status == COLL_OK && (c->rank == a || c->rank == b)) {
+    if (status == COLL_OK && leader[me] == c->rank && other < nhosts
+        && g->group_of[me] != g->group_of[other]
+        && (all_pairs || me == 0 || other == 0)) {
         double one_way, beta = 0;
-        const int peer = c->rank == a ? b : a;
-        status = ping(c, peer, &one_way);
+        status = ping(c, leader[other], &one_way);
         if (status == COLL_OK)
-            status = stream(c, peer, one_way, buf, &beta);
+            status = stream(c, leader[other], one_way, buf, &beta);
         mine = (float)beta;
     }
     if (status == COLL_OK)
         status = bootstrap_allgather(c->bootstrap, &mine, all, sizeof(mine));
-    if (status == COLL_OK && all[a] > 0
-        && g->across.beta > (double)slow * (double)all[a])
-        g->shared = (double)all[a];
+    *slowest = 0;
+    for (int r = 0; r < c->nranks && status == COLL_OK; r++)
+        *slowest = fmaxf(*slowest, all[r]);
     free(all);
+    return status;
+}
+
+/* Whether hosts of a group share what leads out of it: one pair across alone,
+ * then as many as there are at the same time. */
+static coll_status find_shared(coll_comm *c, const int *leader, const int *host,
+                               struct probe_groups *g, int nhosts, char *buf)
+{
+    float alone = 0, together = 0;
+    int other = 0;
+    while (other < nhosts && g->group_of[other] == g->group_of[0])
+        other++;
+    coll_status status = COLL_OK;
+    for (int i = 0; i < 2 && alone <= 0 && status == COLL_OK; i++)
+        status =
+            meet_across(c, leader, host, g, nhosts, other, false, buf, &alone);
+    if (status == COLL_OK)
+        status = meet_across(c, leader, host, g, nhosts, other, true, buf,
+                             &together);
+    together = fmaxf(together, (float)g->across.beta);
+    if (status == COLL_OK && alone > 0 && together > shares * alone) {
+        g->shared = (double)alone;
+        g->across.beta = (double)together;
+    }
     return status;
 }
 
@@ -382,10 +418,15 @@ coll_status probe_hosts(coll_comm *c, const int *host, int nhosts,
     struct table table = {nhosts, nrounds, pairs};
     find_leaders(c, host, nhosts, leader);
     const int me = host[c->rank];
-    for (int k = 0; k < nrounds && status == COLL_OK; k++) {
-        const int other = partner(&table, me, k);
-        if (leader[me] == c->rank && other >= 0)
-            status = measure(c, leader[other], k, begun, buf, &mine[k]);
+    for (int k = 0; k <= nrounds && status == COLL_OK; k++) {
+        /* Neighbours twice: most of what is found hangs on them. */
+        struct pair again, *pair = k < nrounds ? &mine[k] : &again;
+        const int other = partner(&table, me, k % nrounds);
+        if (leader[me] != c->rank || other < 0)
+            continue;
+        status = measure(c, leader[other], k % nrounds, begun, buf, pair);
+        if (k == nrounds && status == COLL_OK)
+            keep_better(&mine[0], &again);
     }
     if (status == COLL_OK)
         status = bootstrap_allgather(c->bootstrap, mine, all, sizeof(mine));
@@ -406,7 +447,7 @@ coll_status probe_hosts(coll_comm *c, const int *host, int nhosts,
     fill_gaps(&g->inside, &here_assumed.remote);
     fill_gaps(&g->across, &g->inside);
     if (g->ngroups > 1)
-        status = measure_alone(c, leader, g, nhosts, buf);
+        status = find_shared(c, leader, host, g, nhosts, buf);
     g->seconds = comm_clock() - begun;
 out:
     free(leader);

@@ -6,7 +6,8 @@
  * pairs at the same time, as a collective would: a few short messages in turn,
  * a handful at once, and a longer one both ways. Hosts whose messages are fast
  * form groups; if there are several, one pair of hosts of different groups then
- * exchanges alone, which tells a link that the groups share from slow ports.
+ * exchanges alone, and all such pairs at once, which tells a link that the hosts
+ * of a group share from slow ports.
  * Bounded: each pair stops measuring once it has spent its share of the time.
  */
 #ifndef COMM_PROBE_H

@@ -19,11 +19,11 @@
  * to COLL_IN_PROGRESS; the rest belongs to the transport until it sets status
  * to COLL_OK or an error (it has then called fail() with the sentence). */
 struct transfer {
-    void *buf;    /* read by send, written by recv; bytes long */
-    size_t bytes; /* equal on both sides, never 0 */
-    int peer;     /* never this rank */
-    uint32_t tag; /* operation fingerprint: both sides must agree, else the
-                     receiver gets COLL_ERR_MISMATCH; also if bytes differ */
+    void *buf;     /* read by send, written by recv; bytes long */
+    size_t bytes;  /* equal on both sides, never 0 */
+    int peer;      /* never this rank */
+    uint32_t tag;  /* operation fingerprint: both sides must agree, else the
+                      receiver gets COLL_ERR_MISMATCH; also if bytes differ */
     uint16_t news; /* 10 bits that go with the message: of send read when it is
                       posted, of recv written before it is over */
     coll_status status;
@@ -46,9 +46,11 @@ struct transport_job {
     const uint64_t *host_of; /* per rank: equal for ranks that share a kernel,
                                 its namespaces and so its memory */
     const char *interface;   /* by which the ranks met, "": unknown */
-    uint64_t job;            /* random, equal on all ranks, never 0 */
-    struct node *node;       /* who of this host may sleep, or NULL */
-    struct sim *sim;         /* for the row sim only, else NULL */
+    double slowest; /* bytes per second of the slowest link between hosts that
+                       was seen; equal on all ranks; 0: unknown */
+    uint64_t job;   /* random, equal on all ranks, never 0 */
+    struct node *node; /* who of this host may sleep, or NULL */
+    struct sim *sim;   /* for the row sim only, else NULL */
 };
 
 struct transport;
