@@ -91,7 +91,8 @@ END
 # Bytes over the trunk in both directions while a vector is broadcast N times.
 trunk_bytes() { # N
     netlab --groups 2 --rate 1Gbit --trunk-rate 250Mbit \
-        --counters "$temp/counters.json" -- "$build/coll_bench" broadcast \
+        --counters "$temp/counters.json" --env COLL_CALIBRATE=off -- \
+        "$build/coll_bench" broadcast \
         --algo binomial_tree -b 1M -e 1M -n "$1" -w 1 >/dev/null &&
         python3 - "$temp/counters.json" <<'END'
 import json, sys

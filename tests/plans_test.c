@@ -221,7 +221,7 @@ static void check(const struct trial *t)
         .root = t->root,
         .count = in_count(t) > out_count(t) ? in_count(t) : out_count(t),
         .elem_bytes = sizeof(struct element),
-        .net = {.link = {1e-6, 1e-10}, .jitter_seed = t->seed},
+        .net = {.link = {1e-6, 1e-10, 0}, .jitter_seed = t->seed},
         .reduce = t->n <= MAX_RANKS ? set_union : add_numbers,
         .in = in,
         .out = out,
@@ -610,7 +610,7 @@ Test(plans, time_is_what_the_formula_says)
                 continue;
             const double latency = dry_run(&algos[a], n, bytes,
                                            (struct sim_net){
-                                               .link = {1, 0}
+                                               .link = {1, 0, 0}
             },
                                            NULL);
             const bool exact = cost.exact;
@@ -622,7 +622,7 @@ Test(plans, time_is_what_the_formula_says)
                 continue;
             const double wire = dry_run(&algos[a], n, bytes,
                                         (struct sim_net){
-                                            .link = {0, 1.0 / (double)bytes}
+                                            .link = {0, 1.0 / (double)bytes, 0}
             },
                                         NULL);
             cr_assert(exact ? fabs(wire - cost.busiest) < 1e-9
@@ -795,7 +795,7 @@ Test(plans, segmented_ring_adds_while_it_receives)
         .nranks = 8,
         .count = 8 << 20,
         .elem_bytes = 1,
-        .net = {.link = {0, 1e-9}, .gamma = 1e-9},
+        .net = {.link = {0, 1e-9, 0}, .gamma = 1e-9},
     };
     for (c.segments = 1; c.segments <= 16; c.segments *= 4) {
         double seconds;
@@ -840,7 +840,7 @@ Test(plans, ring_meets_its_bandwidth_bound_at_1024_ranks)
         .segments = 1,
         .count = (1 << 28) / 4,
         .elem_bytes = 4,
-        .net = {.link = {2e-6, 1 / 12.5e9}},
+        .net = {.link = {2e-6, 1 / 12.5e9, 0}},
     };
     double seconds;
     const double bound = 2 * (n - 1) / n * bytes * c.net.link.beta;

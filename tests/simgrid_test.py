@@ -13,7 +13,7 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                                '..', 'benchmarks', 'simgrid'))
+                                'simgrid'))
 import compare  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv[1])

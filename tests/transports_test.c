@@ -52,7 +52,7 @@ static bool fabric_open(struct fabric *f, const struct transport_ops *ops,
                         int per_host, int n)
 {
     const struct sim_net net = {
-        .link = {1e-6, 1e-9}
+        .link = {1e-6, 1e-9, 0}
     };
     setenv("UCX_NET_DEVICES", "lo", 0);
     *f = (struct fabric){.ops = ops, .per_host = per_host, .n = n};
