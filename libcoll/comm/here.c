@@ -91,7 +91,7 @@ void here_place(struct node_place *place, int local_rank, int local_ranks)
 {
     const char *spec = setting_text(SETTING_CLUSTER);
     coll_topo *topo = NULL;
-    /* here_model() says what is wrong with the text, if anything is. */
+    /* here_cluster() says what is wrong with the text, if anything is. */
     if (*spec)
         coll_topo_load(&topo, spec, "COLL_CLUSTER", NULL, 0);
     if (!topo || !place_on(topo, place, local_rank, local_ranks))

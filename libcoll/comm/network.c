@@ -73,7 +73,8 @@ coll_status comm_price(coll_comm *c)
     struct layout_costs costs = here_assumed;
     struct probe_groups found = {.ngroups = 1};
     coll_status status = here_cluster(&topo);
-    costs.gamma = probe_gamma();
+    if (c->calibrates)
+        costs.gamma = probe_gamma();
     if (status == COLL_OK && c->nhosts > 1 && c->calibrates)
         status = probe(c, &costs, &found);
     const struct layout_groups groups = {
