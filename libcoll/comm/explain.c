@@ -113,9 +113,9 @@ static int by_time(const void *a, const void *b)
 /* A time as people say it. */
 static const char *spoken(double seconds, char *text, size_t bytes)
 {
-    if (seconds >= 1)
+    if (seconds >= 0.9995)
         snprintf(text, bytes, "%.3g s", seconds);
-    else if (seconds >= 1e-3)
+    else if (seconds >= 0.9995e-3)
         snprintf(text, bytes, "%.3g ms", 1e3 * seconds);
     else
         snprintf(text, bytes, "%.3g us", 1e6 * seconds);
@@ -132,7 +132,7 @@ static void say_why(coll_candidate *c, const coll_candidate *best)
     const double longer = transfer - best_transfer;
     if (c->chosen)
         snprintf(c->why, sizeof(c->why), "%s",
-                 c->samples ? "the fastest of those measured"
+                 c->samples ? "held for best by what was measured"
                             : "the least predicted time");
     else if (c->predicted_seconds < 0)
         snprintf(c->why, sizeof(c->why),
@@ -142,6 +142,9 @@ static void say_why(coll_candidate *c, const coll_candidate *best)
         snprintf(c->why, sizeof(c->why), "measured: %s against %s",
                  spoken(c->measured_seconds, a, sizeof(a)),
                  spoken(best->measured_seconds, b, sizeof(b)));
+    else if (c->samples && best->samples)
+        snprintf(c->why, sizeof(c->why),
+                 "measured faster, but not by enough, or not often enough");
     else if (later > longer)
         snprintf(c->why, sizeof(c->why), "more rounds: latency %s against %s",
                  spoken(c->latency_seconds, a, sizeof(a)),
