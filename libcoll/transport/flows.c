@@ -7,6 +7,9 @@
 
 enum { NONE = -1 };
 
+static const double tolerance = 1e-9; /* of what is full, for rounding */
+static const double same = 1e-12;     /* rates that differ by less, relatively */
+
 /* One flow on one resource, in the list of the resource. */
 struct use {
     int resource, prev, next;
@@ -18,6 +21,7 @@ struct flow {
     int nuses; /* NONE: a free place, next_free is the next one */
     int next_free;
     double left, rate, since; /* bytes left at `since`, bytes per second */
+    double most;              /* its rate if it had all resources alone */
     uint32_t version;         /* of its entry in the heap */
     unsigned pass;            /* in which it was last met */
     bool rated;
@@ -26,7 +30,9 @@ struct flow {
 struct resource {
     int first; /* use number: flow * FLOW_USES + index; NONE: idle */
     int nflows;
+    double demand; /* sum of weight * most: above 1 some flow has to wait */
     bool dirty;
+    bool scarce; /* when rates were last found */
     unsigned pass;
     double spare, weights; /* while rates are found */
     int waiting;           /* flows on it without a rate yet */
@@ -51,6 +57,7 @@ struct flows {
     struct end *heap;
     size_t nheap, heap_capacity;
     struct list dirty, reached; /* resources */
+    struct list fresh, met;     /* flows */
     unsigned pass;
     bool failed; /* for want of memory */
 };
@@ -95,6 +102,8 @@ void flows_free(struct flows *f)
     free(f->heap);
     free(f->dirty.at);
     free(f->reached.at);
+    free(f->fresh.at);
+    free(f->met.at);
     free(f);
 }
 
@@ -196,18 +205,25 @@ int flows_add(struct flows *f, const struct flow_use *uses, int nuses,
     if (place == NONE)
         return NONE;
     struct flow *flow = &f->flows[place];
+    double heaviest = 0;
+    for (int i = 0; i < nuses; i++)
+        heaviest = fmax(heaviest, uses[i].weight);
     flow->nuses = nuses;
     flow->left = bytes;
     flow->rate = 0;
     flow->since = now;
+    flow->most = 1 / heaviest;
     for (int i = 0; i < nuses; i++) {
         flow->use[i] = (struct use){.resource = uses[i].resource,
                                     .weight = uses[i].weight};
         link_use(f, place * FLOW_USES + i);
+        f->resources[uses[i].resource].demand += uses[i].weight * flow->most;
         mark_dirty(f, uses[i].resource);
     }
     if (nuses == 0)
         heap_push(f, (struct end){now, place, flow->version});
+    else
+        push(f, &f->fresh, place);
     return place;
 }
 
@@ -215,7 +231,10 @@ void flows_remove(struct flows *f, int place)
 {
     struct flow *flow = &f->flows[place];
     for (int i = 0; i < flow->nuses; i++) {
+        struct resource *r = &f->resources[flow->use[i].resource];
         unlink_use(f, place * FLOW_USES + i);
+        r->demand =
+            r->nflows ? r->demand - flow->use[i].weight * flow->most : 0;
         mark_dirty(f, flow->use[i].resource);
     }
     flow->version++;
@@ -243,23 +262,22 @@ static void meet(struct flows *f, int place)
         return;
     flow->pass = f->pass;
     flow->rated = false;
+    push(f, &f->met, place);
     for (int i = 0; i < flow->nuses; i++) {
         struct resource *r = &f->resources[flow->use[i].resource];
+        if (!r->scarce)
+            continue;
         reach(f, flow->use[i].resource);
         r->weights += flow->use[i].weight;
         r->waiting++;
     }
 }
 
-/* All flows whose rates may depend on those of a resource. */
-static void gather(struct flows *f, int resource)
+static void meet_all(struct flows *f, int resource)
 {
-    size_t next = f->reached.n;
-    reach(f, resource);
-    for (; next < f->reached.n; next++)
-        for (int u = f->resources[f->reached.at[next]].first; u != NONE;
-             u = use_of(f, u)->next)
-            meet(f, u / FLOW_USES);
+    for (int u = f->resources[resource].first; u != NONE;
+         u = use_of(f, u)->next)
+        meet(f, u / FLOW_USES);
 }
 
 static void give_rate(struct flows *f, struct flow *flow, double rate,
@@ -268,11 +286,13 @@ static void give_rate(struct flows *f, struct flow *flow, double rate,
     flow->rated = true;
     for (int i = 0; i < flow->nuses; i++) {
         struct resource *r = &f->resources[flow->use[i].resource];
+        if (!r->scarce)
+            continue;
         r->spare -= rate * flow->use[i].weight;
         r->weights -= flow->use[i].weight;
         r->waiting--;
     }
-    if (rate == flow->rate)
+    if (fabs(rate - flow->rate) <= same * rate)
         return;
     flow->left -= flow->rate * (now - flow->since);
     if (flow->left < 0)
@@ -284,55 +304,96 @@ static void give_rate(struct flows *f, struct flow *flow, double rate,
                               flow->version});
 }
 
-/* Fills all rates alike until a resource is full, fixes those of its flows, and
- * so on. */
-static void fill(struct flows *f, size_t first_resource, double now)
+/* The rate that all flows may have by what the fullest resource leaves; those
+ * that are done with are put out of the way. */
+static double find_level(struct flows *f)
 {
-    const double tolerance = 1e-9;
-    size_t n = f->reached.n;
-    int *const at = f->reached.at;
-    while (n > first_resource) {
-        double least = INFINITY;
-        for (size_t i = first_resource; i < n;) {
-            const struct resource *r = &f->resources[at[i]];
-            if (r->waiting == 0) { /* done with: out of the way */
-                const int done = at[i];
-                at[i] = at[--n];
-                at[n] = done;
-                continue;
-            }
-            least = fmin(least, fmax(r->spare, 0) / r->weights);
-            i++;
+    struct list *l = &f->reached;
+    double least = INFINITY;
+    for (size_t i = 0; i < l->n;) {
+        const struct resource *r = &f->resources[l->at[i]];
+        if (r->waiting == 0) {
+            l->at[i] = l->at[--l->n];
+            continue;
         }
-        for (size_t i = first_resource; i < n; i++) {
-            const struct resource *r = &f->resources[at[i]];
-            if (r->waiting == 0
-                || fmax(r->spare, 0) / r->weights > least * (1 + tolerance))
-                continue;
-            for (int u = r->first; u != NONE; u = use_of(f, u)->next) {
-                struct flow *flow = &f->flows[u / FLOW_USES];
-                if (!flow->rated)
-                    give_rate(f, flow, fmax(least, 1e-30), now);
-            }
+        least = fmin(least, fmax(r->spare, 0) / r->weights);
+        i++;
+    }
+    return least;
+}
+
+/* Flows that can never reach the level get what they can; returns how many. */
+static size_t rate_limited(struct flows *f, double level, double now)
+{
+    struct list *l = &f->met;
+    const size_t before = l->n;
+    for (size_t i = 0; i < l->n;) {
+        struct flow *flow = &f->flows[l->at[i]];
+        if (!flow->rated && flow->most > level) {
+            i++;
+            continue;
+        }
+        if (!flow->rated)
+            give_rate(f, flow, flow->most, now);
+        l->at[i] = l->at[--l->n];
+    }
+    return before - l->n;
+}
+
+static void rate_fullest(struct flows *f, double level, double now)
+{
+    for (size_t i = 0; i < f->reached.n; i++) {
+        const struct resource *r = &f->resources[f->reached.at[i]];
+        if (r->waiting == 0
+            || fmax(r->spare, 0) / r->weights > level * (1 + tolerance))
+            continue;
+        for (int u = r->first; u != NONE; u = use_of(f, u)->next) {
+            struct flow *flow = &f->flows[u / FLOW_USES];
+            if (!flow->rated)
+                give_rate(f, flow, fmax(level, 1e-30), now);
         }
     }
 }
 
+/* All flows whose rates depend on those that were met: their rates grow alike
+ * until a flow has all it can use or a resource is full, and so on. */
+static void fill(struct flows *f, double now)
+{
+    for (size_t next = 0; next < f->reached.n; next++)
+        meet_all(f, f->reached.at[next]);
+    while (f->met.n) {
+        const double level = find_level(f);
+        if (rate_limited(f, level, now) == 0)
+            rate_fullest(f, level, now);
+    }
+    f->reached.n = 0;
+}
+
+/* Where a resource has enough for all, now and before, no flow's rate depends
+ * on another's. So only what is or was scarce is looked at, and new flows. */
 bool flows_settle(struct flows *f, double now)
 {
-    if (!f->dirty.n)
-        return !f->failed;
+    size_t n = 0;
     f->pass++;
-    f->reached.n = 0;
     for (size_t i = 0; i < f->dirty.n; i++) {
-        const size_t first = f->reached.n;
-        f->resources[f->dirty.at[i]].dirty = false;
-        if (f->resources[f->dirty.at[i]].pass == f->pass)
-            continue;
-        gather(f, f->dirty.at[i]);
-        fill(f, first, now);
+        struct resource *r = &f->resources[f->dirty.at[i]];
+        const bool before = r->scarce;
+        r->dirty = false;
+        r->scarce = r->demand > 1 + tolerance;
+        if (before || r->scarce)
+            f->dirty.at[n++] = f->dirty.at[i];
     }
-    f->dirty.n = 0;
+    for (size_t i = 0; i < n; i++) {
+        meet_all(f, f->dirty.at[i]);
+        fill(f, now);
+    }
+    for (size_t i = 0; i < f->fresh.n; i++) {
+        const struct flow *flow = &f->flows[f->fresh.at[i]];
+        if (flow->nuses != NONE && flow->rate == 0)
+            meet(f, f->fresh.at[i]);
+        fill(f, now);
+    }
+    f->dirty.n = f->fresh.n = 0;
     return !f->failed;
 }
 

@@ -349,19 +349,28 @@ static coll_status end_flow(struct sim *s, int flow)
                : COLL_ERR_MEMORY;
 }
 
+/* Instants that differ by rounding only are one: what is symmetrical happens at
+ * once, and rates are found anew but once for all of it. */
+static const double instant = 1e-12;
+
 /* The next thing that happens; IN_PROGRESS: nothing is left that could. Events
- * of one instant all come before rates are found anew. */
+ * and ends of one instant all come before rates are found anew. */
 static coll_status happen(struct sim *s, advance_fn *advance, void *context)
 {
+    const double soon = s->now * (1 + instant);
     double ends = INFINITY;
     int flow = FREE;
-    if (!s->nheap || s->heap[0].at > s->now)
+    flows_next(s->flows, &ends, &flow);
+    if (ends > soon && (!s->nheap || s->heap[0].at > soon)) {
         if (!flows_settle(s->flows, s->now))
             return COLL_ERR_MEMORY;
-    flows_next(s->flows, &ends, &flow);
+        ends = INFINITY;
+        flow = FREE;
+        flows_next(s->flows, &ends, &flow);
+    }
     if (s->nheap && s->heap[0].at <= ends) {
         const struct event e = heap_pop(s);
-        s->now = e.at;
+        s->now = fmax(s->now, e.at);
         if (!e.arrives)
             return begin(s, e.message) ? COLL_OK : COLL_ERR_MEMORY;
         const coll_status status = arrive(s, e.message, advance, context);

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/* Rates of flows that share resources: random flows, against a reference that
+ * finds all rates anew at every event by filling resource after resource. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "transport/flows.h"
+
+enum { RESOURCES = 12, FLOWS = 60, USES = 4 };
+
+struct wish {
+    struct flow_use use[USES];
+    int nuses;
+    double begin, left, rate, end;
+    bool active;
+};
+
+static unsigned state;
+
+static int draw(int below)
+{
+    state = state * 1664525u + 1013904223u;
+    return (int)((state >> 8) % (unsigned)below);
+}
+
+static void draw_wish(struct wish *w, int nresources)
+{
+    *w = (struct wish){.nuses = 1 + draw(USES),
+                       .begin = draw(40) / 4.0,
+                       .left = 1 + draw(50)};
+    for (int i = 0; i < w->nuses; i++) {
+        bool again = true;
+        while (again) {
+            w->use[i].resource = draw(nresources);
+            again = false;
+            for (int k = 0; k < i; k++)
+                again |= w->use[k].resource == w->use[i].resource;
+        }
+        w->use[i].weight = (1 + draw(8)) / 8.0;
+    }
+}
+
+/* Progressive filling: all rates that are not fixed are equal, and grow until a
+ * resource is full, whose flows are then fixed. */
+static void find_rates(struct wish *all, int n)
+{
+    bool fixed[FLOWS];
+    int open = 0;
+    for (int i = 0; i < n; i++) {
+        fixed[i] = !all[i].active;
+        open += all[i].active;
+    }
+    while (open > 0) {
+        double level = INFINITY;
+        int fullest = -1;
+        for (int r = 0; r < RESOURCES; r++) {
+            double spare = 1, weights = 0;
+            for (int i = 0; i < n; i++)
+                for (int u = 0; u < all[i].nuses && all[i].active; u++)
+                    if (all[i].use[u].resource == r) {
+                        if (fixed[i])
+                            spare -= all[i].rate * all[i].use[u].weight;
+                        else
+                            weights += all[i].use[u].weight;
+                    }
+            if (weights > 0 && spare / weights < level) {
+                level = spare / weights;
+                fullest = r;
+            }
+        }
+        for (int i = 0; i < n; i++)
+            for (int u = 0; u < all[i].nuses; u++)
+                if (!fixed[i] && all[i].use[u].resource == fullest) {
+                    fixed[i] = true;
+                    all[i].rate = level;
+                    open--;
+                    break;
+                }
+    }
+}
+
+static void find_ends(struct wish *all, int n)
+{
+    double now = 0;
+    for (;;) {
+        double next = INFINITY;
+        find_rates(all, n);
+        for (int i = 0; i < n; i++) {
+            if (!all[i].active && all[i].left > 0)
+                next = fmin(next, all[i].begin);
+            if (all[i].active)
+                next = fmin(next, now + all[i].left / all[i].rate);
+        }
+        if (next == INFINITY)
+            return;
+        for (int i = 0; i < n; i++) {
+            if (all[i].active) {
+                all[i].left -= all[i].rate * (next - now);
+                if (all[i].left < 1e-9) {
+                    all[i].left = 0;
+                    all[i].active = false;
+                    all[i].end = next;
+                }
+            } else if (all[i].left > 0 && all[i].begin <= next) {
+                all[i].active = true;
+            }
+        }
+        now = next;
+    }
+}
+
+static void check(unsigned seed, int nresources)
+{
+    struct wish all[FLOWS];
+    int number[FLOWS], of[4 * FLOWS], begun = 0, ended = 0;
+    state = seed;
+    const int n = 1 + draw(FLOWS);
+    for (int i = 0; i < n; i++)
+        draw_wish(&all[i], nresources);
+    struct flows *f = flows_create(nresources);
+    struct wish ours[FLOWS];
+    for (int i = 0; i < n; i++)
+        ours[i] = all[i];
+    find_ends(all, n);
+    for (double now = 0; ended < n;) {
+        double at = INFINITY, begin = INFINITY;
+        int flow = -1, next = -1;
+        cr_assert(flows_settle(f, now));
+        flows_next(f, &at, &flow);
+        for (int i = 0; i < n; i++)
+            if (!ours[i].active && ours[i].begin < begin) {
+                begin = ours[i].begin;
+                next = i;
+            }
+        now = fmin(at, begin);
+        cr_assert(now < INFINITY, "seed %u: %d flows never end", seed,
+                  n - ended);
+        if (begin <= at) {
+            number[next] = flows_add(f, ours[next].use, ours[next].nuses,
+                                     ours[next].left, now);
+            cr_assert(number[next] >= 0 && number[next] < 4 * FLOWS);
+            of[number[next]] = next;
+            ours[next].active = true;
+            begun++;
+        } else {
+            const int i = of[flow];
+            cr_assert_float_eq(at, all[i].end, 1e-6,
+                               "seed %u: flow %d ends at %.9g, not at %.9g",
+                               seed, i, at, all[i].end);
+            flows_remove(f, flow);
+            ended++;
+        }
+    }
+    cr_assert_eq(begun, n);
+    flows_free(f);
+}
+
+Test(flows, random_flows_end_when_the_reference_says)
+{
+    for (unsigned seed = 1; seed <= 2000; seed++)
+        check(seed, USES + (int)(seed % (RESOURCES - USES + 1)));
+}
+
+/* Whose sum asks for no more than there is: none waits for another. */
+Test(flows, plenty)
+{
+    struct flows *f = flows_create(3);
+    const struct flow_use one[] = {{0, .5}, {2, .1}}, two[] = {{1, 1}, {2, .1}};
+    double at;
+    int flow;
+    const int a = flows_add(f, one, 2, 8, 0), b = flows_add(f, two, 2, 2, 0);
+    cr_assert(flows_settle(f, 0) && flows_next(f, &at, &flow));
+    cr_assert(flow == b && fabs(at - 2) < 1e-12);
+    flows_remove(f, b);
+    cr_assert(flows_settle(f, 2) && flows_next(f, &at, &flow));
+    cr_assert(flow == a && fabs(at - 4) < 1e-12);
+    flows_free(f);
+}
