@@ -26,9 +26,8 @@ static int draw(int below)
 
 static void draw_wish(struct wish *w, int nresources)
 {
-    *w = (struct wish){.nuses = 1 + draw(USES),
-                       .begin = draw(40) / 4.0,
-                       .left = 1 + draw(50)};
+    *w = (struct wish){
+        .nuses = 1 + draw(USES), .begin = draw(40) / 4.0, .left = 1 + draw(50)};
     for (int i = 0; i < w->nuses; i++) {
         bool again = true;
         while (again) {
@@ -166,7 +165,12 @@ Test(flows, random_flows_end_when_the_reference_says)
 Test(flows, plenty)
 {
     struct flows *f = flows_create(3);
-    const struct flow_use one[] = {{0, .5}, {2, .1}}, two[] = {{1, 1}, {2, .1}};
+    const struct flow_use one[] =
+        {
+            {0, .5},
+            {2, .1}
+    },
+                          two[] = {{1, 1}, {2, .1}};
     double at;
     int flow;
     const int a = flows_add(f, one, 2, 8, 0), b = flows_add(f, two, 2, 2, 0);

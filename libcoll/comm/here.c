@@ -127,6 +127,22 @@ bool here_is_crowded(const coll_comm *c, int rank)
            || on_machine > machine_cpus(c, rank);
 }
 
+int here_fewest_processors(const coll_comm *c)
+{
+    int fewest = INT_MAX;
+    for (int r = 0; r < c->nranks; r++) {
+        const struct rank_info *info = &c->ranks[r];
+        if (r > 0 && info->host == c->host_of[r - 1])
+            continue;
+        const int cpus = machine_cpus(c, r);
+        if (cpus > 0 && cpus < fewest)
+            fewest = cpus;
+        if (info->quota > 0 && info->quota < fewest)
+            fewest = info->quota;
+    }
+    return fewest;
+}
+
 /* Shared memory within a host, TCP on 10 Gbit/s between hosts, a sum at 8 GB/s.
  */
 const struct layout_costs here_assumed = {

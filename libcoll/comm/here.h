@@ -22,6 +22,9 @@ void here_place(struct node_place *, int local_rank, int local_ranks);
  * host. The same on whichever rank it is asked. */
 bool here_is_crowded(const coll_comm *, int rank);
 
+/* Of the machines of the job: the fewest processors that one's ranks may use. */
+int here_fewest_processors(const coll_comm *);
+
 /* What COLL_CLUSTER describes; *topo NULL: nothing. The caller frees it. Fails
  * with INVALID for a text that does not parse. */
 coll_status here_cluster(coll_topo **topo);

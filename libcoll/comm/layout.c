@@ -206,7 +206,24 @@ out:
 void layout_free(struct layout *l)
 {
     free(l->group_of);
-    l->group_of = NULL;
+    free(l->machine_of);
+    l->group_of = l->machine_of = NULL;
+}
+
+coll_status layout_crowd(struct layout *l, const int *machine_of, int nmachines,
+                         int nprocessors, double machine)
+{
+    const size_t bytes = (size_t)l->nranks * sizeof(int);
+    l->machine_of = malloc(bytes);
+    if (!l->machine_of)
+        return fail(COLL_ERR_MEMORY, "comm", "no memory for %d ranks",
+                    l->nranks);
+    memcpy(l->machine_of, machine_of, bytes);
+    l->net.machine_of = l->machine_of;
+    l->net.nmachines = nmachines;
+    l->net.nprocessors = nprocessors;
+    l->net.machine = machine;
+    return COLL_OK;
 }
 
 uint64_t layout_digest(const struct layout *l)

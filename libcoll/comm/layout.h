@@ -34,7 +34,8 @@ struct layout {
     int nranks;
     struct sim_net net;
     char level_name[SIM_LEVELS][24];
-    int *group_of; /* [net.nlevels][nranks]: what net points to */
+    int *group_of;   /* [net.nlevels][nranks]: what net points to */
+    int *machine_of; /* [nranks], the same; or NULL */
 };
 
 /* How positions of a plan become ranks. */
@@ -56,6 +57,11 @@ coll_status layout_create(struct layout *, int nranks, const uint64_t *host_of,
                           const coll_topo *topo, const struct layout_groups *,
                           const struct layout_costs *);
 void layout_free(struct layout *);
+
+/* Ranks take turns on the processors of their machines, see struct sim_net.
+ * machine_of, per rank, is copied. Fails with MEMORY. */
+coll_status layout_crowd(struct layout *, const int *machine_of, int nmachines,
+                         int nprocessors, double machine);
 
 /* Equal for equal groups of the same ranks. */
 uint64_t layout_digest(const struct layout *);

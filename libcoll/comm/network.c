@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "comm/crowd.h"
 #include "comm/here.h"
 #include "comm/probe.h"
 #include "comm/store.h"
@@ -42,14 +43,16 @@ static coll_status spread(coll_comm *c, void *bytes, size_t count)
 
 /* Measures what COLL_CLUSTER does not say. */
 static coll_status probe(coll_comm *c, struct layout_costs *costs,
-                         struct probe_groups *groups)
+                         struct probe_groups *groups, struct crowd *crowd)
 {
     int *host = malloc((size_t)c->nranks * sizeof(int));
     if (!host)
         return fail(COLL_ERR_MEMORY, "comm", "no memory for %d ranks",
                     c->nranks);
     const int nhosts = layout_number_hosts(c->nranks, c->host_of, host);
-    const coll_status status = probe_hosts(c, host, nhosts, groups);
+    coll_status status = probe_hosts(c, host, nhosts, groups);
+    if (status == COLL_OK)
+        status = crowd_measure(c, host, nhosts, groups, crowd);
     free(host);
     if (status < 0)
         return status;
@@ -72,11 +75,12 @@ coll_status comm_price(coll_comm *c)
     coll_topo *topo = NULL;
     struct layout_costs costs = here_assumed;
     struct probe_groups found = {.ngroups = 1};
+    struct crowd crowd = {.nmachines = 0};
     coll_status status = here_cluster(&topo);
     if (c->calibrates)
         costs.gamma = probe_gamma();
     if (status == COLL_OK && c->nhosts > 1 && c->calibrates)
-        status = probe(c, &costs, &found);
+        status = probe(c, &costs, &found, &crowd);
     const struct layout_groups groups = {
         .ngroups = found.ngroups,
         .group_of = found.group_of,
@@ -86,8 +90,12 @@ coll_status comm_price(coll_comm *c)
     if (status == COLL_OK)
         status = layout_create(&c->layout, c->nranks, c->host_of, topo, &groups,
                                &costs);
+    if (status == COLL_OK && crowd.nmachines > 0)
+        status = layout_crowd(&c->layout, crowd.machine_of, crowd.nmachines,
+                              crowd.nprocessors, crowd.machine);
     coll_topo_free(topo);
     probe_free(&found);
+    crowd_free(&crowd);
     const double begun = comm_clock();
     if (status == COLL_OK && c->rank == 0)
         status = price_all(&c->select.prices, &c->layout, PRICE_MAX_MESSAGES,

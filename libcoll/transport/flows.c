@@ -8,7 +8,7 @@
 enum { NONE = -1 };
 
 static const double tolerance = 1e-9; /* of what is full, for rounding */
-static const double same = 1e-12;     /* rates that differ by less, relatively */
+static const double same = 1e-12; /* rates that differ by less, relatively */
 
 /* One flow on one resource, in the list of the resource. */
 struct use {

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { FLOW_USES = 14 };
+enum { FLOW_USES = 16 };
 
 struct flow_use {
     int resource;

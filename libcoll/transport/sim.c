@@ -17,6 +17,7 @@ struct rank {
     struct sim *sim;
     int me;
     double clock;
+    int processor; /* of its machine, on which it ran last */
     bool over;
     struct queue sends, recvs;
     int first; /* of the messages that it sends now, in their order; or FREE */
@@ -47,7 +48,8 @@ struct sim {
     struct event *heap;
     size_t nheap, heap_capacity;
     struct flows *flows;
-    int first_rank_port, first_link[SIM_LEVELS]; /* resources */
+    int first_rank_port, first_link[SIM_LEVELS], first_machine; /* resources */
+    double *free_at; /* per processor of each machine: when it is free */
     double now;
     unsigned random;
 };
@@ -210,6 +212,22 @@ static void sim_recv(struct transport *t, struct transfer *rx)
         enqueue(&me->recvs, rx);
 }
 
+/* Half of a message's bytes are moved at each end. */
+static int machine_uses(const struct sim *s, const struct message *m,
+                        struct flow_use *uses)
+{
+    const struct sim_net *net = &s->net;
+    if (!net->machine_of || net->machine <= 0)
+        return 0;
+    const int from = net->machine_of[m->from], to = net->machine_of[m->to];
+    uses[0] = (struct flow_use){s->first_machine + from, net->machine};
+    if (from == to)
+        return 1;
+    uses[0].weight = net->machine / 2;
+    uses[1] = (struct flow_use){s->first_machine + to, net->machine / 2};
+    return 2;
+}
+
 /* The resources of a message: a port at each end, and the links shared by the
  * groups that it leaves and enters. */
 static int uses_of(const struct sim *s, const struct message *m,
@@ -233,7 +251,7 @@ static int uses_of(const struct sim *s, const struct message *m,
             uses[n++] = (struct flow_use){s->first_link[l] + 2 * group + out,
                                           net->level[l].shared};
         }
-    return n;
+    return n + machine_uses(s, m, uses + n);
 }
 
 static bool start_flow(struct sim *s, int place)
@@ -307,16 +325,39 @@ static void deliver(const struct message *m)
 /* What may follow the next thing that happens. */
 typedef coll_status advance_fn(void *context, int rank);
 
+/* Where ranks take turns: the processor that is free first, and from when. Who
+ * is still at work keeps the one it has. */
+static double take_processor(const struct sim *s, struct rank *r)
+{
+    const struct sim_net *net = &s->net;
+    if (!net->machine_of)
+        return 0;
+    const double *free_at =
+        &s->free_at[net->machine_of[r->me] * net->nprocessors];
+    if (r->clock <= s->now || free_at[r->processor] > r->clock)
+        for (int i = 0; i < net->nprocessors; i++)
+            if (free_at[i] < free_at[r->processor])
+                r->processor = i;
+    return free_at[r->processor];
+}
+
 static coll_status advance_rank(struct sim *s, int rank, double overhead,
                                 advance_fn *advance, void *context)
 {
     struct rank *r = &s->ranks[rank];
     if (r->over)
         return COLL_IN_PROGRESS;
-    r->clock = fmax(r->clock, s->now) + overhead;
+    const double idle = fmax(r->clock, s->now);
+    const double start = fmax(idle, take_processor(s, r));
+    r->clock = start + overhead;
     const coll_status status =
         advance ? advance(context, rank) : COLL_IN_PROGRESS;
     r->over = status == COLL_OK;
+    if (!(r->clock > start))
+        r->clock = idle; /* it had nothing to do */
+    else if (s->net.machine_of)
+        s->free_at[s->net.machine_of[rank] * s->net.nprocessors
+                   + r->processor] = r->clock;
     return status;
 }
 
@@ -488,7 +529,9 @@ const struct transport_ops transport_sim = {
     .close = sim_close,
 };
 
-/* Numbers the resources: ports of hosts, ports of ranks, shared links. */
+/* Numbers the resources: ports of hosts, ports of ranks, shared links,
+ * machines.
+ */
 static int number_resources(struct sim *s)
 {
     const struct sim_net *net = &s->net;
@@ -499,7 +542,8 @@ static int number_resources(struct sim *s)
         s->first_link[l] = n;
         n += net->level[l].shared > 0 ? 2 * net->level[l].ngroups : 0;
     }
-    return n;
+    s->first_machine = n;
+    return net->machine_of ? n + net->nmachines : n;
 }
 
 struct sim *sim_create(int nranks, const struct sim_net *net)
@@ -513,7 +557,10 @@ struct sim *sim_create(int nranks, const struct sim_net *net)
     s->free_message = FREE;
     s->ranks = calloc((size_t)nranks, sizeof(*s->ranks));
     s->flows = flows_create(number_resources(s));
-    if (!s->ranks || !s->flows) {
+    if (net->machine_of)
+        s->free_at = calloc((size_t)net->nmachines * (size_t)net->nprocessors,
+                            sizeof(double));
+    if (!s->ranks || !s->flows || (net->machine_of && !s->free_at)) {
         sim_free(s);
         return NULL;
     }
@@ -537,6 +584,7 @@ void sim_free(struct sim *s)
     free(s->ranks);
     free(s->messages);
     free(s->message_of);
+    free(s->free_at);
     free(s->heap);
     free(s);
 }

@@ -14,6 +14,11 @@
  * direction, belong to hosts; a message takes beta seconds of a port for each
  * byte. Messages inside a host use ports of the ranks. Where a group has one
  * link to the outside for all (`shared`), what leaves or enters it shares that.
+ *
+ * Where machines have more ranks than processors, ranks take turns: whoever has
+ * a message to handle or vectors to add first waits for a processor to be free.
+ * Several hosts may be one machine, as containers and namespaces are; moving a
+ * message's bytes then takes some of what the machine can move in all.
  */
 #ifndef TRANSPORT_SIM_H
 #define TRANSPORT_SIM_H
@@ -39,7 +44,10 @@ struct sim_net {
     int nlevels;          /* outermost first */
     int nhost_levels;     /* so many of them are outside of hosts */
     struct sim_level level[SIM_LEVELS];
-    double gamma;         /* seconds per byte reduced */
+    double gamma;               /* seconds per byte reduced */
+    const int *machine_of;      /* per rank, from 0; NULL: processors for all */
+    int nmachines, nprocessors; /* so many on each machine */
+    double machine; /* seconds per byte of all that a machine moves; 0: any */
     unsigned jitter_seed; /* nonzero: delay each arrival at random */
 };
 

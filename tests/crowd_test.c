@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* Ranks that take turns on processors, in the simulator. */
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "comm/price.h"
+
+enum { RANKS = 8 };
+static const double work = 5e-6; /* at each end of a message */
+
+static double priced(const char *name, int nranks, const int *machine_of,
+                     int nmachines, int nprocessors, double machine,
+                     size_t bytes, const struct layout_costs *costs)
+{
+    struct layout l;
+    struct sim_traffic traffic[RANKS];
+    double seconds = 0;
+    cr_assert_eq(layout_create(&l, nranks, NULL, NULL, NULL, costs), COLL_OK);
+    if (machine_of)
+        cr_assert_eq(
+            layout_crowd(&l, machine_of, nmachines, nprocessors, machine),
+            COLL_OK);
+    cr_assert_eq(price_one(&l, algo_find(ALLREDUCE, name), ORDER_GIVEN, 1,
+                           bytes, traffic, &seconds),
+                 COLL_OK);
+    layout_free(&l);
+    return seconds;
+}
+
+static const struct layout_costs only_work = {
+    .remote = {.overhead = work},
+};
+static const int one[RANKS] = {0}, two[RANKS] = {0, 1, 0, 1, 0, 1, 0, 1};
+
+/* All send to all: (n - 1) messages go out of each rank, and as many come in.
+ */
+Test(crowd, work_is_shared_out)
+{
+    const double each = 2 * (RANKS - 1) * work;
+    const double alone = priced("direct", RANKS, NULL, 0, 0, 0, 64, &only_work);
+    cr_assert_float_eq(alone, each, 1e-12);
+    for (int p = 1; p <= RANKS; p++) {
+        const double t = priced("direct", RANKS, one, 1, p, 0, 64, &only_work);
+        cr_assert(t >= RANKS * each / p * (1 - 1e-9), "%d processors: %g", p,
+                  t);
+        /* Greedy: no processor rests while a rank has work that can be done,
+         * but for the last turn (Graham, 1966). */
+        cr_assert(t <= RANKS * each / p + each, "%d processors: %g", p, t);
+    }
+    cr_assert_float_eq(priced("direct", RANKS, one, 1, 1, 0, 64, &only_work),
+                       RANKS * each, 1e-12);
+    cr_assert_float_eq(priced("direct", RANKS, two, 2, 4, 0, 64, &only_work),
+                       each, 1e-12);
+}
+
+/* A processor for each rank is as none. */
+Test(crowd, enough_for_all_changes_nothing)
+{
+    const struct layout_costs costs = {
+        .remote = {.alpha = 1e-5, .beta = 1e-9, .overhead = work},
+        .gamma = 1e-10,
+    };
+    static const char *const names[] = {"ring", "recursive_doubling",
+                                        "binomial_tree", "halving_doubling"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        cr_assert_float_eq(
+            priced(names[i], RANKS, NULL, 0, 0, 0, 4096, &costs),
+            priced(names[i], RANKS, one, 1, RANKS, 0, 4096, &costs), 1e-15);
+}
+
+/* On one processor there is no gain in rounds: what counts is messages. */
+Test(crowd, few_messages_win)
+{
+    const double rounds =
+        priced("recursive_doubling", RANKS, one, 1, 1, 0, 64, &only_work);
+    const double messages =
+        priced("binomial_tree", RANKS, one, 1, 1, 0, 64, &only_work);
+    cr_assert_float_eq(rounds, 3 * RANKS * 2 * work, 1e-12);
+    cr_assert_float_eq(messages, 2 * (RANKS - 1) * 2 * work, 1e-12);
+}
+
+/* Bytes through one machine: all of them at its rate. */
+Test(crowd, a_machine_moves_so_much)
+{
+    const double byte = 1e-9;
+    const struct layout_costs costs = {
+        .remote = {.beta = byte},
+    };
+    const size_t bytes = 1 << 20;
+    const double sent = 2.0 * (RANKS - 1) * (double)bytes;
+    cr_assert_float_eq(
+        priced("ring", RANKS, one, 1, RANKS, byte, bytes, &costs), sent * byte,
+        1e-9);
+    /* Each message takes half of either machine. */
+    cr_assert_float_eq(
+        priced("ring", RANKS, two, 2, RANKS, byte, bytes, &costs),
+        sent * byte / 2, 1e-9);
+}
