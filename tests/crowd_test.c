@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Ranks that take turns on processors, in the simulator. */
+/* Work in the simulator: ranks that take turns on processors, and sums as fast
+ * as the memory. */
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -95,4 +96,23 @@ Test(crowd, a_machine_moves_so_much)
     cr_assert_float_eq(
         priced("ring", RANKS, two, 2, RANKS, byte, bytes, &costs),
         sent * byte / 2, 1e-9);
+}
+
+/* Two vectors are read and one is written: 3 bytes for each that is added. */
+Test(crowd, long_sums_wait_for_the_memory)
+{
+    enum { SHORT_BYTES = 1 << 20, LONG_BYTES = 1 << 22 };
+    const struct layout_costs costs = {
+        .gamma = 1e-10, .memory = 2e-10, .cache = SHORT_BYTES};
+    struct layout_costs slow_adder = costs;
+    slow_adder.gamma = 1e-9;
+    const double near =
+        priced("recursive_doubling", 2, NULL, 0, 0, 0, SHORT_BYTES, &costs);
+    const double far =
+        priced("recursive_doubling", 2, NULL, 0, 0, 0, LONG_BYTES, &costs);
+    const double adder =
+        priced("recursive_doubling", 2, NULL, 0, 0, 0, LONG_BYTES, &slow_adder);
+    cr_assert_float_eq(near, SHORT_BYTES * 1e-10, 1e-12);
+    cr_assert_float_eq(far, LONG_BYTES * 6e-10, 1e-12);
+    cr_assert_float_eq(adder, LONG_BYTES * 1e-9, 1e-12);
 }

@@ -84,7 +84,8 @@ static double latency_of(const struct layout *l, const struct price_row *row,
     struct layout endless = *l;
     double seconds = -1;
     endless.net.link.beta = 0;
-    endless.net.gamma = 0;
+    endless.net.gamma = endless.net.copy = 0;
+    endless.cache = 0;
     for (int k = 0; k < endless.net.nlevels; k++) {
         endless.net.level[k].link.beta = 0;
         endless.net.level[k].shared = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "comm/layout.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,7 +169,11 @@ coll_status layout_create(struct layout *l, int nranks, const uint64_t *host_of,
     const size_t size = topo ? (size_t)coll_topo_size(topo) : 0;
     *l = (struct layout){
         .nranks = nranks,
-        .net = {.link = costs->local, .gamma = costs->gamma},
+        .net = {.link = costs->local,
+                .gamma = costs->gamma,
+                .copy = costs->copy},
+        .memory = costs->memory,
+        .cache = costs->cache,
         .group_of = malloc(n * SIM_LEVELS * sizeof(int)),
     };
     int *host = malloc(n * sizeof(int));
@@ -208,6 +213,16 @@ void layout_free(struct layout *l)
     free(l->group_of);
     free(l->machine_of);
     l->group_of = l->machine_of = NULL;
+}
+
+struct sim_net layout_net(const struct layout *l, size_t bytes)
+{
+    struct sim_net net = l->net;
+    if (l->cache && bytes > l->cache) {
+        net.gamma = fmax(net.gamma, 3 * l->memory);
+        net.copy = net.copy > 0 ? fmax(net.copy, 2 * l->memory) : 0;
+    }
+    return net;
 }
 
 coll_status layout_crowd(struct layout *l, const int *machine_of, int nmachines,

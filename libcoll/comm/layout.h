@@ -18,7 +18,11 @@
 struct layout_costs {
     struct sim_link local;  /* messages inside a host */
     struct sim_link remote; /* between hosts */
-    double gamma;           /* seconds per byte reduced */
+    double gamma;           /* seconds per byte reduced, in the caches */
+    double copy;            /* seconds per byte copied there; 0: not counted */
+    double memory; /* seconds per byte that comes from memory or goes there */
+    size_t cache;  /* vectors longer than this do not stay in the caches;
+                      0: all do */
 };
 
 /* Groups of hosts that were found by measuring, see probe.h; ngroups 0 or 1:
@@ -32,7 +36,9 @@ struct layout_groups {
 
 struct layout {
     int nranks;
-    struct sim_net net;
+    struct sim_net net; /* for vectors that fit the caches */
+    double memory;      /* as in struct layout_costs */
+    size_t cache;
     char level_name[SIM_LEVELS][24];
     int *group_of;   /* [net.nlevels][nranks]: what net points to */
     int *machine_of; /* [nranks], the same; or NULL */
@@ -57,6 +63,11 @@ coll_status layout_create(struct layout *, int nranks, const uint64_t *host_of,
                           const coll_topo *topo, const struct layout_groups *,
                           const struct layout_costs *);
 void layout_free(struct layout *);
+
+/* The network for a vector of so many bytes. A sum takes as long as the adding
+ * or as the memory, whichever is slower: two vectors read and one written, of a
+ * copy one each (the roofline of Williams, Waterman and Patterson, 2009). */
+struct sim_net layout_net(const struct layout *, size_t bytes);
 
 /* Ranks take turns on the processors of their machines, see struct sim_net.
  * machine_of, per rank, is copied. Fails with MEMORY. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the job's network looks like, and what each candidate costs on it. */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "comm/crowd.h"
@@ -57,17 +58,38 @@ static coll_status probe(coll_comm *c, struct layout_costs *costs,
     if (status < 0)
         return status;
     costs->remote = groups->inside;
+    if (groups->local.beta > 0)
+        costs->local = groups->local;
     if (c->rank == 0)
         log_line(COLL_LOG_INFO, "probe",
                  "%d hosts in %d groups after %.1f ms; inside alpha %.3g us, "
                  "overhead %.3g us, %.3g GB/s; across %.3g us, %.3g us, %.3g "
-                 "GB/s; a group's link %.3g GB/s",
+                 "GB/s; a group's link %.3g GB/s; in a host %.3g us, %.3g us, "
+                 "%.3g GB/s",
                  nhosts, groups->ngroups, 1e3 * groups->seconds,
                  1e6 * groups->inside.alpha, 1e6 * groups->inside.overhead,
                  1e-9 / groups->inside.beta, 1e6 * groups->across.alpha,
                  1e6 * groups->across.overhead, 1e-9 / groups->across.beta,
-                 groups->shared > 0 ? 1e-9 / groups->shared : 0);
+                 groups->shared > 0 ? 1e-9 / groups->shared : 0,
+                 1e6 * costs->local.alpha, 1e6 * costs->local.overhead,
+                 1e-9 / costs->local.beta);
     return COLL_OK;
+}
+
+/* Adding and copying, in the caches and beyond them, all ranks at the same
+ * time. */
+static void measure_work(const coll_comm *c, struct layout_costs *costs)
+{
+    enum { NEAR = 65536, FAR = 8 << 20 };
+    const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    costs->gamma = probe_gamma(NEAR);
+    if (c->nhosts == 1) /* by plans only if somebody asks for it */
+        return;
+    costs->cache = (cache > 0 ? (size_t)cache : (size_t)32 << 20)
+                   / (2 * (size_t)c->local_ranks);
+    costs->copy = costs->gamma * 2 / 3;
+    costs->memory =
+        probe_gamma(costs->cache < FAR ? 2 * costs->cache : 2 * FAR) / 3;
 }
 
 coll_status comm_price(coll_comm *c)
@@ -77,8 +99,8 @@ coll_status comm_price(coll_comm *c)
     struct probe_groups found = {.ngroups = 1};
     struct crowd crowd = {.nmachines = 0};
     coll_status status = here_cluster(&topo);
-    if (c->calibrates)
-        costs.gamma = probe_gamma();
+    if (c->calibrates && c->nranks > 1)
+        measure_work(c, &costs);
     if (status == COLL_OK && c->nhosts > 1 && c->calibrates)
         status = probe(c, &costs, &found, &crowd);
     const struct layout_groups groups = {

@@ -77,7 +77,7 @@ static coll_status rehearse_one(const struct layout *l, const struct algo *algo,
             .order = order,
             .count = bytes,
             .elem_bytes = 1,
-            .net = l->net,
+            .net = layout_net(l, bytes),
             .traffic = traffic,
         },
         seconds);

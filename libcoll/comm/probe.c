@@ -318,34 +318,77 @@ static struct sim_link link_of(const struct table *t, const int *group_of,
     };
 }
 
-/* The first ranks of hosts, or -1. */
+/* The first two ranks of a host; -1: it has one. */
+struct leaders {
+    int first, second;
+};
+
 static void find_leaders(const coll_comm *c, const int *host, int nhosts,
-                         int *leader)
+                         struct leaders *leader)
 {
     for (int h = 0; h < nhosts; h++)
-        leader[h] = -1;
-    for (int r = c->nranks - 1; r >= 0; r--)
-        leader[host[r]] = r;
+        leader[h].first = leader[h].second = -1;
+    for (int r = c->nranks - 1; r >= 0; r--) {
+        leader[host[r]].second = leader[host[r]].first;
+        leader[host[r]].first = r;
+    }
+}
+
+/* Messages inside the hosts, of all at the same time; the middle of what the
+ * hosts found. */
+static coll_status measure_local(coll_comm *c, const struct leaders *leader,
+                                 const int *host, int nhosts, char *buf,
+                                 struct sim_link *local)
+{
+    struct pair mine = {0, 0, 0};
+    struct pair *all = calloc((size_t)c->nranks, sizeof(*all));
+    float *scratch = malloc((size_t)nhosts * sizeof(float));
+    const struct leaders of = leader[host[c->rank]];
+    coll_status status = all && scratch ? COLL_OK : COLL_ERR_MEMORY;
+    if (status == COLL_OK && of.second >= 0
+        && (of.first == c->rank || of.second == c->rank))
+        status = measure(c, c->rank == of.first ? of.second : of.first, 0, 0,
+                         buf, &mine);
+    if (status == COLL_OK)
+        status = bootstrap_allgather(c->bootstrap, &mine, all, sizeof(mine));
+    double figures[3] = {0};
+    for (int f = 0; f < 3 && status == COLL_OK; f++) {
+        int n = 0;
+        for (int h = 0; h < nhosts; h++)
+            if (leader[h].second >= 0) {
+                const struct pair *p = &all[leader[h].first];
+                scratch[n++] = f == 0   ? p->alpha
+                               : f == 1 ? p->overhead
+                                        : p->beta;
+            }
+        qsort(scratch, (size_t)n, sizeof(float), by_size);
+        figures[f] = n ? (double)scratch[n / 2] : 0;
+    }
+    *local = (struct sim_link){
+        .alpha = figures[0], .overhead = figures[1], .beta = figures[2]};
+    free(all);
+    free(scratch);
+    return status;
 }
 
 /* The seconds per byte of the slowest of those pairs of hosts that meet, host h
  * with h xor mask, all at once; only those across groups, or only host 0's. */
-static coll_status meet_across(coll_comm *c, const int *leader, const int *host,
-                               const struct probe_groups *g, int nhosts,
-                               int mask, bool all_pairs, char *buf,
+static coll_status meet_across(coll_comm *c, const struct leaders *leader,
+                               const int *host, const struct probe_groups *g,
+                               int nhosts, int mask, bool all_pairs, char *buf,
                                float *slowest)
 {
     float mine = 0;
     float *all = calloc((size_t)c->nranks, sizeof(float));
     const int me = host[c->rank], other = me ^ mask;
     coll_status status = all ? COLL_OK : COLL_ERR_MEMORY;
-    if (status == COLL_OK && leader[me] == c->rank && other < nhosts
+    if (status == COLL_OK && leader[me].first == c->rank && other < nhosts
         && g->group_of[me] != g->group_of[other]
         && (all_pairs || me == 0 || other == 0)) {
         double one_way, beta = 0;
-        status = ping(c, leader[other], &one_way);
+        status = ping(c, leader[other].first, &one_way);
         if (status == COLL_OK)
-            status = stream(c, leader[other], one_way, buf, &beta);
+            status = stream(c, leader[other].first, one_way, buf, &beta);
         mine = (float)beta;
     }
     if (status == COLL_OK)
@@ -359,8 +402,9 @@ static coll_status meet_across(coll_comm *c, const int *leader, const int *host,
 
 /* Whether hosts of a group share what leads out of it: one pair across alone,
  * then as many as there are at the same time. */
-static coll_status find_shared(coll_comm *c, const int *leader, const int *host,
-                               struct probe_groups *g, int nhosts, char *buf)
+static coll_status find_shared(coll_comm *c, const struct leaders *leader,
+                               const int *host, struct probe_groups *g,
+                               int nhosts, char *buf)
 {
     float alone = 0, together = 0;
     int other = 0;
@@ -404,7 +448,7 @@ coll_status probe_hosts(coll_comm *c, const int *host, int nhosts,
     };
     *g = (struct probe_groups){.ngroups = 1};
     g->group_of = calloc((size_t)nhosts, sizeof(int));
-    int *leader = malloc((size_t)nhosts * sizeof(int));
+    struct leaders *leader = malloc((size_t)nhosts * sizeof(*leader));
     struct pair *pairs = calloc(cells + 1, sizeof(*pairs));
     struct pair *all = calloc((size_t)c->nranks, sizeof(mine));
     float *scratch = malloc((cells + 1) * sizeof(float));
@@ -422,9 +466,9 @@ coll_status probe_hosts(coll_comm *c, const int *host, int nhosts,
         /* Neighbours twice: most of what is found hangs on them. */
         struct pair again, *pair = k < nrounds ? &mine[k] : &again;
         const int other = partner(&table, me, k % nrounds);
-        if (leader[me] != c->rank || other < 0)
+        if (leader[me].first != c->rank || other < 0)
             continue;
-        status = measure(c, leader[other], k % nrounds, begun, buf, pair);
+        status = measure(c, leader[other].first, k % nrounds, begun, buf, pair);
         if (k == nrounds && status == COLL_OK)
             keep_better(&mine[0], &again);
     }
@@ -433,7 +477,7 @@ coll_status probe_hosts(coll_comm *c, const int *host, int nhosts,
     if (status < 0)
         goto out;
     for (int h = 0; h < nhosts; h++)
-        memcpy(&pairs[h * nrounds], &all[(size_t)leader[h] * MAX_ROUNDS],
+        memcpy(&pairs[h * nrounds], &all[(size_t)leader[h].first * MAX_ROUNDS],
                sizeof(struct pair) * (size_t)nrounds);
     g->ngroups = find_groups(&table, c->crowded ? crowded_beta : 0, g->group_of,
                              scratch);
@@ -448,6 +492,8 @@ coll_status probe_hosts(coll_comm *c, const int *host, int nhosts,
     fill_gaps(&g->across, &g->inside);
     if (g->ngroups > 1)
         status = find_shared(c, leader, host, g, nhosts, buf);
+    if (status == COLL_OK && c->nranks > nhosts)
+        status = measure_local(c, leader, host, nhosts, buf, &g->local);
     g->seconds = comm_clock() - begun;
 out:
     free(leader);
@@ -466,21 +512,26 @@ void probe_free(struct probe_groups *g)
     g->group_of = NULL;
 }
 
-double probe_gamma(void)
+double probe_gamma(size_t bytes)
 {
-    enum { COUNT = 16384, TURNS = 8 };
+    enum { TURNS = 8 };
+    const double enough = 2e-3;
+    const size_t count = bytes / sizeof(float);
     combine_fn *const sum = op_combine(COLL_F32, COLL_SUM);
-    float *x = calloc(2 * COUNT, sizeof(float));
-    double least = INFINITY;
+    float *x = malloc(2 * bytes);
+    double least = INFINITY, all = 0;
     if (!x)
-        return 1 / 8e9;
-    for (int i = 0; i < TURNS; i++) {
+        return here_assumed.gamma;
+    memset(x, 0, 2 * bytes);
+    for (int i = 0; i < TURNS && all < enough; i++) {
         void *dst[] = {x};
-        const void *src[] = {x, x + COUNT};
+        const void *src[] = {x, x + count};
         const double start = comm_clock();
-        sum(dst, 1, src, 2, COUNT, 1, false);
-        least = fmin(least, comm_clock() - start);
+        sum(dst, 1, src, 2, count, 1, false);
+        const double took = comm_clock() - start;
+        least = fmin(least, took);
+        all += took;
     }
     free(x);
-    return least / (COUNT * sizeof(float));
+    return least / (double)bytes;
 }

@@ -478,10 +478,9 @@ static void sim_cancel(struct transport *t)
 static void sim_work(struct transport *t, size_t bytes, bool reduces)
 {
     struct rank *me = (struct rank *)t;
-    if (!reduces)
-        return;
-    me->clock += me->sim->net.gamma * (double)bytes;
-    me->traffic.reduced_bytes += bytes;
+    const struct sim_net *net = &me->sim->net;
+    me->clock += (reduces ? net->gamma : net->copy) * (double)bytes;
+    me->traffic.reduced_bytes += reduces ? bytes : 0;
 }
 
 static coll_status sim_open(struct transport **t,

@@ -44,7 +44,7 @@ struct sim_net {
     int nlevels;          /* outermost first */
     int nhost_levels;     /* so many of them are outside of hosts */
     struct sim_level level[SIM_LEVELS];
-    double gamma;               /* seconds per byte reduced */
+    double gamma, copy;         /* seconds per byte reduced, copied */
     const int *machine_of;      /* per rank, from 0; NULL: processors for all */
     int nmachines, nprocessors; /* so many on each machine */
     double machine; /* seconds per byte of all that a machine moves; 0: any */
