@@ -122,7 +122,7 @@ double baseline_p50(const struct baseline *base, const struct bench *b,
 {
     /* With an algorithm forced the same one counts, else whichever the library
      * took. */
-    const bool forced = b->options.algorithm != NULL;
+    const bool forced = b->options.algorithms != NULL;
     const cJSON *row;
     cJSON_ArrayForEach(row, base->results)
     {

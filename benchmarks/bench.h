@@ -13,7 +13,8 @@ struct bench_options {
     long warmup, root;
     coll_dtype dtype;
     coll_op op;
-    const char *algorithm; /* NULL: the library's choice; "all": each */
+    const char *algorithms; /* NULL: the library's choice; "all": each; else
+                               names with commas between them */
     const char *memory;    /* "heap" or "malloc" */
     bool in_place, cold, check_every;
     const char *json, *csv, *plot, *baseline; /* paths or NULL */

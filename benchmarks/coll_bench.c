@@ -28,7 +28,7 @@ static struct bench bench = {
 };
 static const char *dtype_word = "f32", *op_word = "sum";
 static bool warm;
-static char dtypes[CHOICES_BYTES], ops[CHOICES_BYTES], names[CHOICES_BYTES];
+static char dtypes[CHOICES_BYTES], ops[CHOICES_BYTES];
 
 /* clang-format off */
 static const struct option_row rows[] = {
@@ -53,8 +53,8 @@ static const struct option_row rows[] = {
     {'c', "check", NULL, OPTION_FLAG, &bench.options.check_every, 0, 0, NULL,
      "check the result of every iteration; without it, of the first and the "
      "last"},
-    {0, "algo", "NAME", OPTION_TEXT, &bench.options.algorithm, 0, 0, names,
-     "force an algorithm, or measure each that fits"},
+    {0, "algo", "NAME[,NAME]", OPTION_TEXT, &bench.options.algorithms, 0, 0,
+     NULL, "force these algorithms, one after another, or all that fit"},
     {0, "memory", "KIND", OPTION_TEXT, &bench.options.memory, 0, 0,
      "heap|malloc",
      "where the vectors lie: coll_mem_alloc() (default) or elsewhere"},
@@ -96,24 +96,6 @@ static void add_choice(char *choices, const char *word)
              word);
 }
 
-/* Each name once, though several collectives may have it. */
-static void list_algorithms(void)
-{
-    const char *of[COLLECTIVE_ALGORITHMS];
-    for (int c = 0; c < NCOLLECTIVES; c++) {
-        const int n = collective_algorithms((enum collective)c, of);
-        for (int i = 0; i < n; i++) {
-            bool listed = false;
-            for (int d = 0; d < c; d++)
-                listed = listed
-                         || collective_has_algorithm((enum collective)d, of[i]);
-            if (!listed)
-                add_choice(names, of[i]);
-        }
-    }
-    add_choice(names, "all");
-}
-
 static void list_choices(void)
 {
     const char *word;
@@ -121,7 +103,6 @@ static void list_choices(void)
         add_choice(dtypes, word);
     for (int i = 0; (word = coll_op_name((coll_op)i)); i++)
         add_choice(ops, word);
-    list_algorithms();
 }
 
 static void check_collective(int noperands, char **operands)
@@ -158,8 +139,6 @@ static void check_algorithm(const char *name)
     const char *of[COLLECTIVE_ALGORITHMS];
     char list[CHOICES_BYTES] = "";
     int last = 0;
-    if (!name || strcmp(name, "all") == 0)
-        return;
     for (int c = 0; c < NCOLLECTIVES; c++) {
         if (!bench.options.collectives[c])
             continue;
@@ -171,8 +150,20 @@ static void check_algorithm(const char *name)
     const int n = collective_algorithms((enum collective)last, of);
     for (int i = 0; i < n; i++)
         add_choice(list, of[i]);
-    options_die(&program, "--algo: found \"%s\", valid for %s are %s", name,
-                collective_name((enum collective)last), n ? list : "none");
+    const char *const near = nearest_name(name, of, n);
+    options_die(&program, "--algo: found \"%s\", valid for %s are %s%s%s%s",
+                name, collective_name((enum collective)last), n ? list : "none",
+                near ? "; did you mean " : "", near ? near : "",
+                near ? "?" : "");
+}
+
+static void check_algorithms(const char *names)
+{
+    if (!names || strcmp(names, "all") == 0)
+        return;
+    char name[ALGORITHM_BYTES];
+    for (const char *at = names; collective_next_name(&at, name);)
+        check_algorithm(name);
 }
 
 static void check_file(const char *option, const char *path)
@@ -191,7 +182,7 @@ static void parse(int argc, char **argv)
     check_collective(noperands, argv + 1);
     coll_dtype_find(dtype_word, &o->dtype);
     coll_op_find(op_word, &o->op);
-    check_algorithm(o->algorithm);
+    check_algorithms(o->algorithms);
     if (warm && o->cold)
         options_die(&program, "found both --cold and --warm, valid is one");
     if (o->min_bytes > o->max_bytes)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "collective.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* One row each, in the order of the enum. */
@@ -66,6 +67,16 @@ bool collective_has_algorithm(enum collective c, const char *name)
         if (strcmp(of[i], name) == 0)
             return true;
     return false;
+}
+
+bool collective_next_name(const char **at, char name[ALGORITHM_BYTES])
+{
+    const size_t length = strcspn(*at, ",");
+    if (!**at)
+        return false;
+    snprintf(name, ALGORITHM_BYTES, "%.*s", (int)length, *at);
+    *at += length + ((*at)[length] == ',');
+    return true;
 }
 
 size_t shape_sends(const struct shape *s, size_t count)

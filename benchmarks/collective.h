@@ -56,6 +56,11 @@ int collective_algorithms(enum collective,
                           const char *names[COLLECTIVE_ALGORITHMS]);
 bool collective_has_algorithm(enum collective, const char *name);
 
+/* The next of a list of names with commas between them; false: no more. A name
+ * that is too long for an algorithm's is cut. */
+enum { ALGORITHM_BYTES = 64 };
+bool collective_next_name(const char **list, char name[ALGORITHM_BYTES]);
+
 /* Elements that this rank has to give and gets, for the call's count. */
 size_t shape_sends(const struct shape *, size_t count);
 size_t shape_receives(const struct shape *, size_t count);

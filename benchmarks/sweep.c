@@ -8,16 +8,21 @@
 #include "limit.h"
 #include "measure.h"
 
-/* For the vectors that are measured, but not for the single bytes by which the
- * ranks start together. NULL: whatever the library and COLL_ALGO choose. */
+/* For the vectors that are measured, but not for those by which the ranks start
+ * together and gather what they timed. NULL: whatever the library and COLL_ALGO
+ * choose. */
 static void force(const struct measure *m, const char *algorithm)
 {
     const enum collective c = m->shape.collective;
-    char rules[128];
+    const size_t bytes = measure_bytes(m);
+    char rules[160];
     if (!algorithm)
         return;
-    snprintf(rules, sizeof rules, "%s:%s%s", collective_name(c),
-             c == ALLREDUCE && measure_bytes(m) > 1 ? "2-:" : "", algorithm);
+    if (c == ALLREDUCE)
+        snprintf(rules, sizeof rules, "allreduce:%zu-%zu:%s", bytes, bytes + 1,
+                 algorithm);
+    else
+        snprintf(rules, sizeof rules, "%s:%s", collective_name(c), algorithm);
     job_check(m->job, coll_comm_set_algorithm(m->job->comm, rules));
 }
 
@@ -93,11 +98,20 @@ static int sweep_size(struct sweep *s, const char *const *algorithms,
 static int wanted_algorithms(const struct bench_options *o, enum collective c,
                              const char *out[COLLECTIVE_ALGORITHMS])
 {
-    const char *const word = o->algorithm;
-    if (word && strcmp(word, "all") == 0)
+    const char *of[COLLECTIVE_ALGORITHMS];
+    const int nof = collective_algorithms(c, of);
+    char name[ALGORITHM_BYTES];
+    int n = 0;
+    if (o->algorithms && strcmp(o->algorithms, "all") == 0)
         return collective_algorithms(c, out);
-    out[0] = word;
-    return !word || collective_has_algorithm(c, word);
+    if (!o->algorithms)
+        out[n++] = NULL;
+    else
+        for (const char *at = o->algorithms; collective_next_name(&at, name);)
+            for (int i = 0; i < nof && n < COLLECTIVE_ALGORITHMS; i++)
+                if (strcmp(of[i], name) == 0)
+                    out[n++] = of[i];
+    return n;
 }
 
 /* S in elements, rounded down so that it has whole parts, but at least one. */
@@ -130,7 +144,7 @@ static void sweep_collective(struct sweep *s, enum collective c)
         measure_size(m, once ? 0 : count);
         if (sweep_size(s, algorithms, nalgorithms) == 0 && tells)
             printf("# %zu bytes: %s cannot serve %d ranks\n", measure_bytes(m),
-                   o->algorithm, m->job->nranks);
+                   o->algorithms, m->job->nranks);
         if (once)
             break;
     }

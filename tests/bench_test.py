@@ -243,6 +243,15 @@ def test_the_sentence_has_what_is_valid():
     check('heap' in line and 'malloc' in line, line)
 
 
+def test_several_algorithms_are_forced():
+    found, _ = results('allreduce', '--algo', 'ring,node_inline', *TINY,
+                       '-n', '3000', ranks=2)
+    check([row['algorithm'] for row in found['results']]
+          == ['ring', 'node_inline'] * (len(found['results']) // 2), found)
+    line = refused('allreduce', '--algo', 'ring,leader')
+    check('leaders' in line, line)
+
+
 def test_an_algorithm_of_another_collective_is_refused():
     line = refused('barrier', '--algo', 'ring')
     check('valid for barrier are' in line, line)
