@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "transport/agenda.h"
+
 enum { NONE = -1 };
 
 static const double tolerance = 1e-9; /* of what is full, for rounding */
@@ -38,12 +40,6 @@ struct resource {
     int waiting;           /* flows on it without a rate yet */
 };
 
-struct end {
-    double at;
-    int flow;
-    uint32_t version;
-};
-
 /* Growing lists of numbers. */
 struct list {
     int *at;
@@ -54,8 +50,7 @@ struct flows {
     struct resource *resources;
     struct flow *flows;
     int nflows, capacity, free_flow;
-    struct end *heap;
-    size_t nheap, heap_capacity;
+    struct agenda ends;
     struct list dirty, reached; /* resources */
     struct list fresh, met;     /* flows */
     unsigned pass;
@@ -99,7 +94,7 @@ void flows_free(struct flows *f)
         return;
     free(f->resources);
     free(f->flows);
-    free(f->heap);
+    agenda_free(&f->ends);
     free(f->dirty.at);
     free(f->reached.at);
     free(f->fresh.at);
@@ -112,36 +107,11 @@ static struct use *use_of(struct flows *f, int number)
     return &f->flows[number / FLOW_USES].use[number % FLOW_USES];
 }
 
-static void heap_push(struct flows *f, struct end e)
+/* When a flow ends, as long as its version is this. */
+static void note_end(struct flows *f, int place, double at)
 {
-    if (f->nheap == f->heap_capacity) {
-        const size_t capacity = f->heap_capacity ? 2 * f->heap_capacity : 256;
-        struct end *heap = realloc(f->heap, capacity * sizeof(*heap));
-        if (!heap) {
-            f->failed = true;
-            return;
-        }
-        f->heap = heap;
-        f->heap_capacity = capacity;
-    }
-    size_t i = f->nheap++;
-    for (; i > 0 && e.at < f->heap[(i - 1) / 2].at; i = (i - 1) / 2)
-        f->heap[i] = f->heap[(i - 1) / 2];
-    f->heap[i] = e;
-}
-
-static void heap_drop(struct flows *f)
-{
-    const struct end last = f->heap[--f->nheap];
-    size_t i = 0;
-    for (size_t child; (child = 2 * i + 1) < f->nheap; i = child) {
-        if (child + 1 < f->nheap && f->heap[child + 1].at < f->heap[child].at)
-            child++;
-        if (last.at <= f->heap[child].at)
-            break;
-        f->heap[i] = f->heap[child];
-    }
-    f->heap[i] = last;
+    f->failed |= !agenda_add(
+        &f->ends, (struct agenda_item){at, place, f->flows[place].version});
 }
 
 static void mark_dirty(struct flows *f, int resource)
@@ -221,7 +191,7 @@ int flows_add(struct flows *f, const struct flow_use *uses, int nuses,
         mark_dirty(f, uses[i].resource);
     }
     if (nuses == 0)
-        heap_push(f, (struct end){now, place, flow->version});
+        note_end(f, place, now);
     else
         push(f, &f->fresh, place);
     return place;
@@ -300,8 +270,7 @@ static void give_rate(struct flows *f, struct flow *flow, double rate,
     flow->since = now;
     flow->rate = rate;
     flow->version++;
-    heap_push(f, (struct end){now + flow->left / rate, (int)(flow - f->flows),
-                              flow->version});
+    note_end(f, (int)(flow - f->flows), now + flow->left / rate);
 }
 
 /* The rate that all flows may have by what the fullest resource leaves; those
@@ -399,15 +368,15 @@ bool flows_settle(struct flows *f, double now)
 
 bool flows_next(struct flows *f, double *at, int *flow)
 {
-    while (f->nheap) {
-        const struct end e = f->heap[0];
-        if (f->flows[e.flow].version == e.version
-            && f->flows[e.flow].nuses != NONE) {
+    while (f->ends.n) {
+        const struct agenda_item e = f->ends.heap[0];
+        if (f->flows[e.what].version == e.note
+            && f->flows[e.what].nuses != NONE) {
             *at = e.at;
-            *flow = e.flow;
+            *flow = e.what;
             return true;
         }
-        heap_drop(f);
+        agenda_take(&f->ends);
     }
     return false;
 }

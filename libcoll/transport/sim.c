@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "transport/agenda.h"
 #include "transport/flows.h"
 
 struct queue { /* posted transfers that have no partner yet */
@@ -31,11 +32,8 @@ struct message {
     int next; /* of those that `from` sends now; of free places, if FREE */
 };
 
-struct event { /* a message begins or arrives */
-    double at;
-    int message;
-    bool arrives;
-};
+/* Notes of what happens to a message. */
+enum { BEGINS, ARRIVES };
 
 struct sim {
     struct sim_net net;
@@ -45,8 +43,7 @@ struct sim {
     int nmessages, capacity, free_message;
     int *message_of; /* per flow */
     size_t nmessage_of;
-    struct event *heap;
-    size_t nheap, heap_capacity;
+    struct agenda agenda; /* messages that begin or arrive */
     struct flows *flows;
     int first_rank_port, first_link[SIM_LEVELS], first_machine; /* resources */
     double *free_at; /* per processor of each machine: when it is free */
@@ -77,38 +74,6 @@ static struct transfer *dequeue(struct queue *q, int peer)
             return t;
         }
     return NULL;
-}
-
-static bool heap_push(struct sim *s, struct event e)
-{
-    if (s->nheap == s->heap_capacity) {
-        const size_t capacity = s->heap_capacity ? 2 * s->heap_capacity : 256;
-        struct event *heap = realloc(s->heap, capacity * sizeof(*heap));
-        if (!heap)
-            return false;
-        s->heap = heap;
-        s->heap_capacity = capacity;
-    }
-    size_t i = s->nheap++;
-    for (; i > 0 && e.at < s->heap[(i - 1) / 2].at; i = (i - 1) / 2)
-        s->heap[i] = s->heap[(i - 1) / 2];
-    s->heap[i] = e;
-    return true;
-}
-
-static struct event heap_pop(struct sim *s)
-{
-    const struct event top = s->heap[0], last = s->heap[--s->nheap];
-    size_t i = 0;
-    for (size_t child; (child = 2 * i + 1) < s->nheap; i = child) {
-        if (child + 1 < s->nheap && s->heap[child + 1].at < s->heap[child].at)
-            child++;
-        if (last.at <= s->heap[child].at)
-            break;
-        s->heap[i] = s->heap[child];
-    }
-    s->heap[i] = last;
-    return top;
 }
 
 /* Jitter is in units of what the message takes alone. */
@@ -184,7 +149,8 @@ static void match(struct sim *s, int from, struct transfer *tx, int to,
             .rx = rx,
         };
     const double begin = fmax(fmax(tx->posted, rx->posted), s->now);
-    if (place == FREE || !heap_push(s, (struct event){begin, place, false}))
+    if (place == FREE
+        || !agenda_add(&s->agenda, (struct agenda_item){begin, place, BEGINS}))
         out_of_memory(tx, rx);
 }
 
@@ -384,8 +350,8 @@ static coll_status end_flow(struct sim *s, int flow)
     s->messages[place].flow = FREE;
     if (next != FREE && !start_flow(s, next))
         return COLL_ERR_MEMORY;
-    return heap_push(s, (struct event){s->now + link->alpha + jitter(s) * alone,
-                                       place, true})
+    const double at = s->now + link->alpha + jitter(s) * alone;
+    return agenda_add(&s->agenda, (struct agenda_item){at, place, ARRIVES})
                ? COLL_OK
                : COLL_ERR_MEMORY;
 }
@@ -402,19 +368,19 @@ static coll_status happen(struct sim *s, advance_fn *advance, void *context)
     double ends = INFINITY;
     int flow = FREE;
     flows_next(s->flows, &ends, &flow);
-    if (ends > soon && (!s->nheap || s->heap[0].at > soon)) {
+    if (ends > soon && (!s->agenda.n || s->agenda.heap[0].at > soon)) {
         if (!flows_settle(s->flows, s->now))
             return COLL_ERR_MEMORY;
         ends = INFINITY;
         flow = FREE;
         flows_next(s->flows, &ends, &flow);
     }
-    if (s->nheap && s->heap[0].at <= ends) {
-        const struct event e = heap_pop(s);
+    if (s->agenda.n && s->agenda.heap[0].at <= ends) {
+        const struct agenda_item e = agenda_take(&s->agenda);
         s->now = fmax(s->now, e.at);
-        if (!e.arrives)
-            return begin(s, e.message) ? COLL_OK : COLL_ERR_MEMORY;
-        const coll_status status = arrive(s, e.message, advance, context);
+        if (e.note == BEGINS)
+            return begin(s, e.what) ? COLL_OK : COLL_ERR_MEMORY;
+        const coll_status status = arrive(s, e.what, advance, context);
         return status < 0 ? status : COLL_OK;
     }
     if (flow == FREE)
@@ -435,18 +401,6 @@ static void abort_queue(struct queue *q)
     *q = (struct queue){NULL, &q->first};
 }
 
-static void forget_events(struct sim *s, int place)
-{
-    size_t kept = 0;
-    const size_t n = s->nheap;
-    for (size_t i = 0; i < n; i++)
-        if (s->heap[i].message != place)
-            s->heap[kept++] = s->heap[i];
-    s->nheap = 0;
-    for (size_t i = 0; i < kept; i++)
-        heap_push(s, s->heap[i]); /* never grows: it held them before */
-}
-
 /* Takes this rank's transfers out of the messages under way; the partners
  * wait on, as they would for a rank that died. */
 static void sim_cancel(struct transport *t)
@@ -463,7 +417,7 @@ static void sim_cancel(struct transport *t)
         if (m.flow >= 0)
             flows_remove(s->flows, m.flow);
         else
-            forget_events(s, i);
+            agenda_forget(&s->agenda, i);
         give_message(s, i);
         if (m.from == me->me) {
             m.tx->status = COLL_ERR_ABORTED;
@@ -584,7 +538,7 @@ void sim_free(struct sim *s)
     free(s->messages);
     free(s->message_of);
     free(s->free_at);
-    free(s->heap);
+    agenda_free(&s->agenda);
     free(s);
 }
 
