@@ -502,6 +502,18 @@ static struct cost multiplied(const char *name, int n, int radix)
                          p.factors + fold, p.peers + fold, true};
 }
 
+static struct cost divided(const char *name, int n, int radix)
+{
+    const struct cost whole = multiplied(name, n, radix);
+    int most = n;
+    while (best_product(most, radix).factors >= 99)
+        most--;
+    const double fold = n > most ? 2 : 0;
+    return (struct cost){name, 2.0 * (most - 1) + 2.0 * (n - most),
+                         2 * whole.rounds - fold,
+                         2.0 * (most - 1) / most + fold, true};
+}
+
 /* Every block between the largest and the smallest must hear from below before
  * it can hand over its ranks' parts, and so on the way back. */
 static double blocks_port(int n)
@@ -536,6 +548,8 @@ static struct cost cost_of(const char *name, int n)
         {"allreduce_direct_scatter",        2 * rest, two,      2 * most, true },
         multiplied("allreduce_recursive_multiplying", n, 4),
         multiplied("allreduce_recursive_multiplying_8", n, 8),
+        divided("allreduce_dividing_multiplying", n, 4),
+        divided("allreduce_dividing_multiplying_16", n, 16),
         {"allreduce_binary_blocks",         2 * rest, 2 * logs, blocks,   true },
         {"allreduce_swing",                 halved,   rounds,   port,     true },
         {"allreduce_ring_segmented",        2 * rest, 2 * rest, 2 * most, true },
@@ -603,13 +617,14 @@ Test(plans, traffic_is_what_the_formula_says_to_the_byte)
             }
 }
 
-/* Latency alone, then bandwidth alone, on vectors that every n divides. */
+/* Latency alone, then bandwidth alone, on vectors that every n divides, and so
+ * do the numbers near it that have small factors. */
 Test(plans, time_is_what_the_formula_says)
 {
     for (int a = 0; a < nplanned; a++)
         for (int n = 1; n <= 64 && serves(&algos[a], n); n++) {
             const struct cost cost = cost_of(algos[a].full_name, n);
-            const size_t bytes = (size_t)n * 4096;
+            const size_t bytes = (size_t)n * 64 * 27 * 25 * 49 * 11 * 13;
             if (cost.rounds < 0)
                 continue;
             const double latency = dry_run(&algos[a], n, bytes,

@@ -21,10 +21,8 @@
 #include "algo/algo.h"
 #include "algo/parts.h"
 
-enum { MAX_ROUNDS = 31 };
-
 /* Whether n is a product of numbers up to radix. */
-static bool factors(int n, int radix)
+static bool is_product(int n, int radix)
 {
     for (int k = radix; k > 1; k--)
         while (n % k == 0)
@@ -44,16 +42,23 @@ static bool split(int n, int rounds, int most, int *k)
     return false;
 }
 
+struct factors plan_factors(int nranks, int radix)
+{
+    struct factors f = {.product = nranks, .k = {1}};
+    while (!is_product(f.product, radix))
+        f.product--;
+    while (!split(f.product, f.n, radix, f.k))
+        f.n++;
+    f.extra = nranks - f.product;
+    return f;
+}
+
 void plan_multiplying(struct plan *p, const struct plan_shape *s, int radix)
 {
-    int product = s->nranks, k[MAX_ROUNDS + 1] = {0}, rounds = 0;
-    while (!factors(product, radix))
-        product--;
-    while (!split(product, rounds, radix, k))
-        rounds++;
-    const int extra = s->nranks - product, me = s->rank;
+    const struct factors f = plan_factors(s->nranks, radix);
+    const int product = f.product, extra = f.extra, me = s->rank;
 
-    plan_init(p, 1, k[0] > 1 ? k[0] - 1 : 1);
+    plan_init(p, 1, f.k[0] > 1 ? f.k[0] - 1 : 1);
     if (s->nranks == 1) {
         plan_copy(p, OUT(0), IN(0), PLAN_START);
         return;
@@ -71,9 +76,9 @@ void plan_multiplying(struct plan *p, const struct plan_shape *s, int radix)
         ready = plan_reduce(p, OUT(0), IN(0), TMP(0, 0), got);
         mine = OUT(0);
     }
-    for (int i = 0, stride = 1; i < rounds; stride *= k[i++]) {
-        const int number = me / stride % k[i];
-        const struct team team = {me - number * stride, stride, k[i]};
+    for (int i = 0, stride = 1; i < f.n; stride *= f.k[i++]) {
+        const int number = me / stride % f.k[i];
+        const struct team team = {me - number * stride, stride, f.k[i]};
         ready = plan_exchange_and_add(p, team, number, mine, ready);
         mine = OUT(0);
     }

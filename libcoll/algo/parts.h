@@ -68,8 +68,20 @@ step_id exchange_sent(const struct exchange *, step_id first, int peer);
 step_id plan_exchange_and_add(struct plan *, struct team, int me,
                               struct place mine, step_id ready);
 
-/* In allreduce_recursive_multiplying.c. Fills an empty plan. */
+/* In allreduce_recursive_multiplying.c. The largest number of ranks up to
+ * nranks that is a product of numbers up to radix, as few of them as can be, the
+ * largest first; 1 is the product of none, for which k[0] is 1. */
+enum { MAX_FACTORS = 31 };
+struct factors {
+    int product, extra; /* and how many ranks are left */
+    int n, k[MAX_FACTORS + 1];
+};
+struct factors plan_factors(int nranks, int radix);
+
+/* In allreduce_recursive_multiplying.c and allreduce_dividing_multiplying.c:
+ * whole vectors, or parts of them. Both fill an empty plan. */
 void plan_multiplying(struct plan *, const struct plan_shape *, int radix);
+void plan_dividing(struct plan *, const struct plan_shape *, int radix);
 
 /* A run of at most n chunks that goes on at chunk 0 after chunk n - 1, in the
  * one or two pieces that a step can name. */
