@@ -6,33 +6,9 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "comm/ladder.h"
 #include "comm/learn.h"
 #include "exec/rehearse.h"
-
-enum { NRUNGS = 5, MANY_RANKS = 128 };
-struct ladder {
-    int rung[NRUNGS], n; /* classes that are rehearsed */
-    int stride;          /* between variants */
-};
-
-/* For a given number of segments a time is nearly a straight line over the
- * sizes, so few are rehearsed; with many ranks, when each takes long, fewer. */
-static const struct ladder few = {
-    {2, 9, 16, 21, 26},
-    NRUNGS, 1
-};
-static const struct ladder many = {
-    {4, 16, 26},
-    3, 2
-};
-
-static const struct ladder *ladder_of(int nranks)
-{
-    return nranks > MANY_RANKS ? &many : &few;
-}
-
-/* A segment of less costs more in messages than it gains. */
-enum { MIN_SEGMENT = 4096 };
 
 int price_class(size_t bytes)
 {
@@ -141,95 +117,232 @@ int16_t price_log(double seconds)
     return (int16_t)lrint(fmin(fmax(units, INT16_MIN), PRICE_NONE - 1));
 }
 
-/* The line through the nearest two rungs. */
-static double on_line(const struct ladder *l, const double *seconds, int class)
-{
-    int i = 0;
-    while (i + 2 < l->n && l->rung[i + 1] <= class)
-        i++;
-    const double low = (double)price_bytes(l->rung[i]);
-    const double high = (double)price_bytes(l->rung[i + 1]);
-    const double at = ((double)price_bytes(class) - low) / (high - low);
-    return fmax(seconds[i] + at * (seconds[i + 1] - seconds[i]),
-                class < l->rung[0] ? seconds[0] / 2 : 0);
-}
+/* --- All candidates ----------------------------------------------------------
+ *
+ * First each is rehearsed at the shortest and at the longest rung. Then, from
+ * the middle outwards, only those are rehearsed that the lines between the
+ * rungs promise to be about as fast as the best of their collective. So most
+ * of the time goes to what may be chosen, and what the budget leaves out is
+ * the finest.
+ */
 
-/* Prices with so many segments; keeps what is better than what is there. */
-static coll_status price_variant(struct price_row *row, const struct layout *l,
-                                 const struct lineup *u, int variant,
-                                 uint32_t *rehearsals)
-{
-    const struct algo *algo = &algos[row->algo];
-    const struct ladder *ladder = ladder_of(l->nranks);
-    double seconds[NRUNGS];
-    for (int i = 0; i < ladder->n; i++) {
-        const coll_status status =
-            rehearse_one(l, algo, u->order, &u->tree, 1 << variant,
-                         price_bytes(ladder->rung[i]), NULL, &seconds[i]);
-        if (status < 0)
-            return fail(status, "select", "rehearsal of %s on %d ranks: %s",
-                        algo->full_name, l->nranks, fail_sentence());
-        ++*rehearsals;
-    }
-    for (int c = 0; c < PRICE_CLASSES; c++) {
-        if (variant > 0 && price_bytes(c) >> variant < MIN_SEGMENT)
-            continue;
-        const int16_t log_time = price_log(on_line(ladder, seconds, c));
-        if (log_time < row->log_time[c]) {
-            row->log_time[c] = log_time;
-            row->variant[c] = (uint8_t)variant;
-        }
-    }
-    return COLL_OK;
-}
-
-struct budget {
-    double messages, until; /* of one rehearsal; seconds on the clock */
+struct candidate {
+    struct price_row *row;
+    const struct algo *algo;
+    const struct lineup *lineup;
+    bool pipelines;
+    struct ladder ladder;
+    double messages[PRICE_VARIANTS]; /* of one rehearsal; NAN: not asked */
+    double seconds, seconds_of;      /* the last took, and its messages */
 };
 
+struct pricing {
+    const struct layout *layout;
+    struct candidate candidates[PRICE_ROWS];
+    int n;
+    double max_messages, until; /* of one rehearsal; seconds of now() */
+    uint32_t rehearsals;
+};
+
+/* Of this thread: on a crowded machine the choice is to be no worse. */
 static double now(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static coll_status price_row(struct price_row *row, const struct layout *l,
-                             const struct lineup *u,
-                             const struct budget *budget, uint32_t *rehearsals)
+/* Whether a rehearsal is likely to end in time: it takes more than in
+ * proportion to its messages where they share links. */
+static bool affords(const struct pricing *p, struct candidate *c, int variant)
 {
-    const struct algo *algo = &algos[row->algo];
+    if (isnan(c->messages[variant]))
+        c->messages[variant] =
+            messages_of(p->layout, c->algo, &c->lineup->tree, 1 << variant);
+    const double messages = c->messages[variant];
+    const double more = c->seconds_of > 0 ? messages / c->seconds_of : 0;
+    return messages <= p->max_messages
+           && now() + c->seconds * fmax(more * more, more) < p->until;
+}
+
+/* *seconds: NAN if the budget does not allow it. */
+static coll_status climb(struct pricing *p, struct candidate *c, int variant,
+                         int rung, double *seconds)
+{
+    double *at = &c->ladder.seconds[variant][rung];
+    if (isnan(*at) && affords(p, c, variant)) {
+        const double begun = now();
+        const coll_status status = rehearse_one(
+            p->layout, c->algo, c->lineup->order, &c->lineup->tree,
+            1 << variant, price_bytes(ladder_class[rung]), NULL, at);
+        if (status < 0)
+            return fail(status, "select", "rehearsal of %s on %d ranks: %s",
+                        c->algo->full_name, p->layout->nranks, fail_sentence());
+        c->seconds = now() - begun;
+        c->seconds_of = c->messages[variant];
+        p->rehearsals++;
+    }
+    *seconds = *at;
+    return COLL_OK;
+}
+
+/* At the longest rung, twice the segments as long as that helps. */
+static coll_status climb_longest(struct pricing *p, struct candidate *c)
+{
+    double before = INFINITY, seconds = 0;
     coll_status status = COLL_OK;
-    for (int c = 0; c < PRICE_CLASSES; c++)
-        row->log_time[c] = row->recalled[c] = PRICE_NONE;
-    const bool pipelines = algo_pipelines(algo, l->nranks);
-    for (int v = 0; v < (pipelines ? PRICE_VARIANTS : 1) && status == COLL_OK;
-         v += ladder_of(l->nranks)->stride)
-        if (messages_of(l, algo, &u->tree, 1 << v) <= budget->messages
-            && now() < budget->until)
-            status = price_variant(row, l, u, v, rehearsals);
+    for (int v = 0; v < PRICE_VARIANTS && status == COLL_OK; v++) {
+        status = climb(p, c, v, LADDER_LAST, &seconds);
+        if (!(seconds < before) || !c->pipelines)
+            break;
+        before = seconds;
+    }
     return status;
+}
+
+/* At another rung: as many segments as are best for longer vectors, and fewer
+ * as long as that helps. */
+static coll_status climb_shorter(struct pricing *p, struct candidate *c,
+                                 int rung)
+{
+    const size_t bytes = price_bytes(ladder_class[rung]);
+    double before = INFINITY, seconds = 0;
+    int v, longer = rung + 1;
+    while (longer < LADDER_LAST && isnan(c->ladder.seconds[0][longer]))
+        longer++;
+    ladder_best(&c->ladder, price_bytes(ladder_class[longer]), &v);
+    while (!ladder_may(v, bytes))
+        v--;
+    coll_status status = climb(p, c, 0, rung, &seconds);
+    for (; v > 0 && status == COLL_OK; v--) {
+        status = climb(p, c, v, rung, &seconds);
+        if (!(seconds < before))
+            break;
+        before = seconds;
+    }
+    return status;
+}
+
+static double expected(const struct candidate *c, int rung)
+{
+    int variant;
+    return ladder_best(&c->ladder, price_bytes(ladder_class[rung]), &variant);
+}
+
+/* Of all candidates of a collective. */
+static double least(const struct pricing *p, enum coll_kind kind, int rung)
+{
+    double best = INFINITY;
+    for (int i = 0; i < p->n; i++)
+        if (p->candidates[i].algo->kind == kind)
+            best = fmin(best, expected(&p->candidates[i], rung));
+    return best;
+}
+
+/* Those that are not far behind, for so far as lines can tell. Segments that
+ * were not tried here may help some. */
+static coll_status climb_rung(struct pricing *p, int rung, double behind)
+{
+    const double helped = 1.5;
+    coll_status status = COLL_OK;
+    for (int i = 0; i < p->n && status == COLL_OK; i++) {
+        struct candidate *c = &p->candidates[i];
+        const double far = c->pipelines ? helped * behind : behind;
+        if (expected(c, rung) <= far * least(p, c->algo->kind, rung))
+            status = rung == LADDER_LAST ? climb_longest(p, c)
+                                         : climb_shorter(p, c, rung);
+    }
+    return status;
+}
+
+static coll_status rehearse_all(struct pricing *p)
+{
+    static const struct {
+        int rung;
+        double behind;
+    } steps[] = {
+        {LADDER_LAST, 4  },
+        {6,           2  },
+        {3,           2  },
+        {9,           2  },
+        {1,           1.3},
+        {8,           1.3},
+        {5,           1.3},
+        {4,           1.3},
+        {7,           1.3},
+        {2,           1.3},
+        {10,          1.3},
+    };
+    coll_status status = COLL_OK;
+    double seconds;
+    for (int i = 0; i < 2 * p->n && status == COLL_OK; i++)
+        status = climb(p, &p->candidates[i / 2], 0, i % 2 ? LADDER_LAST : 0,
+                       &seconds);
+    for (size_t i = 0;
+         i < sizeof(steps) / sizeof(steps[0]) && status == COLL_OK; i++)
+        status = climb_rung(p, steps[i].rung, steps[i].behind);
+    return status;
+}
+
+static void fill_row(const struct candidate *c)
+{
+    for (int class = 0; class < PRICE_CLASSES; class ++) {
+        int variant;
+        const double seconds =
+            ladder_best(&c->ladder, price_bytes(class), &variant);
+        c->row->recalled[class] = PRICE_NONE;
+        c->row->variant[class] = (uint8_t)variant;
+        c->row->log_time[class] =
+            isinf(seconds) ? PRICE_NONE : price_log(seconds);
+    }
+}
+
+static void list(struct pricing *p, struct prices *prices,
+                 const struct lineup *lineups)
+{
+    for (int order = 0; order < NORDERS; order++)
+        for (int a = 0; a < nplanned; a++) {
+            if (!price_fits(p->layout, &algos[a], (enum layout_order)order)
+                || p->n == PRICE_ROWS)
+                continue;
+            struct candidate *c = &p->candidates[p->n++];
+            *c = (struct candidate){
+                .row = &prices->row[prices->nrows++],
+                .algo = &algos[a],
+                .lineup = &lineups[order],
+                .pipelines = algo_pipelines(&algos[a], p->layout->nranks),
+            };
+            *c->row =
+                (struct price_row){.algo = (uint8_t)a, .order = (uint8_t)order};
+            ladder_clear(&c->ladder);
+            for (int v = 0; v < PRICE_VARIANTS; v++)
+                c->messages[v] = NAN;
+        }
 }
 
 coll_status price_all(struct prices *prices, const struct layout *l,
                       double max_messages, double max_seconds)
 {
-    const struct budget budget = {max_messages, now() + max_seconds};
+    struct lineup lineups[NORDERS] = {{.order = NULL}};
+    struct pricing *p = calloc(1, sizeof(*p));
+    if (!p)
+        return fail(COLL_ERR_MEMORY, "select", "no memory for prices");
+    p->layout = l;
+    p->max_messages = max_messages;
+    p->until = now() + max_seconds;
     *prices = (struct prices){.layout = layout_digest(l)};
     coll_status status = COLL_OK;
-    for (int order = 0; order < NORDERS && status == COLL_OK; order++) {
-        struct lineup u;
-        status = line_up(&u, l, (enum layout_order)order);
-        for (int a = 0; a < nplanned && status == COLL_OK; a++) {
-            if (!price_fits(l, &algos[a], (enum layout_order)order)
-                || prices->nrows == PRICE_ROWS)
-                continue;
-            struct price_row *row = &prices->row[prices->nrows++];
-            row->algo = (uint8_t)a;
-            row->order = (uint8_t)order;
-            status = price_row(row, l, &u, &budget, &prices->rehearsals);
-        }
-        dismiss(&u);
+    for (int order = 0; order < NORDERS && status == COLL_OK; order++)
+        status = line_up(&lineups[order], l, (enum layout_order)order);
+    if (status == COLL_OK) {
+        list(p, prices, lineups);
+        status = rehearse_all(p);
     }
+    for (int i = 0; i < p->n && status == COLL_OK; i++)
+        fill_row(&p->candidates[i]);
+    prices->rehearsals = p->rehearsals;
+    for (int order = 0; order < NORDERS; order++)
+        dismiss(&lineups[order]);
+    free(p);
     return status;
 }

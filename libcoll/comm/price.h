@@ -6,18 +6,20 @@
  * pipelines, the number of segments that is best for the size comes with the
  * price. Sizes are in bytes of the whole vector: what one rank holds in the end
  * of an allgather, or at first of a reduce-scatter. They form classes, one an
- * octave; a class is priced at its middle.
+ * octave; a class is priced at its middle. Few classes are rehearsed, see
+ * ladder.h, and of the candidates, most only where they come near the best.
  */
 #ifndef COMM_PRICE_H
 #define COMM_PRICE_H
 
 #include "algo/algo.h"
+#include "comm/ladder.h"
 #include "comm/layout.h"
 
 enum {
     PRICE_CLASSES = 34, /* 1 byte to 16 GiB */
     PRICE_ROWS = 64,
-    PRICE_VARIANTS = 5, /* 1, 2, 4, 8 or 16 segments */
+    PRICE_VARIANTS = LADDER_VARIANTS,
     PRICE_NONE = INT16_MAX,
 };
 
@@ -50,7 +52,8 @@ bool price_fits(const struct layout *, const struct algo *, enum layout_order);
 
 /* max_messages: so many may be simulated in one rehearsal; a candidate that
  * needs more has no price, and is only taken when nothing else is allowed.
- * After max_seconds what has no price goes without. */
+ * max_seconds: of this thread's processor time. What would take longer is left
+ * out, the least promising first. */
 coll_status price_all(struct prices *, const struct layout *,
                       double max_messages, double max_seconds);
 

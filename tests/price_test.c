@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/* What is known of sizes that were not rehearsed, and what is rehearsed. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "comm/price.h"
+
+static const struct layout_costs costs = {
+    .local = {1e-6, 1e-10, 0},
+    .remote = {2e-5, 1e-9,  0},
+    .gamma = 1e-10,
+};
+
+static double middle(int rung)
+{
+    return (double)price_bytes(ladder_class[rung]);
+}
+
+static void near(double found, double wanted)
+{
+    cr_assert_leq(fabs(found - wanted), 1e-9 * wanted, "%g is not %g", found,
+                  wanted);
+}
+
+Test(ladder, is_a_line_between_two_rungs_and_beyond_the_last)
+{
+    struct ladder l;
+    ladder_clear(&l);
+    for (int r = 0; r < LADDER_RUNGS; r += LADDER_LAST)
+        l.seconds[0][r] = 1e-6 + 1e-9 * middle(r);
+    for (int class = 0; class < PRICE_CLASSES; class ++) {
+        const double bytes = (double)price_bytes(class);
+        near(ladder_seconds(&l, 0, price_bytes(class)), 1e-6 + 1e-9 * bytes);
+    }
+    l.seconds[0][6] = 3 * (1e-6 + 1e-9 * middle(6)); /* a corner */
+    near(ladder_seconds(&l, 0, price_bytes(ladder_class[6])), l.seconds[0][6]);
+    cr_assert_gt(ladder_seconds(&l, 0, price_bytes(ladder_class[3])),
+                 1e-6 + 1e-9 * middle(3));
+}
+
+Test(ladder, knows_nothing_before_the_first_rehearsal)
+{
+    struct ladder l;
+    int variant;
+    ladder_clear(&l);
+    for (int class = 0; class < PRICE_CLASSES; class ++)
+        cr_assert(isinf(ladder_best(&l, price_bytes(class), &variant)));
+}
+
+Test(ladder, a_lone_rung_tells_only_of_longer_vectors)
+{
+    struct ladder l;
+    ladder_clear(&l);
+    for (int v = 0; v < LADDER_VARIANTS; v += 2) {
+        const size_t bytes = price_bytes(ladder_class[9]);
+        l.seconds[v][9] = 1e-3;
+        cr_assert(isinf(ladder_seconds(&l, v, bytes - 1)), "%d", v);
+        near(ladder_seconds(&l, v, bytes), 1e-3);
+        near(ladder_seconds(&l, v, 2 * bytes), 2e-3);
+    }
+}
+
+Test(ladder, segments_are_no_shorter_than_4_KiB)
+{
+    struct ladder l;
+    int variant;
+    ladder_clear(&l);
+    for (int r = 0; r < LADDER_RUNGS; r++) {
+        l.seconds[0][r] = 1;
+        l.seconds[4][r] = 0.5;
+    }
+    near(ladder_best(&l, 65535, &variant), 1);
+    cr_assert_eq(variant, 0);
+    near(ladder_best(&l, 65536, &variant), 0.5);
+    cr_assert_eq(variant, 4);
+}
+
+static void price(struct prices *p, int nranks, double max_messages,
+                  double max_seconds)
+{
+    struct layout l;
+    cr_assert_eq(layout_create(&l, nranks, NULL, NULL, NULL, &costs), COLL_OK);
+    cr_assert_eq(price_all(p, &l, max_messages, max_seconds), COLL_OK, "%s",
+                 fail_sentence());
+    layout_free(&l);
+}
+
+/* Prices of the candidates that are nearly the best are those of a rehearsal.
+ */
+Test(price, is_exact_where_it_decides)
+{
+    static const int ranks[] = {3, 8, 24};
+    for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++) {
+        struct prices p;
+        struct layout l;
+        price(&p, ranks[i], 1e6, 1e9);
+        cr_assert_eq(layout_create(&l, ranks[i], NULL, NULL, NULL, &costs),
+                     COLL_OK);
+        for (int r = 0; r < LADDER_RUNGS; r++) {
+            const int class = ladder_class[r];
+            const struct price_row *best = &p.row[0]; /* an allreduce */
+            for (int k = 1; k < p.nrows; k++)
+                if (algos[p.row[k].algo].kind == ALLREDUCE
+                    && p.row[k].log_time[class] < best->log_time[class])
+                    best = &p.row[k];
+            double seconds;
+            cr_assert_eq(price_one(&l, &algos[best->algo],
+                                   (enum layout_order)best->order,
+                                   1 << best->variant[class],
+                                   price_bytes(class), NULL, &seconds),
+                         COLL_OK);
+            cr_assert_eq(price_log(seconds), best->log_time[class],
+                         "%s on %d ranks, class %d: %d is not %d",
+                         algos[best->algo].name, ranks[i], class,
+                         best->log_time[class], price_log(seconds));
+        }
+        layout_free(&l);
+    }
+}
+
+Test(price, rehearses_little_of_what_is_far_behind)
+{
+    struct prices p;
+    price(&p, 64, 1e6, 1e9);
+    for (int r = 0; r < p.nrows; r++)
+        for (int class = 0; class < PRICE_CLASSES; class ++)
+            cr_assert_lt(p.row[r].log_time[class], PRICE_NONE, "%s, class %d",
+                         algos[p.row[r].algo].full_name, class);
+    cr_assert_lt(p.rehearsals, (uint32_t)(p.nrows * LADDER_RUNGS * 2 / 3),
+                 "%u rehearsals of %d candidates", p.rehearsals, p.nrows);
+}
+
+Test(price, keeps_to_its_budget)
+{
+    struct prices p;
+    price(&p, 64, 1e6, 0);
+    cr_assert_eq(p.rehearsals, 0);
+    cr_assert_eq(p.row[0].log_time[10], PRICE_NONE);
+    price(&p, 64, 1000, 1e9); /* a ring has 64 * 126 messages */
+    for (int r = 0; r < p.nrows; r++) {
+        const char *name = algos[p.row[r].algo].name;
+        const bool priced = p.row[r].log_time[20] < PRICE_NONE;
+        if (!strcmp(name, "ring") || !strcmp(name, "recursive_doubling"))
+            cr_assert_eq(priced, strcmp(name, "ring") != 0, "%s", name);
+    }
+}
