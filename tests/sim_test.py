@@ -27,7 +27,8 @@ GROUPS = 'supernode:4 (3us 3GB/s) node:16 (1us 12GB/s)'
 ALPHA, BETA = 1e-6, 1e-9
 # The contract with scripts: names may be added, never changed.
 ROW_KEYS = {'bytes', 'nranks', 'algorithm', 'rank_order', 'segments',
-            'simulated_us', 'messages', 'bytes_sent', 'crossing', 'chosen'}
+            'simulated_us', 'messages', 'bytes_sent', 'crossing', 'chosen',
+            'plan_us', 'plan_bytes', 'rehearse_ms'}
 TRAIN_KEYS = {'nranks', 'tau', 'algorithm', 'rank_order', 'segments',
               'buckets', 'exchange_ms', 'exposed_ms', 'step_ms', 'speedup',
               'efficiency', 'comm_share'}
@@ -77,6 +78,61 @@ def rows_have_the_keys_of_the_contract():
         chosen = next(r for r in alike if r['chosen'])
         # prices are interpolated between lengths
         check(chosen['simulated_us'] <= 1.3 * times[0], chosen, times[0])
+        names = [(r['algorithm'], r['rank_order'], r['segments'])
+                 for r in alike]
+        check(len(set(names)) == len(names), names)
+    check(found['peak_kib'] > 1000, found['peak_kib'])
+    priced = found['pricing'][0]
+    check(priced['nranks'] == 64 and priced['rehearsals'] > 20
+          and priced['cpu_s'] > 0, priced)
+
+
+def the_choice_stands_beside_its_algorithm_at_its_best():
+    """Where the library takes other segments than are best, both are told: the
+    least time of its algorithm and order is that of a run without a choice."""
+    cluster = 'island:4 (2us 2GB/s) node:8 (1us 12GB/s)'
+    alone = []
+    for kib in 8, 32, 60:
+        args = ('allreduce', '--cluster', cluster, '-n', 32, '-b', f'{kib}K',
+                '--algo', 'hierarchical', '--order', 'block')
+        told = results(*args)['results']
+        segments = [row['segments'] for row in told]
+        check(len(set(segments)) == len(segments), segments)
+        check(sum(row['chosen'] for row in told) == 1, told)
+        alone.append(len(told))
+        times = [results(*args, '--segments', 2 ** k)['results'][0]
+                 ['simulated_us'] for k in range(5) if kib >> k >= 4]
+        close(told[0]['simulated_us'], min(times), 1e-9, told)
+    check(set(alone) == {1, 2}, alone)
+
+
+def costs_are_told_also_of_what_is_too_large():
+    found = results('allreduce', '--cluster', FLAT, '-n', 64, '-b', '64K',
+                    '--max-messages', 1000, '--algo', 'ring,binomial_tree',
+                    '--costs')
+    rows = {row['algorithm']: row for row in found['results']}
+    check(rows.keys() == {'ring', 'binomial_tree'}, rows.keys())
+    # three steps a round of the reduce-scatter, two of the allgather
+    check(rows['ring']['plan_bytes'] == 63 * 5 * 32, rows['ring'])
+    check('simulated_us' not in rows['ring']
+          and 'rehearse_ms' not in rows['ring'], rows['ring'])
+    check(rows['binomial_tree']['rehearse_ms'] > 0, rows)
+    check(all(row['plan_us'] > 0 for row in rows.values()), rows)
+    with tempfile.TemporaryDirectory() as folder:
+        png, table = (os.path.join(folder, f) for f in ('a.png', 'a.csv'))
+        status, out, err = sim('allreduce', '--cluster', FLAT, '-n', '8..64',
+                               '-b', '64K', '--max-messages', 1000, '--algo',
+                               'all', '--costs', '--plot', png, '--csv', table)
+        check(status == 0 and not err, err)
+        check('measured' in out and '<- chosen' not in out, out)
+        ring = [line.split() for line in out.splitlines() if ' ring ' in line]
+        check([(r[0], r[-1] == '-') for r in ring]
+              == [('8', False), ('16', False), ('32', True), ('64', True)],
+              ring)
+        with open(png, 'rb') as file:
+            check(file.read(8) == b'\x89PNG\r\n\x1a\n')
+        with open(table, encoding='utf-8') as file:
+            check(len({line.count(',') for line in file}) == 1)
 
 
 def closed_forms(p, n, gamma):
@@ -264,6 +320,9 @@ def bad_input_is_told_in_one_line():
              ['--plot', '10 lengths and 3']),
             ((*fine, '--json', '/nowhere/x'), ['--json', '/nowhere/x']),
             ((*fine, '--net', 'lenet'), ['--net', 'only valid with train']),
+            ((*fine, '--costs'), ['--costs', 'no --algo', '--algo all']),
+            (('train', '--cluster', FLAT, '--costs'),
+             ['--costs', 'only valid with a collective']),
             (('train', '--cluster', FLAT, '--net', 'lenet'),
              ['--step-ms', 'missing']),
             (('train', '--cluster', FLAT, '--step-ms', '1'),
@@ -375,6 +434,8 @@ def a_flat_ring_of_all_of_taihulight_is_refused():
 
 
 FAST_TESTS = (rows_have_the_keys_of_the_contract,
+              the_choice_stands_beside_its_algorithm_at_its_best,
+              costs_are_told_also_of_what_is_too_large,
               times_are_the_closed_forms_where_nothing_contends,
               shares_across_groups_are_those_of_the_order,
               the_wrong_order_costs_what_the_closed_form_says,

@@ -71,6 +71,9 @@ static const struct option_row options[] = {
      .out = &job.options.max_messages, .min = 1, .max = 1e10,
      .help = "do not simulate what sends more; default 2e7, which is less than "
              "a minute and 4 GiB"},
+    {.name = "costs", .kind = OPTION_FLAG, .out = &job.options.costs,
+     .help = "tell what each plan and each rehearsal takes of this computer, "
+             "measured; what sends too much is only planned"},
     {.name = "threads", .arg = "N", .kind = OPTION_INT,
      .out = &job.options.threads, .min = 1, .max = 64,
      .help = "so many simulations at a time; default: one for each CPU"},
@@ -326,6 +329,7 @@ static void check_options(bool trains)
         {"--batch",     o->batch > 0          },
         {"--min-bytes", trains && o->min_bytes},
         {"--max-bytes", trains && o->max_bytes},
+        {"--costs",     trains && o->costs    },
     };
     enum { OF_TRAIN = 5, ALL = sizeof(only) / sizeof(only[0]) };
     for (int i = trains ? OF_TRAIN : 0; i < (trains ? ALL : OF_TRAIN); i++)

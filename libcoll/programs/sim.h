@@ -15,6 +15,7 @@ struct sim_options {
     size_t min_bytes, max_bytes;
     double factor, gamma_ns, max_messages;
     long segments, ranks_per_host, threads;
+    bool costs;
     /* train */
     const char *net, *strategy, *overlap, *tau;
     size_t gradient_bytes, bucket;
@@ -46,17 +47,29 @@ __attribute__((noreturn)) void sim_fail(const char *sentence);
 void sim_collective(struct sim_job *, enum coll_kind);
 void sim_train(struct sim_job *);
 
+/* What the library's prices for a job of so many ranks took. */
+struct sim_pricing {
+    uint32_t rehearsals; /* 0: there are none */
+    double seconds;      /* of a processor */
+};
+
 /* What coll_sim COLLECTIVE writes, once sorted by ranks, bytes and time. */
 struct sim_results {
     const struct sim_job *job;
     enum coll_kind kind;
-    const struct trial *trials; /* all done */
+    const struct trial *trials; /* all done, but see sim_print_costs() */
     int n;
+    const struct sim_pricing *pricing; /* for each -n */
 };
 void sim_print_table(const struct sim_results *);
 void sim_write_json(const struct sim_results *);
 void sim_write_csv(const struct sim_results *);
 void sim_write_plot(const struct sim_results *);
+
+/* With --costs, instead of the table and of the plot above. Trials too large to
+ * be rehearsed are among the results, with TRIAL_LARGE. */
+void sim_print_costs(const struct sim_results *);
+void sim_plot_costs(const struct sim_results *);
 
 /* A file that appears whole. sim_publish() ends the program if what was written
  * to it could not be. */

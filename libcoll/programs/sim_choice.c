@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/log.h"
 
@@ -12,7 +13,11 @@ coll_status choices_open(struct choices *c, const struct world *w)
     if (w->nranks > CHOICE_RANKS)
         return COLL_OK;
     c->priced = true;
-    return price_all(&c->select.prices, &w->layout, PRICE_MAX_MESSAGES, 1e9);
+    const clock_t begin = clock();
+    const coll_status status =
+        price_all(&c->select.prices, &w->layout, PRICE_MAX_MESSAGES, 1e9);
+    c->seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
+    return status;
 }
 
 void choices_close(struct choices *c)

@@ -17,6 +17,7 @@ struct choices {
     const struct world *world;
     struct select select; /* priced, if that is told below */
     bool priced;
+    double seconds; /* of a processor, that pricing took */
 };
 
 /* MEMORY. */

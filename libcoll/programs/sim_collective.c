@@ -123,7 +123,7 @@ static void add(struct sweep *s, const struct trial *t)
 }
 
 /* What a world is to be tried with at one size; where the library's choice is
- * among it, with the library's segments. */
+ * among it, with the library's segments, and with as many as are best. */
 static void add_size(struct sweep *s, const struct world *w,
                      const struct trial *chosen, size_t bytes)
 {
@@ -146,6 +146,11 @@ static void add_size(struct sweep *s, const struct world *w,
                            || !algo_pipelines(t.algo, w->nranks));
             if (t.chosen)
                 t.segments = chosen->segments;
+            add(s, &t);
+            if (!t.chosen || segments || !algo_pipelines(t.algo, w->nranks))
+                continue;
+            t.chosen = false;
+            t.segments = 0;
             add(s, &t);
         }
 }
@@ -185,7 +190,7 @@ static void try_asked(struct sweep *s, const struct world *w,
         add_size(s, w, known ? &chosen : NULL, s->sizes[i]);
     }
     trials_run(s->trials + from, s->ntrials - from, &s->job->limits);
-    if (!choices->priced && s->ntrials > from)
+    if (!choices->priced && s->ntrials > from && !s->job->options.costs)
         mark_fastest(s, from);
 }
 
@@ -249,13 +254,24 @@ static int in_order(const void *a, const void *b)
     return strcmp(x->algo->name, y->algo->name);
 }
 
+/* Whether the library's segments proved the best, so that both are one. */
+static bool is_twin(const struct trial *chosen, const struct trial *t)
+{
+    return chosen->chosen && !t->chosen && chosen->world == t->world
+           && chosen->algo == t->algo && chosen->order == t->order
+           && chosen->bytes == t->bytes && chosen->segments == t->segments;
+}
+
 static void keep_done(struct sweep *s)
 {
     int kept = 0;
     for (int i = 0; i < s->ntrials; i++) {
         if (s->trials[i].state == TRIAL_FAILED)
             sim_fail(s->trials[i].error);
-        if (s->trials[i].state == TRIAL_DONE)
+        const bool wanted =
+            s->trials[i].state == TRIAL_DONE
+            || (s->job->options.costs && s->trials[i].state == TRIAL_LARGE);
+        if (wanted && !(kept && is_twin(&s->trials[kept - 1], &s->trials[i])))
             s->trials[kept++] = s->trials[i];
     }
     if (kept == 0 && s->ntrials == 0)
@@ -277,38 +293,55 @@ void sim_collective(struct sim_job *job, enum coll_kind kind)
     struct sweep s = {.job = job, .kind = kind};
     read_algos(&s);
     read_sizes(&s);
+    if (job->options.costs && !s.all && !s.nnamed)
+        options_die(job->program,
+                    "--costs: found no --algo, valid is --algo all or names");
     if (job->options.plot && job->nnranks > 1 && s.nsizes > 1)
         options_die(job->program,
                     "--plot: found %d lengths and %d numbers of ranks, valid "
                     "is one of either (-b alone, or one -n)",
                     s.nsizes, job->nnranks);
     struct world *worlds = calloc((size_t)job->nnranks, sizeof(*worlds));
-    if (!worlds)
+    struct sim_pricing *pricing =
+        calloc((size_t)job->nnranks, sizeof(*pricing));
+    if (!worlds || !pricing)
         sim_fail("no memory for the results");
     for (int i = 0; i < job->nnranks; i++) {
         struct choices choices;
         sim_open_world(job, i, &worlds[i]);
-        if (choices_open(&choices, &worlds[i]) < 0)
+        if (job->options.costs)
+            choices = (struct choices){.world = &worlds[i]};
+        else if (choices_open(&choices, &worlds[i]) < 0)
             sim_fail(fail_sentence());
         if (s.all || s.nnamed)
             try_asked(&s, &worlds[i], &choices);
         else
             try_chosen(&s, &worlds[i], &choices);
+        pricing[i] = (struct sim_pricing){choices.select.prices.rehearsals,
+                                          choices.seconds};
         choices_close(&choices);
     }
-    tell_left_out(&s);
+    if (!job->options.costs)
+        tell_left_out(&s);
     keep_done(&s);
-    const struct sim_results results = {job, kind, s.trials, s.ntrials};
-    sim_print_table(&results);
+    const struct sim_results results = {job, kind, s.trials, s.ntrials,
+                                        pricing};
+    if (job->options.costs)
+        sim_print_costs(&results);
+    else
+        sim_print_table(&results);
     if (job->options.json)
         sim_write_json(&results);
     if (job->options.csv)
         sim_write_csv(&results);
-    if (job->options.plot)
+    if (job->options.plot && job->options.costs)
+        sim_plot_costs(&results);
+    else if (job->options.plot)
         sim_write_plot(&results);
     for (int i = 0; i < job->nnranks; i++)
         world_free(&worlds[i]);
     free(worlds);
+    free(pricing);
     free(s.sizes);
     free(s.trials);
 }

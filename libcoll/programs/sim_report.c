@@ -95,12 +95,40 @@ static cJSON *row_of(const struct sim_results *r, const struct trial *t)
     cJSON_AddStringToObject(row, "algorithm", t->algo->name);
     cJSON_AddStringToObject(row, "rank_order", layout_order_names[t->order]);
     cJSON_AddNumberToObject(row, "segments", t->segments);
-    cJSON_AddNumberToObject(row, "simulated_us", t->seconds * 1e6);
     cJSON_AddNumberToObject(row, "messages", t->messages);
+    cJSON_AddNumberToObject(row, "plan_us", t->plan_seconds * 1e6);
+    cJSON_AddNumberToObject(row, "plan_bytes", (double)t->plan_bytes);
+    if (t->state != TRIAL_DONE)
+        return row;
+    cJSON_AddNumberToObject(row, "simulated_us", t->seconds * 1e6);
     cJSON_AddNumberToObject(row, "bytes_sent", (double)t->bytes_sent);
     cJSON_AddItemToObject(row, "crossing", crossing_of(t));
     cJSON_AddBoolToObject(row, "chosen", t->chosen);
+    cJSON_AddNumberToObject(row, "rehearse_ms", t->rehearse_seconds * 1e3);
     return row;
+}
+
+static cJSON *pricing_of(int nranks, const struct sim_pricing *p)
+{
+    cJSON *row = cJSON_CreateObject();
+    cJSON_AddNumberToObject(row, "nranks", nranks);
+    cJSON_AddNumberToObject(row, "rehearsals", p->rehearsals);
+    cJSON_AddNumberToObject(row, "cpu_s", p->seconds);
+    return row;
+}
+
+/* The most memory that this process has had; 0: the kernel does not tell. */
+static double peak_kib(void)
+{
+    char line[256];
+    double kib = 0;
+    FILE *file = fopen("/proc/self/status", "re");
+    while (file && fgets(line, sizeof(line), file))
+        if (!strncmp(line, "VmHWM:", 6))
+            kib = strtod(line + 6, NULL);
+    if (file)
+        fclose(file);
+    return kib;
 }
 
 void sim_write_json(const struct sim_results *r)
@@ -115,7 +143,13 @@ void sim_write_json(const struct sim_results *r)
     cJSON_AddNumberToObject(root, "ranks_per_host",
                             (double)job->options.ranks_per_host);
     cJSON_AddStringToObject(root, "place", job->options.place);
-    cJSON *list = cJSON_AddArrayToObject(root, "results");
+    cJSON_AddNumberToObject(root, "peak_kib", peak_kib());
+    cJSON *list = cJSON_AddArrayToObject(root, "pricing");
+    for (int i = 0; i < job->nnranks && r->pricing; i++)
+        if (r->pricing[i].rehearsals)
+            cJSON_AddItemToArray(list,
+                                 pricing_of(job->nranks[i], &r->pricing[i]));
+    list = cJSON_AddArrayToObject(root, "results");
     for (int i = 0; i < r->n; i++)
         cJSON_AddItemToArray(list, row_of(r, &r->trials[i]));
     char *text = cJSON_Print(root);
@@ -133,15 +167,22 @@ void sim_write_csv(const struct sim_results *r)
     struct sim_file f;
     sim_open_file(r->job, &f, r->job->options.csv);
     fprintf(f.file, "collective,bytes,nranks,nhosts,algorithm,rank_order,"
-                    "segments,simulated_us,messages,bytes_sent,chosen\n");
+                    "segments,simulated_us,messages,bytes_sent,chosen,plan_us,"
+                    "plan_bytes,rehearse_ms\n");
     for (int i = 0; i < r->n; i++) {
         const struct trial *t = &r->trials[i];
-        fprintf(f.file, "%s,%zu,%d,%d,%s,%s,%d,%.6f,%.0f,%llu,%s\n",
-                kind_names[r->kind], bytes_of(r, t), t->world->nranks,
-                t->world->nhosts, t->algo->name, layout_order_names[t->order],
-                t->segments, t->seconds * 1e6, t->messages,
-                (unsigned long long)t->bytes_sent,
-                t->chosen ? "true" : "false");
+        const bool done = t->state == TRIAL_DONE;
+        fprintf(f.file, "%s,%zu,%d,%d,%s,%s,%d,", kind_names[r->kind],
+                bytes_of(r, t), t->world->nranks, t->world->nhosts,
+                t->algo->name, layout_order_names[t->order], t->segments);
+        if (done)
+            fprintf(f.file, "%.6f,%.0f,%llu,", t->seconds * 1e6, t->messages,
+                    (unsigned long long)t->bytes_sent);
+        else
+            fprintf(f.file, ",%.0f,,", t->messages);
+        fprintf(f.file, "%s,%.3f,%zu,", t->chosen ? "true" : "false",
+                t->plan_seconds * 1e6, t->plan_bytes);
+        fprintf(f.file, done ? "%.3f\n" : "\n", t->rehearse_seconds * 1e3);
     }
     sim_publish(r->job, &f, true);
 }

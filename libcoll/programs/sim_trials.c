@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -41,8 +42,8 @@ static size_t chunk_start(size_t bytes, int nchunks, int chunk)
     return c * (bytes / n) + (c < longer ? c : longer);
 }
 
-/* Sends of one position; an empty one moves nothing. */
-static double sends_of(const struct trial *t, int position, int segments)
+static void write_plan(struct plan *p, const struct trial *t, int position,
+                       int segments)
 {
     static const struct plan_tree none = {.nlevels = 0};
     const struct plan_shape shape = {
@@ -51,9 +52,15 @@ static double sends_of(const struct trial *t, int position, int segments)
         .segments = segments,
         .tree = t->order == ORDER_BLOCK ? &t->world->tree : &none,
     };
+    t->algo->plan(p, &shape);
+}
+
+/* Sends of one position; an empty one moves nothing. */
+static double sends_of(const struct trial *t, int position, int segments)
+{
     struct plan p;
     double sends = 0;
-    t->algo->plan(&p, &shape);
+    write_plan(&p, t, position, segments);
     for (int i = 0; i < p.nsteps; i++) {
         const struct step *s = &p.steps[i];
         sends += s->kind == PLAN_SEND
@@ -64,13 +71,59 @@ static double sends_of(const struct trial *t, int position, int segments)
     return sends;
 }
 
+static int samples_of(const struct trial *t)
+{
+    return t->world->nranks < SAMPLES ? t->world->nranks : SAMPLES;
+}
+
+static int sample(const struct trial *t, int i)
+{
+    return (int)((double)i * t->world->nranks / samples_of(t));
+}
+
 double trial_messages(const struct trial *t, int segments)
 {
-    const int n = t->world->nranks, samples = n < SAMPLES ? n : SAMPLES;
     double sends = 0;
-    for (int i = 0; i < samples; i++)
-        sends += sends_of(t, (int)((double)i * n / samples), segments);
-    return sends / samples * n;
+    for (int i = 0; i < samples_of(t); i++)
+        sends += sends_of(t, sample(t, i), segments);
+    return sends / samples_of(t) * t->world->nranks;
+}
+
+/* Of this thread, so that what else the machine does hardly counts. */
+static double processor_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* How long one rank's plan takes to write, the best of some times. */
+static double time_plan(const struct trial *t, int position, size_t *bytes)
+{
+    enum { TIMES = 3 };
+    double best = INFINITY;
+    for (int i = 0; i < TIMES; i++) {
+        struct plan p;
+        const double begin = processor_seconds();
+        write_plan(&p, t, position, t->segments);
+        best = fmin(best, processor_seconds() - begin);
+        *bytes = (size_t)p.nsteps * sizeof(p.steps[0]);
+        plan_free(&p);
+    }
+    return best;
+}
+
+static void measure_plan(struct trial *t)
+{
+    for (int i = 0; i < samples_of(t); i++) {
+        size_t bytes;
+        const double seconds = time_plan(t, sample(t, i), &bytes);
+        if (bytes < t->plan_bytes)
+            continue;
+        t->plan_seconds =
+            bytes > t->plan_bytes ? seconds : fmin(seconds, t->plan_seconds);
+        t->plan_bytes = bytes;
+    }
 }
 
 static void count(struct trial *t, const struct sim_traffic *traffic)
@@ -92,6 +145,7 @@ static bool try_segments(struct trial *t, int segments)
     double seconds = 0;
     const int n = t->world->nranks;
     struct sim_traffic *traffic = calloc((size_t)n, sizeof(*traffic));
+    const double begin = processor_seconds();
     const coll_status status =
         traffic ? price_one(&t->world->layout, t->algo, t->order, segments,
                             t->bytes, traffic, &seconds)
@@ -108,6 +162,7 @@ static bool try_segments(struct trial *t, int segments)
         t->state = TRIAL_DONE;
         t->seconds = seconds;
         t->segments = segments;
+        t->rehearse_seconds = processor_seconds() - begin;
         count(t, traffic);
     }
     free(traffic);
@@ -170,6 +225,8 @@ static void *work(void *context)
         const double messages = t->messages;
         pthread_mutex_unlock(&r->lock);
         simulate(t, r->limits->max_messages);
+        if (t->state == TRIAL_DONE)
+            measure_plan(t);
         pthread_mutex_lock(&r->lock);
         r->flying -= messages;
         r->ended++;
@@ -200,8 +257,12 @@ void trials_run(struct trial *trials, int ntrials,
     for (int i = 0; i < ntrials; i++) {
         struct trial *t = &trials[i];
         t->messages = trial_messages(t, t->segments ? t->segments : 1);
-        if (t->messages > limits->max_messages)
-            t->state = TRIAL_LARGE;
+        if (t->messages <= limits->max_messages)
+            continue;
+        t->state = TRIAL_LARGE;
+        t->segments = t->segments ? t->segments : 1;
+        t->seconds = INFINITY;
+        measure_plan(t);
     }
     while (nthreads < limits->threads - 1 && nthreads < MOST_THREADS
            && nthreads < ntrials - 1

@@ -10,7 +10,7 @@
 enum trial_state {
     TRIAL_WAITS,
     TRIAL_DONE,
-    TRIAL_LARGE,  /* of more messages than are allowed */
+    TRIAL_LARGE,  /* of more messages than are allowed; only planned */
     TRIAL_BEATEN, /* another one is faster in any case; see trials_run() */
     TRIAL_FAILED,
 };
@@ -28,7 +28,12 @@ struct trial {
     double messages; /* at first expected, then counted */
     uint64_t bytes_sent, crossing[SIM_LEVELS + 1]; /* see struct sim_traffic */
     double at_least; /* seconds that it takes in any case; 0: not known */
-    char error[256]; /* if it failed */
+
+    /* What it costs the computer that simulates, in seconds of a processor. */
+    double plan_seconds;     /* to write one rank's plan, */
+    size_t plan_bytes;       /* the largest of some */
+    double rehearse_seconds; /* all ranks' plans and the run */
+    char error[256];         /* if it failed */
 };
 
 struct trials_limits {
