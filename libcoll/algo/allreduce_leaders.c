@@ -25,7 +25,7 @@ static step_id among(struct plan *p, const struct lanes *l, int d,
                        .segments = 1,
                    });
     ready = plan_append(
-        p, &part, d == l->depth ? NULL : &l->tree->level[d].first[first], first,
+        p, &part, d == l->depth ? NULL : &l->groups.tree->level[d].first[first], first,
         in, ready);
     plan_free(&part);
     return ready;

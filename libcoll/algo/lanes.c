@@ -3,47 +3,6 @@
 
 enum { MOST_CHUNKS = 16 }; /* for each rank; 1 where groups are alike */
 
-struct range {
-    int from, to;
-};
-
-/* The first position of group g of level d; positions are groups of their own
- * at the last stage. */
-static int first_of(const struct lanes *l, int d, int g)
-{
-    return d == l->depth ? g : l->tree->level[d].first[g];
-}
-
-static int ngroups(const struct lanes *l, int d)
-{
-    return d == l->depth ? l->nranks : l->tree->level[d].ngroups;
-}
-
-/* The first group of level d that starts at that position or later. */
-static int group_from(const struct lanes *l, int d, int position)
-{
-    int low = 0, high = ngroups(l, d);
-    if (d == l->depth)
-        return position;
-    while (low < high) {
-        const int middle = (low + high) / 2;
-        if (first_of(l, d, middle) < position)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* The groups of level d in group g of the level outside. */
-static struct range children(const struct lanes *l, int d, int g)
-{
-    if (d == 0)
-        return (struct range){0, ngroups(l, 0)};
-    return (struct range){group_from(l, d, first_of(l, d - 1, g)),
-                          group_from(l, d, l->tree->level[d - 1].first[g + 1])};
-}
-
 /* The windows, of `parts`, that child i of n takes. */
 static struct range share(int parts, int n, int i)
 {
@@ -53,27 +12,24 @@ static struct range share(int parts, int n, int i)
 
 void lanes_init(struct lanes *l, const struct plan_shape *s)
 {
-    *l = (struct lanes){.tree = s->tree,
-                        .nranks = s->nranks,
-                        .depth = s->tree ? s->tree->nlevels : 0};
+    *l = (struct lanes){.groups = groups_of(s)};
+    l->depth = l->groups.depth;
     int group = 0;
     int64_t nchunks = 1;
     for (int d = 0; d <= l->depth; d++) {
-        const int nouter = d ? ngroups(l, d - 1) : 1;
+        const int nouter = d ? groups_count(&l->groups, d - 1) : 1;
         for (int g = 0; g < nouter; g++) {
-            const struct range r = children(l, d, g);
+            const struct range r = groups_children(&l->groups, d, g);
             if (r.to - r.from > l->parts[d])
                 l->parts[d] = r.to - r.from;
         }
         nchunks *= l->parts[d];
-        if (nchunks > (int64_t)MOST_CHUNKS * l->nranks) {
+        if (nchunks > (int64_t)MOST_CHUNKS * s->nranks) {
             l->nchunks = 0;
             return;
         }
-        const struct range r = children(l, d, group);
-        group = group_from(l, d, s->rank + 1) - 1;
-        if (d == l->depth)
-            group = s->rank;
+        const struct range r = groups_children(&l->groups, d, group);
+        group = groups_find(&l->groups, d, s->rank);
         l->first[d] = r.from;
         l->nsiblings[d] = r.to - r.from;
         l->mine[d] = group - r.from;
@@ -114,7 +70,7 @@ int lanes_holder(const struct lanes *l, int d, const struct lane_path *path,
 {
     int group = l->first[d] + q;
     for (int e = d + 1; e <= l->depth; e++) {
-        const struct range r = children(l, e, group);
+        const struct range r = groups_children(&l->groups, e, group);
         group = r.from + path->at[e] * (r.to - r.from) / l->parts[e];
     }
     return group;

@@ -14,13 +14,13 @@
 #ifndef ALGO_LANES_H
 #define ALGO_LANES_H
 
-#include "plan/plan.h"
+#include "algo/groups.h"
 
 enum { LANES_STAGES = PLAN_LEVELS + 1 };
 
 struct lanes {
-    const struct plan_tree *tree;
-    int nranks, depth;
+    struct groups groups;
+    int depth; /* that of groups */
     int parts[LANES_STAGES]; /* windows that stage d cuts into */
     int size[LANES_STAGES];  /* chunks of one of them */
     int nchunks; /* all of them; 0: too many, as groups differ much */
