@@ -229,7 +229,7 @@ Test(hierarchy, a_slow_link_carries_the_vector_once_each_way)
         struct sim_traffic traffic[4];
         double seconds, crossing = 0;
         const size_t bytes = 1 << 20;
-        if (strcmp(algos[a].name, "hierarchical"))
+        if (strcmp(algos[a].full_name, "allreduce_hierarchical"))
             continue;
         cr_assert_eq(price_one(&l, &algos[a], ORDER_BLOCK, 16, bytes, traffic,
                                &seconds),

@@ -40,6 +40,14 @@ void lanes_init(struct lanes *l, const struct plan_shape *s)
         l->size[d] = size /= l->parts[d];
 }
 
+void lanes_recut(struct lanes *l, int parts)
+{
+    for (int d = 1; d <= l->depth; d++)
+        l->size[d] = l->size[d] / l->parts[0] * parts;
+    l->nchunks = l->nchunks / l->parts[0] * parts;
+    l->parts[0] = parts;
+}
+
 static struct range own(const struct lanes *l, int d)
 {
     return share(l->parts[d], l->nsiblings[d], l->mine[d]);

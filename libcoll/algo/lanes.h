@@ -30,6 +30,9 @@ struct lanes {
 
 void lanes_init(struct lanes *, const struct plan_shape *);
 
+/* The outermost stage cuts into so many windows instead. */
+void lanes_recut(struct lanes *, int parts);
+
 /* The i-th path of stage d that this position holds, as its first chunk, and
  * how many there are: 1 where all groups of a level are of one size. */
 int lanes_npaths(const struct lanes *, int d);
