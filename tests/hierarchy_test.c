@@ -104,8 +104,7 @@ static void run(const struct trial *t)
     }
     cr_assert_eq(layout_fill_order(t->layout, t->order, t->root, order), 0);
     cr_assert_eq(order[0], t->order == ORDER_ROUND_ROBIN ? order[0] : t->root);
-    if (t->order == ORDER_BLOCK)
-        cr_assert_eq(layout_fill_tree(t->layout, order, &tree), 0);
+    cr_assert_eq(layout_fill_tree(t->layout, order, &tree), 0);
     struct rehearsal c = {
         .plan = t->algo->plan,
         .nranks = n,

@@ -354,6 +354,13 @@ coll_status layout_fill_tree(const struct layout *l, const int *order,
         const struct sim_level *level = &l->net.level[k];
         if (level->ngroups == n)
             break;
+        int nruns = 0;
+        for (int i = 0; i < n; i++)
+            if (i == 0
+                || level->group_of[order[i]] != level->group_of[order[i - 1]])
+                nruns++;
+        if (nruns > level->ngroups)
+            continue;
         struct plan_level *to = &tree->level[tree->nlevels++];
         to->ngroups = level->ngroups;
         to->first = first;

@@ -81,9 +81,11 @@ uint64_t layout_digest(const struct layout *);
 coll_status layout_fill_order(const struct layout *, enum layout_order,
                               int root, int *order);
 
-/* The groups as runs of positions of an ORDER_BLOCK order. Levels whose groups
- * are single ranks are left out. The tree's numbers are one allocation, which
- * the caller frees with layout_free_tree(). */
+/* The groups as runs of positions of an order. Levels whose groups are single
+ * ranks are left out, and those whose groups are not runs: of an ORDER_BLOCK
+ * order none, of ORDER_GIVEN those whose ranks were not numbered group by group.
+ * The tree's numbers are one allocation, which the caller frees with
+ * layout_free_tree(). */
 coll_status layout_fill_tree(const struct layout *, const int *order,
                              struct plan_tree *);
 void layout_free_tree(struct plan_tree *);

@@ -40,7 +40,7 @@ static coll_status build(coll_comm *c, struct prepared *p)
     coll_status status = order ? COLL_OK : COLL_ERR_MEMORY;
     if (status == COLL_OK)
         status = layout_fill_order(&c->layout, p->order, p->root, order);
-    if (status == COLL_OK && p->order == ORDER_BLOCK)
+    if (status == COLL_OK)
         status = layout_fill_tree(&c->layout, order, &tree);
     if (status == COLL_OK) {
         algos[p->algo].plan(&p->plan, &(struct plan_shape){

@@ -73,7 +73,7 @@ static coll_status line_up(struct lineup *u, const struct layout *l,
         return fail(COLL_ERR_MEMORY, "select", "no memory for %d ranks",
                     l->nranks);
     coll_status status = layout_fill_order(l, order, 0, u->order);
-    if (status == COLL_OK && order == ORDER_BLOCK)
+    if (status == COLL_OK)
         status = layout_fill_tree(l, u->order, &u->tree);
     return status;
 }

@@ -45,12 +45,11 @@ static size_t chunk_start(size_t bytes, int nchunks, int chunk)
 static void write_plan(struct plan *p, const struct trial *t, int position,
                        int segments)
 {
-    static const struct plan_tree none = {.nlevels = 0};
     const struct plan_shape shape = {
         .rank = position,
         .nranks = t->world->nranks,
         .segments = segments,
-        .tree = t->order == ORDER_BLOCK ? &t->world->tree : &none,
+        .tree = &t->world->tree[t->order],
     };
     t->algo->plan(p, &shape);
 }

@@ -39,10 +39,12 @@ coll_status world_create(struct world *w, const struct world_request *q)
     if (status == COLL_OK)
         status = layout_create(&w->layout, q->nranks, host_of, q->topo, NULL,
                                &costs);
-    if (status == COLL_OK)
-        status = layout_fill_order(&w->layout, ORDER_BLOCK, 0, order);
-    if (status == COLL_OK)
-        status = layout_fill_tree(&w->layout, order, &w->tree);
+    for (int o = 0; o < NORDERS && status == COLL_OK; o++) {
+        status =
+            layout_fill_order(&w->layout, (enum layout_order)o, 0, order);
+        if (status == COLL_OK)
+            status = layout_fill_tree(&w->layout, order, &w->tree[o]);
+    }
     free(host_of);
     free(order);
     if (status < 0)
@@ -52,7 +54,8 @@ coll_status world_create(struct world *w, const struct world_request *q)
 
 void world_free(struct world *w)
 {
-    layout_free_tree(&w->tree);
+    for (int o = 0; o < NORDERS; o++)
+        layout_free_tree(&w->tree[o]);
     layout_free(&w->layout);
 }
 

@@ -227,7 +227,7 @@ static coll_status set_up(const struct network *net, const struct candidate *c,
         order && stage.ranks
             ? layout_fill_order(net->layout, c->order, 0, order)
             : COLL_ERR_MEMORY;
-    if (status == COLL_OK && c->order == ORDER_BLOCK)
+    if (status == COLL_OK)
         status = layout_fill_tree(net->layout, order, &tree);
     for (int i = 0; i < n && status == COLL_OK; i++) {
         struct rank *r = &stage.ranks[order[i]];
