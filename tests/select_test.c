@@ -8,7 +8,7 @@
 
 static const struct layout_costs fast = {
     .local = {1e-6, 1e-10, 0},
-    .remote = {2e-5, 1e-9, 0},
+    .remote = {2e-5, 1e-9,  0},
     .gamma = 1e-10,
 };
 
@@ -18,8 +18,8 @@ static void price(struct select *s, int n, const uint64_t *hosts,
 {
     struct layout layout;
     select_free(s);
-    cr_assert_eq(layout_create(&layout, n, hosts, topo, NULL, costs), COLL_OK, "%s",
-                 fail_sentence());
+    cr_assert_eq(layout_create(&layout, n, hosts, topo, NULL, costs), COLL_OK,
+                 "%s", fail_sentence());
     cr_assert_eq(price_all(&s->prices, &layout, 1e6, 1e9), COLL_OK, "%s",
                  fail_sentence());
     layout_free(&layout);
@@ -39,13 +39,44 @@ static const char *chosen(struct select *s, size_t bytes)
     return algo >= 0 ? algos[algo].name : "none";
 }
 
+/* On four ranks direct is recursive multiplying in one round, and so on. */
+Test(select, what_has_the_same_plans_is_tried_once)
+{
+    struct select s = {.prices = {.nrows = 0}};
+    int twins = 0;
+    price(&s, 4, NULL, NULL, &fast);
+    for (int i = 0; i < s.prices.nrows; i++) {
+        const struct price_row *row = &s.prices.row[i];
+        const char *name = algos[row->algo].full_name;
+        const char *twin = algos[s.prices.row[row->twin].algo].full_name;
+        twins += row->twin != i;
+        if (!strcmp(name, "allreduce_recursive_multiplying"))
+            cr_assert_str_eq(twin, "allreduce_direct");
+        if (!strcmp(name, "allreduce_dividing_multiplying_16"))
+            cr_assert_str_eq(twin, "allreduce_direct_scatter");
+        if (!strcmp(name, "allreduce_ring"))
+            cr_assert_eq(row->twin, i);
+    }
+    cr_assert_geq(twins, 4);
+    select_best(&s, ALLREDUCE, 1024, &(struct select_choice){0});
+    const struct select_class *class = s.class[ALLREDUCE][price_class(1024)];
+    for (int i = 0; i < class->n; i++)
+        cr_assert_eq(s.prices.row[class->row[i]].twin, class->row[i]);
+    /* Where only the twin is allowed it serves. */
+    cr_assert_eq(select_rules(&s, "allreduce:recursive_multiplying", "test"),
+                 COLL_OK);
+    cr_assert_str_eq(algos[choice_of(&s, ALLREDUCE, 1024).algo].full_name,
+                     "allreduce_recursive_multiplying");
+    select_free(&s);
+}
+
 Test(select, rules_force_and_forbid_by_size)
 {
     struct select s = {0};
     price(&s, 4, NULL, NULL, &fast);
-    cr_assert_eq(select_rules(&s, "allreduce:0-4k:binomial_tree;4k-:^ring",
-                              "COLL_ALGO"),
-                 COLL_OK);
+    cr_assert_eq(
+        select_rules(&s, "allreduce:0-4k:binomial_tree;4k-:^ring", "COLL_ALGO"),
+        COLL_OK);
     cr_assert_str_eq(chosen(&s, 4095), "binomial_tree");
     cr_assert_str_neq(chosen(&s, 4096), "binomial_tree");
     cr_assert_eq(select_rules(&s, "0-5000:binomial_tree;5000-:ring", "x"),

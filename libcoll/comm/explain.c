@@ -131,6 +131,8 @@ static void say_why(coll_candidate *c, const coll_candidate *best)
         best->predicted_seconds - best->latency_seconds;
     const double later = c->latency_seconds - best->latency_seconds;
     const double longer = transfer - best_transfer;
+    if (c->why[0])
+        return;
     if (c->chosen)
         snprintf(c->why, sizeof(c->why), "%s",
                  c->samples ? "held for best by what was measured"
@@ -176,6 +178,11 @@ static void fill(const struct question *q, const struct price_row *row,
     };
     if (c->predicted_seconds >= 0)
         c->latency_seconds = latency_of(q->layout, row, class);
+    const struct price_row *twin = &q->select->prices.row[row->twin];
+    const uint64_t may = rules_allow(&q->select->rules, q->kind, q->bytes);
+    if (twin != row && (may >> twin->algo & 1))
+        snprintf(c->why, sizeof(c->why), "the same plans as %s",
+                 algos[twin->algo].name);
 }
 
 /* What was measured of the candidates of a class. */

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/log.h"
@@ -297,6 +298,44 @@ static void fill_row(const struct candidate *c)
     }
 }
 
+/* Whether two algorithms write the same plan for a position. */
+static bool alike_at(const struct candidate *a, const struct candidate *b,
+                     int position, int nranks)
+{
+    const struct plan_shape shape = {position, nranks, 1, &a->lineup->tree};
+    struct plan x, y;
+    a->algo->plan(&x, &shape);
+    b->algo->plan(&y, &shape);
+    const bool alike =
+        x.status == COLL_OK && y.status == COLL_OK && x.nsteps == y.nsteps
+        && x.nchunks == y.nchunks
+        && !memcmp(x.steps, y.steps, (size_t)x.nsteps * sizeof(*x.steps));
+    plan_free(&x);
+    plan_free(&y);
+    return alike;
+}
+
+/* For few ranks several algorithms come to the same: direct is recursive
+ * multiplying in one round. To try both would teach nothing. */
+static void find_twin(const struct pricing *p, int i)
+{
+    enum { MANY = 64 };
+    const struct candidate *c = &p->candidates[i];
+    const int n = p->layout->nranks;
+    c->row->twin = (uint8_t)i;
+    for (int k = 0; k < i && n <= MANY && !c->pipelines; k++) {
+        const struct candidate *other = &p->candidates[k];
+        bool alike = other->algo->kind == c->algo->kind
+                     && other->lineup == c->lineup && !other->pipelines;
+        for (int r = 0; r < n && alike; r++)
+            alike = alike_at(c, other, r, n);
+        if (alike) {
+            c->row->twin = (uint8_t)k;
+            return;
+        }
+    }
+}
+
 static void list(struct pricing *p, struct prices *prices,
                  const struct lineup *lineups)
 {
@@ -338,8 +377,10 @@ coll_status price_all(struct prices *prices, const struct layout *l,
         list(p, prices, lineups);
         status = rehearse_all(p);
     }
-    for (int i = 0; i < p->n && status == COLL_OK; i++)
+    for (int i = 0; i < p->n && status == COLL_OK; i++) {
         fill_row(&p->candidates[i]);
+        find_twin(p, i);
+    }
     prices->rehearsals = p->rehearsals;
     for (int order = 0; order < NORDERS; order++)
         dismiss(&lineups[order]);

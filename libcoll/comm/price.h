@@ -26,6 +26,7 @@ enum {
 /* Log times are those of learn.h: 1/256 octaves above 100 ns. */
 struct price_row {
     uint8_t algo, order;             /* algos[algo]; enum layout_order */
+    uint8_t twin; /* the first row with the very same plans, or this one */
     uint8_t variant[PRICE_CLASSES];  /* 1 << variant segments */
     int16_t log_time[PRICE_CLASSES]; /* PRICE_NONE: not priced */
     int16_t recalled[PRICE_CLASSES]; /* that an earlier job measured, or none */

@@ -72,7 +72,9 @@ static int list_rows(const struct select *s, enum coll_kind kind, int class,
     int n = 0;
     for (int i = 0; i < s->prices.nrows; i++) {
         const struct price_row *row = &s->prices.row[i];
-        if (algos[row->algo].kind != kind || !(may >> row->algo & 1))
+        const int twin = s->prices.row[row->twin].algo;
+        if (algos[row->algo].kind != kind || !(may >> row->algo & 1)
+            || (row->twin != i && (may >> twin & 1)))
             continue;
         int at = n < LEARN_CANDIDATES ? n++ : LEARN_CANDIDATES;
         for (; at > 0
