@@ -117,6 +117,17 @@ static coll_status reserve(coll_comm *c, size_t bytes)
     return COLL_OK;
 }
 
+/* The same lines on all ranks; operations are counted from the first one of the
+ * communicator, whatever ran it. */
+static void log_choice(const coll_request *r)
+{
+    log_line(COLL_LOG_DEBUG, "select",
+             "operation %u: %s of %zu bytes runs %s %s %d%s",
+             (unsigned)r->comm->finished, kind_names[r->kind], request_bytes(r),
+             algos[r->choice.algo].name, layout_order_names[r->choice.order],
+             1 << r->choice.variant, r->choice.trial ? ", a trial" : "");
+}
+
 /* The vector as the plan sees it: all of what one rank holds in full. */
 coll_status request_prepare(coll_request *r, struct exec_call *call)
 {
@@ -130,6 +141,7 @@ coll_status request_prepare(coll_request *r, struct exec_call *call)
         status = prepare(c, &r->choice, r->root, &r->prepared);
     if (status < 0)
         return status;
+    log_choice(r);
     *call = (struct exec_call){
         .in = r->in,
         .out = r->out,

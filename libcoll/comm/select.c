@@ -165,6 +165,8 @@ static coll_status choose(struct select *s, enum coll_kind kind, size_t bytes,
         .algo = from->algo,
         .order = from->order,
         .variant = from->variant[class],
+        .trial = candidate >= 0 && adapts(s, kind)
+                 && candidate != learn_best(&c->learn),
         .predicted =
             from->log_time[class] == PRICE_NONE ? -1 : select_seconds(log_time),
         .class = class,

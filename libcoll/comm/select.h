@@ -39,6 +39,7 @@ struct select_choice {
     int algo; /* index into algos[] */
     enum layout_order order;
     int variant;          /* 1 << variant segments; of a plan */
+    bool trial;           /* another one is held for best */
     double predicted;     /* seconds; negative: not priced */
     int class, candidate; /* for select_observe(); candidate -1: none */
 };
