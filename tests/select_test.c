@@ -172,6 +172,31 @@ Test(select, long_vectors_take_what_sends_least)
     select_free(&s);
 }
 
+/* Also at an end of its octave, a factor 1.4 from the middle that is priced. */
+Test(select, a_prediction_is_for_the_size_asked)
+{
+    struct select s = {0};
+    struct layout layout;
+    cr_assert_eq(layout_create(&layout, 8, NULL, NULL, NULL, &fast), COLL_OK);
+    price(&s, 8, NULL, NULL, &fast);
+    for (int i = 0; i < s.prices.nrows; i++)
+        for (size_t bytes = 1 << 20; bytes <= 1 << 25;
+             bytes += (size_t)1 << (price_class(bytes) - 2)) {
+            const struct price_row *row = &s.prices.row[i];
+            double seconds = 0;
+            cr_assert_eq(price_one(&layout, &algos[row->algo],
+                                   (enum layout_order)row->order,
+                                   1 << row->variant[price_class(bytes)], bytes,
+                                   NULL, &seconds),
+                         COLL_OK);
+            const double ratio = price_seconds(row, bytes) / seconds;
+            cr_assert(ratio > 0.95 && ratio < 1.05, "%s, %zu bytes: %g",
+                      algos[row->algo].full_name, bytes, ratio);
+        }
+    layout_free(&layout);
+    select_free(&s);
+}
+
 /* Slow messages favour few rounds, long vectors favour few bytes. */
 Test(select, the_price_decides_by_size)
 {

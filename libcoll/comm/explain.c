@@ -79,7 +79,7 @@ coll_status coll_explain(const coll_comm *comm, const char *collective,
 
 /* The part of a price that no bandwidth could mend. */
 static double latency_of(const struct layout *l, const struct price_row *row,
-                         int class)
+                         size_t bytes)
 {
     struct layout endless = *l;
     double seconds = -1;
@@ -91,7 +91,7 @@ static double latency_of(const struct layout *l, const struct price_row *row,
         endless.net.level[k].shared = 0;
     }
     price_one(&endless, &algos[row->algo], (enum layout_order)row->order,
-              1 << row->variant[class], price_bytes(class), NULL, &seconds);
+              1 << row->variant[price_class(bytes)], bytes, NULL, &seconds);
     return seconds;
 }
 
@@ -123,6 +123,16 @@ static const char *spoken(double seconds, char *text, size_t bytes)
     return text;
 }
 
+/* Prices decide by octaves, so near the edge of one another may be less. */
+static const char *why_chosen(const coll_candidate *list, int n)
+{
+    for (int i = 1; i < n; i++)
+        if (list[i].predicted_seconds >= 0
+            && list[i].predicted_seconds < list[0].predicted_seconds)
+            return "the least predicted time for lengths of this octave";
+    return "the least predicted time";
+}
+
 static void say_why(coll_candidate *c, const coll_candidate *best)
 {
     char a[24], b[24];
@@ -133,11 +143,7 @@ static void say_why(coll_candidate *c, const coll_candidate *best)
     const double longer = transfer - best_transfer;
     if (c->why[0])
         return;
-    if (c->chosen)
-        snprintf(c->why, sizeof(c->why), "%s",
-                 c->samples ? "held for best by what was measured"
-                            : "the least predicted time");
-    else if (c->predicted_seconds < 0)
+    if (c->predicted_seconds < 0)
         snprintf(c->why, sizeof(c->why),
                  "too many messages to be rehearsed at start");
     else if (c->samples && c->measured_seconds >= best->measured_seconds
@@ -169,15 +175,14 @@ static void fill(const struct question *q, const struct price_row *row,
         .algorithm = algos[row->algo].name,
         .rank_order = layout_order_names[row->order],
         .segments = 1 << row->variant[class],
-        .predicted_seconds = row->log_time[class] == PRICE_NONE
-                                 ? -1
-                                 : select_seconds(row->log_time[class]),
+        .predicted_seconds = price_seconds(row, q->bytes),
         .chosen = algos[chosen->algo].way == BY_PLAN
                   && chosen->algo == row->algo
                   && (int)chosen->order == row->order,
     };
     if (c->predicted_seconds >= 0)
-        c->latency_seconds = latency_of(q->layout, row, class);
+        c->latency_seconds =
+            latency_of(q->layout, row, q->bytes ? q->bytes : 1);
     const struct price_row *twin = &q->select->prices.row[row->twin];
     const uint64_t may = rules_allow(&q->select->rules, q->kind, q->bytes);
     if (twin != row && (may >> twin->algo & 1))
@@ -228,8 +233,12 @@ static coll_status answer(const struct question *q, coll_candidate *list,
         add_samples(q, row, &all[found++]);
     }
     qsort(all, (size_t)found, sizeof(all[0]), by_time);
-    for (int i = 0; i < found; i++)
+    for (int i = 1; i < found; i++)
         say_why(&all[i], &all[0]);
+    if (found > 0)
+        snprintf(all[0].why, sizeof(all[0].why), "%s",
+                 all[0].samples ? "held for best by what was measured"
+                                : why_chosen(all, found));
     *n = found < max ? found : max;
     if (*n > 0)
         memcpy(list, all, sizeof(all[0]) * (size_t)*n);

@@ -25,6 +25,29 @@ size_t price_bytes(int class)
            - (class > 1 ? low / 8 : 0); /* about the square root */
 }
 
+static double seconds_of(const struct price_row *row, int class)
+{
+    return 100e-9 * exp2(row->log_time[class] / 256.0);
+}
+
+double price_seconds(const struct price_row *row, size_t bytes)
+{
+    const int class = price_class(bytes);
+    const double middle = (double)price_bytes(class);
+    const bool above = (double)bytes > middle;
+    const int other = class == 0                           ? 1
+                      : above && class + 1 < PRICE_CLASSES ? class + 1
+                                                           : class - 1;
+    if (row->log_time[class] == PRICE_NONE)
+        return -1;
+    if (row->log_time[other] == PRICE_NONE)
+        return seconds_of(row, class);
+    const double at =
+        ((double)bytes - middle) / ((double)price_bytes(other) - middle);
+    return seconds_of(row, class)
+           + at * (seconds_of(row, other) - seconds_of(row, class));
+}
+
 bool price_fits(const struct layout *l, const struct algo *algo,
                 enum layout_order order)
 {

@@ -44,6 +44,10 @@ int16_t price_log(double seconds);
 int price_class(size_t bytes);
 size_t price_bytes(int class); /* the middle */
 
+/* Seconds for just this size, on the line through the middles of its class and
+ * of the nearer neighbour; negative: not priced. */
+double price_seconds(const struct price_row *, size_t bytes);
+
 /* Whether an order makes sense for an algorithm in this layout. */
 bool price_fits(const struct layout *, const struct algo *, enum layout_order);
 

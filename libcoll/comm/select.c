@@ -132,6 +132,18 @@ static coll_status forbidden(const struct select *s, enum coll_kind kind,
                 s->node.nranks ? "" : ", which are not all on one host");
 }
 
+/* By what was measured, of it or of others; else by its price. */
+static double expected(const struct select_class *c, int candidate,
+                       const struct price_row *row, size_t bytes)
+{
+    int32_t log_time;
+    const int samples = learn_estimate(&c->learn, candidate, &log_time);
+    const double price = price_seconds(row, bytes);
+    return price < 0 || (!samples && !c->learn.ratio)
+               ? price
+               : select_seconds(log_time);
+}
+
 /* next: for an operation that is run. */
 static coll_status choose(struct select *s, enum coll_kind kind, size_t bytes,
                           bool next, struct select_choice *choice)
@@ -158,17 +170,15 @@ static coll_status choose(struct select *s, enum coll_kind kind, size_t bytes,
     if (row < 0)
         return forbidden(s, kind, bytes);
     const struct price_row *from = &s->prices.row[row];
-    int32_t log_time = from->log_time[class];
-    if (candidate >= 0 && adapts(s, kind))
-        learn_estimate(&c->learn, candidate, &log_time);
     *choice = (struct select_choice){
         .algo = from->algo,
         .order = from->order,
         .variant = from->variant[class],
         .trial = candidate >= 0 && adapts(s, kind)
                  && candidate != learn_best(&c->learn),
-        .predicted =
-            from->log_time[class] == PRICE_NONE ? -1 : select_seconds(log_time),
+        .predicted = adapts(s, kind) && candidate >= 0
+                         ? expected(c, candidate, from, bytes)
+                         : price_seconds(from, bytes),
         .class = class,
         .candidate = adapts(s, kind) ? candidate : -1,
     };
