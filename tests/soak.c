@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Many small collectives of random kinds and sizes, each result checked.
  *
- *   soak OPERATIONS [SEED [BYTES]]      under collrun
+ *   soak OPERATIONS [SEED [BYTES [NAPS]]]      under collrun
  *
- * All ranks draw the same operations; each draws its own delays before them.
+ * All ranks draw the same operations; each draws its own delays before them,
+ * up to 3 ms before one in NAPS (default 65536) of them.
  * Vectors of both kinds of memory, in place or not, blocking or as requests of
  * which up to four are under way. Every value is a small whole number, so sums
  * are exact in each dtype. Rank 0 prints "ok OPERATIONS". */
@@ -168,12 +169,12 @@ static void land(struct flight *f)
 }
 
 /* Mostly none; now and then so long that others sleep. */
-static void delay(uint64_t x)
+static void delay(uint64_t x, uint64_t naps)
 {
     const struct timespec nap = {.tv_nsec = (long)(x >> 32) % 3000000};
     if (x % 1024 == 0)
         sched_yield();
-    if (x % 65536 == 1)
+    if (x % naps == naps - 1)
         nanosleep(&nap, NULL);
 }
 
@@ -199,6 +200,7 @@ int main(int argc, char **argv)
     const long operations = argc > 1 ? atol(argv[1]) : 10000;
     uint64_t shared = argc > 2 ? (uint64_t)atol(argv[2]) * 2 + 1 : 12345;
     const size_t most = argc > 3 ? (size_t)atol(argv[3]) : 4096;
+    const uint64_t naps = argc > 4 ? (uint64_t)atol(argv[4]) : 65536;
     if (coll_comm_init(&comm) < 0)
         die("coll_comm_init", 0);
     rank = coll_comm_user_rank(comm);
@@ -225,7 +227,7 @@ int main(int argc, char **argv)
         const size_t longest = most / elem_of(f) >> (x >> 28 & 7);
         f->count = longest ? (x >> 32) % longest + 1 : 1;
         fill(f);
-        delay(draw(&own));
+        delay(draw(&own), naps);
         const bool request = (x & 15) == 0;
         if (start(f, request ? &f->request : NULL) < 0)
             die("the call", k);

@@ -343,8 +343,8 @@ class Lab:
     def _limit(self, namespace, device, rate):
         if rate <= 0:
             return
-        _command(['tc', '-n', namespace, 'qdisc', 'add', 'dev', device, 'root',
-                  'tbf', 'rate', f'{rate:.0f}bit', 'burst',
+        _command(['tc', '-n', namespace, 'qdisc', 'replace', 'dev', device,
+                  'root', 'tbf', 'rate', f'{rate:.0f}bit', 'burst',
                   str(self.layout.burst), 'limit', str(self.layout.queue)])
 
     def _make_bridges(self):
@@ -454,6 +454,24 @@ exec nsenter -t $pid -n -u -i -m env -C {shlex.quote(os.getcwd())} \\
                 'trunks': [{'forth': one(f'trunk{i}a', 'tx'),
                             'back': one(f'trunk{i}b', 'tx')}
                            for i in range(len(self.tree.trunks))]}
+
+    def set_rate(self, wire, rate):
+        """From now on, in both directions; wire: 'host2', its port, or
+        'trunk0'. What waits in a queue stays there."""
+        ends = {self.name(h): ((SWITCH, f'port{h}'), (self.name(h), 'eth0'))
+                for h in range(self.layout.hosts)}
+        ends.update({f'trunk{i}': ((SWITCH, f'trunk{i}a'),
+                                   (SWITCH, f'trunk{i}b'))
+                     for i in range(len(self.tree.trunks))})
+        if self.switch:
+            raise Failed('the delay switch cannot change a rate; valid are '
+                         'layouts without a delay')
+        if wire not in ends:
+            raise Failed(f'found "{wire}", valid is {", ".join(ends)}')
+        if rate <= 0:
+            raise Failed(f'found {rate:g} bit/s, valid is more than 0')
+        for namespace, device in ends[wire]:
+            self._limit(namespace, device, rate)
 
     def close(self):
         """Ends the hosts, so that another Lab can be made."""
