@@ -19,6 +19,9 @@ struct world {
     double noise;  /* 0.05: +-5 %, or that standard deviation if gaussian */
     double spikes; /* how many samples are 50 times as long */
     bool gaussian;
+    double backlog; /* share of what its predecessor took more that delays an
+                       operation, as bytes do that wait before a slow link */
+    int before;     /* that predecessor */
     /* A time is known when `delay` more operations have begun. */
     int delay, waiting, candidate[DELAYS];
     double sample[DELAYS];
@@ -62,7 +65,10 @@ static double sample(struct world *w, int candidate)
     if (w->gaussian)
         noise = sqrt(-2 * log((1 + noise) / 2 + DBL_MIN))
                 * cos(6.283185307 * draw(&w->state));
-    return w->seconds[candidate] * fmax(0.2, 1 + w->noise * noise)
+    const double more = w->seconds[w->before] - w->seconds[candidate];
+    w->before = candidate;
+    return (w->seconds[candidate] + w->backlog * fmax(0, more))
+           * fmax(0.2, 1 + w->noise * noise)
            * (draw(&w->state) < w->spikes ? 50 : 1);
 }
 
@@ -234,6 +240,52 @@ Test(learn, a_candidate_that_gets_slow_is_left_and_taken_back)
 {
     slow_down(10);
     slow_down(2);
+}
+
+/* All of 32 candidates are alike until a link that they share gets slow: then 5
+ * take 13.8 ms, 5 take 1.5 times and the others 2 to 4 times as long, as in
+ * tests/netlab/claims_test.py. The best so far is one of the second kind, so
+ * there is not much to gain. Returns the operations until one of the first is
+ * held for best. */
+static int until_good_again(int seed, double noise_before, double noise)
+{
+    struct world w = world(32, seed);
+    w.noise = noise_before;
+    for (int i = 0; i < w.n; i++) {
+        w.seconds[i] = 4.7e-3;
+        w.predicted[i] = w.seconds[i] * (1 + 0.001 * i);
+    }
+    start(&w);
+    for (int i = 0; i < 200; i++)
+        operate(&w);
+    const int best = learn_best(&w.learn);
+    w.noise = noise;
+    w.backlog = 0.5;
+    for (int i = 0; i < w.n; i++) {
+        const int k = (i - best + w.n) % w.n * 13 % w.n;
+        w.seconds[i] = k < 5    ? 20.7e-3
+                       : k < 10 ? 13.8e-3
+                                : 13.8e-3 * (2 + 2 * draw(&w.state));
+    }
+    int calls = 0;
+    for (; calls < 1000; calls++) {
+        if (w.seconds[learn_best(&w.learn)] < 1.25 * 13.8e-3)
+            break;
+        operate(&w);
+    }
+    return calls;
+}
+
+Test(learn, a_link_that_gets_slow_is_noticed_within_100_calls)
+{
+    for (int noisy = 0; noisy < 3; noisy++) {
+        int took[SEEDS];
+        for (int seed = 0; seed < SEEDS; seed++)
+            took[seed] = until_good_again(seed, noisy ? 0.3 : 0.05,
+                                          noisy > 1 ? 0.1 : 0.02);
+        show("calls", took, SEEDS);
+        cr_expect_leq(took[SEEDS - 1], 100, "%d", took[SEEDS - 1]);
+    }
 }
 
 /* How often the choice among equals changes in 10,000 operations. */

@@ -17,7 +17,13 @@
  *
  * The world may change: a link gets slow, another job comes. When five samples
  * of the best in a row are far from what it has long taken, what is known of
- * the others becomes a mere prediction, and the class is young again.
+ * the others becomes a mere prediction, and the class is young again. Of many
+ * that then seem better one is tried until it is best or has lost its lead:
+ * in turn, each would be long in gathering evidence.
+ *
+ * What waits in the network when an operation ends delays the next one. So a
+ * sample of the best that comes after that of another and is not longer than
+ * that one was expected to be says nothing of the world.
  */
 #include "comm/learn.h"
 
@@ -38,6 +44,7 @@ enum {
     HOPELESS = 5 * OCTAVE, /* x 32: not tried */
     LEAST_SPREAD = 4,      /* half a step of what travels */
     FIRST_SPREAD = 16,     /* until it is known */
+    FRESH_SPREAD = 32,     /* at most, when the world has changed */
     MOST_SPREAD = 64,      /* that one sample shows */
 };
 /* Credit, in 1/1024 of what the best takes; evidence, of a spread. */
@@ -142,6 +149,9 @@ static int64_t share(const struct learn *l, const struct learn_candidate *c)
 {
     if (is_clear(l, c))
         return expected(l, c) - to_beat(l);
+    if (c->evidence >= ONE /* it leads */
+        && c->estimate <= to_beat(l) - BETTER)
+        return -c->evidence / ONE;
     const int least = smaller(c->estimate, c->least) - best_estimate(l);
     const int cost = c->samples ? 16 * excess(least) : price(l, c) / 8;
     return (c->trials + INT64_C(1)) * (ONE / 2 + cost);
@@ -198,7 +208,7 @@ static void start_again(struct learn *l)
         const int prior = c->samples ? c->estimate : c->prior + l->ratio;
         if (i != l->best)
             *c = (struct learn_candidate){.prior = within(prior, -LIMIT, LIMIT),
-                                          .least = c->least};
+                                          .least = LIMIT};
     }
     struct learn_candidate *best = &l->candidate[l->best];
     best->prior = l->settled / 16;
@@ -207,6 +217,7 @@ static void start_again(struct learn *l)
     settle(l);
     l->young_until = l->operations + larger(YOUNG, l->n * YOUNG_EACH);
     l->pause_until = 0;
+    l->spread = smaller(l->spread, FRESH_SPREAD * 16);
     l->credit = larger(l->credit, FRESH);
 }
 
@@ -220,7 +231,10 @@ static void observe_best(struct learn *l, int time)
         settle(l);
         return;
     }
-    l->odd = off > far    ? larger(l->odd, 0) + 1
+    const bool delayed =
+        off > far && l->last != l->best && time <= l->last_expected;
+    l->odd = delayed      ? l->odd
+             : off > far  ? larger(l->odd, 0) + 1
              : off < -far ? smaller(l->odd, 0) - 1
                           : 0;
     if (l->odd == ODD_SAMPLES || l->odd == -ODD_SAMPLES) {
@@ -331,10 +345,13 @@ void learn_observe(struct learn *l, int candidate, int32_t log_time)
     if (candidate < 0 || candidate >= l->n)
         return;
     const bool was_best = candidate == l->best;
+    const int due = expected(l, &l->candidate[candidate]);
     if (was_best)
         observe_best(l, within(log_time, -LIMIT, LIMIT));
     else
         observe_other(l, candidate, within(log_time, -LIMIT, LIMIT));
+    l->last = candidate;
+    l->last_expected = due;
     /* Not each time: it takes a look at every candidate. */
     if (!was_best || l->operations < l->young_until || l->operations % 16 == 0)
         plan_trial(l);

@@ -50,6 +50,8 @@ struct learn {
                         expected, the median of the candidates */
     int32_t odd;     /* how many samples of the best in a row were far too long;
                         negative: too short */
+    int32_t last;    /* the candidate of the latest sample, */
+    int32_t last_expected; /* and what it was expected to take before that */
     struct learn_candidate candidate[LEARN_CANDIDATES];
 };
 
