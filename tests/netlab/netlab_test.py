@@ -162,6 +162,31 @@ def the_delay_switch_keeps_rate_and_delay_and_counts():
 
 
 @case
+def a_rate_changes_when_a_file_appears():
+    with tempfile.TemporaryDirectory() as folder:
+        # The last rank asks before it listens, so all is sent afterwards.
+        ask = (f'import os, time\nif os.environ["COLL_RANK"] == "3":\n'
+               f'    open("{folder}/slow", "w").close()\n'
+               f'    while os.path.exists("{folder}/slow"): time.sleep(.01)\n')
+        status, out, err = netlab_run(
+            '--groups', '2', '--rate', '1Gbit', '--trunk-rate', '1Gbit',
+            '--when', f'{folder}/slow:trunk0=100Mbit', '--', sys.executable,
+            '-c', ask + STREAM.replace('BLOCKS', '40'))
+    expect(status == 0, err)
+    found = dict(line.split()[1:3] for line in out.splitlines())
+    expect(70 < float(found['rate']) < 104, found)
+
+
+@case
+def a_wire_that_is_not_there_is_refused():
+    with tempfile.TemporaryDirectory() as folder:
+        status, _, err = netlab_run(
+            '--hosts', '2', '--when', f'{folder}/slow:trunk0=1Mbit', '--',
+            'bash', '-c', f'touch {folder}/slow; sleep 0.2')
+    expect(status == 1 and 'valid is host0, host1' in err, status, err)
+
+
+@case
 def groups_of_groups_reach_each_other():
     measure('--groups', '2x2', '--delay', '100us', blocks=20)
     measure('--groups', '2x2', blocks=20)

@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""How near predictions are to what is then measured, where links are limited.
+
+    benchmarks/predict.py [--build build] [--layouts flat4,...] [--sizes 1M,16M]
+                          [--algorithms ring,...] [--tap]
+
+For each layout and algorithm one job (tests/netlab, so root is needed): it
+measures its links when it starts, predicts, and then runs each size, forced,
+without learning (COLL_ADAPT=off). Prints a row per cell, with the groups of
+hosts that were found, and how many cells are within 25 %. With --tap it is a
+test: all must be; of a cell that is not, the middle one of three jobs counts.
+"""
+import argparse
+import json
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+WITHIN = 1.25
+
+LAYOUTS = {  # options of netlab
+    "flat4": "--hosts 4 --rate 1Gbit",
+    "trunk4": "--hosts 4 --groups 2 --rate 1Gbit --trunk-rate 250Mbit",
+    "flat8": "--hosts 8 --rate 1Gbit",
+    "trunk8": "--hosts 8 --groups 2 --rate 1Gbit --trunk-rate 250Mbit",
+    "flat4x2": "--hosts 4 --ranks-per-host 2 --rate 1Gbit",
+    "trunk4x2": "--hosts 4 --ranks-per-host 2 --groups 2 --rate 1Gbit "
+                "--trunk-rate 250Mbit",
+}
+ALGORITHMS = ["ring", "ring_segmented", "halving_doubling",
+              "halving_doubling_near", "swing", "direct_scatter",
+              "hierarchical", "double_binary_tree"]
+
+
+def size(text):
+    units = {"K": 1 << 10, "M": 1 << 20}
+    digits = text.rstrip("KM")
+    if not digits.isdigit() or len(text) - len(digits) > 1:
+        raise argparse.ArgumentTypeError(
+            f'found "{text}", valid is a number of bytes such as 65536 or 1M')
+    return int(digits) * units.get(text[len(digits):], 1)
+
+
+def each(kind, known=None):
+    """A list with commas; of these words, if there are any."""
+    def parse(text):
+        words = text.split(",")
+        for word in words:
+            if known and word not in known:
+                raise argparse.ArgumentTypeError(
+                    f'found "{word}", valid are {", ".join(known)}')
+        return [kind(word) for word in words]
+    return parse
+
+
+def job(options, layout, algorithm):
+    """Rows of coll_bench, of a new job; None: no such network here."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder) / "out.json"
+        command = [ROOT / "tests/netlab/netlab", "--delay-switch",
+                   options.build / "delay_switch", "--timeout",
+                   options.timeout, "--env", "COLL_STORE=off", "--env",
+                   "COLL_ADAPT=off", "--env", "COLL_LOG=probe:info",
+                   *LAYOUTS[layout].split(), "--",
+                   options.build / "coll_bench", "allreduce", "-b",
+                   min(options.sizes), "-e", max(options.sizes), "-f",
+                   options.factor, "-n", options.iterations, "-w", 1, "--algo",
+                   algorithm, "--json", out]
+        done = subprocess.run([str(word) for word in command], check=False,
+                              stdout=subprocess.DEVNULL, text=True,
+                              stderr=subprocess.PIPE)
+        if done.returncode == 77:
+            return None
+        if done.returncode != 0:
+            raise SystemExit(f"predict.py: {layout} {algorithm}: "
+                             f"{done.stderr.strip()[-400:]}")
+        report = json.loads(out.read_text(encoding="utf-8"))
+    groups = re.search(r"probe: \d+ hosts in (\d+) groups", done.stderr)
+    for row in report["results"]:
+        row["groups"] = int(groups[1]) if groups else 0
+        row["ratio"] = row["predicted_us"] / row["time_us"]["p50"]
+    return report["results"]
+
+
+def within(row):
+    return 1 / WITHIN <= row["ratio"] <= WITHIN
+
+
+def show(cell):
+    print(f"{cell['layout']:9} {cell['bytes']:9} {cell['algorithm']:22} "
+          f"{cell['predicted_ms']:10.2f} {cell['measured_ms']:10.2f} "
+          f"{cell['ratio']:6.2f} {cell['groups']:6}"
+          f"{'' if within(cell) else '  <--'}",
+          flush=True)
+
+
+def measure(options, layout, algorithm):
+    """Cells, the middle one of the jobs' where there are several; None: no
+    such network here."""
+    jobs = [job(options, layout, algorithm) for _ in range(options.rounds)]
+    if options.tap and jobs[0] and not all(map(within, jobs[0])):
+        jobs += [job(options, layout, algorithm) for _ in range(2)]
+    if None in jobs:
+        return None
+    cells = []
+    for rows in zip(*jobs):
+        rows = sorted(rows, key=lambda row: row["ratio"])
+        row = rows[(len(rows) - 1) // 2]
+        cells.append({"layout": layout, "algorithm": algorithm,
+                      "bytes": row["bytes"], "ratio": row["ratio"],
+                      "predicted_ms": row["predicted_us"] / 1e3,
+                      "measured_ms": row["time_us"]["p50"] / 1e3,
+                      "groups": row["groups"]})
+    return cells
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    add = parser.add_argument
+    add("--build", type=pathlib.Path, default=ROOT / "build")
+    add("--layouts", type=each(str, LAYOUTS), default=list(LAYOUTS),
+        metavar="NAME,...", help=", ".join(LAYOUTS))
+    add("--algorithms", type=each(str), default=ALGORITHMS, metavar="NAME,...",
+        help="(default " + ",".join(ALGORITHMS) + ")")
+    add("--sizes", type=each(size), default=[1 << 20, 1 << 22, 1 << 24],
+        metavar="BYTES,...", help="in equal steps (default 1M,4M,16M)")
+    add("--iterations", type=int, default=5, metavar="N",
+        help="of each cell in a job (default 5)")
+    add("--rounds", type=int, default=1, metavar="N",
+        help="jobs for each cell, of which the middle one counts (default 1)")
+    add("--timeout", type=int, default=120, metavar="SECONDS",
+        help="for one job (default 120)")
+    add("--json", type=pathlib.Path, metavar="FILE")
+    add("--tap", action="store_true", help="be a test")
+    options = parser.parse_args()
+    options.build = options.build.resolve()
+    steps = sorted(options.sizes)
+    options.factor = steps[1] // steps[0] if len(steps) > 1 else 2
+    if [steps[0] * options.factor ** i for i in range(len(steps))] != steps:
+        parser.error("--sizes: valid are sizes each a whole multiple of the "
+                     "one before, always the same, such as 1M,4M,16M")
+    return options
+
+
+def main():
+    options = parse()
+    cells = []
+    if not options.tap:
+        print(f"{'layout':9} {'bytes':>9} {'algorithm':22} "
+              f"{'predict/ms':>10} {'measure/ms':>10}  ratio groups")
+    for layout in options.layouts:
+        for algorithm in options.algorithms:
+            found = measure(options, layout, algorithm)
+            if found is None:
+                print("1..0 # SKIP there can be no hosts here" if options.tap
+                      else "predict.py: there can be no hosts here: see "
+                      "tests/netlab/netlab -- true")
+                return 0 if options.tap else 77
+            for cell in found:
+                if options.tap:
+                    print("# ", end="")
+                show(cell)
+            cells += found
+    good = sum(map(within, cells))
+    spread = statistics.median(abs(cell["ratio"] - 1) for cell in cells)
+    print(f"{'# ' if options.tap else ''}{good} of {len(cells)} cells within "
+          f"25 %; half are within {100 * spread:.0f} %")
+    if options.tap:
+        print(f"1..1\n{'ok' if good == len(cells) else 'not ok'} 1 - "
+              "predictions are within 25 %")
+    if options.json:
+        options.json.write_text(json.dumps(
+            {"format": "predict 1", "cells": cells}, indent=1),
+            encoding="utf-8")
+    return int(options.tap and good < len(cells))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
