@@ -460,16 +460,13 @@ exec nsenter -t $pid -n -u -i -m env -C {shlex.quote(os.getcwd())} \\
         'trunk0'. What waits in a queue stays there."""
         ends = {self.name(h): ((SWITCH, f'port{h}'), (self.name(h), 'eth0'))
                 for h in range(self.layout.hosts)}
-        ends.update({f'trunk{i}': ((SWITCH, f'trunk{i}a'),
-                                   (SWITCH, f'trunk{i}b'))
-                     for i in range(len(self.tree.trunks))})
+        for i in range(len(self.tree.trunks)):
+            ends[f'trunk{i}'] = [(SWITCH, f'trunk{i}{end}') for end in 'ab']
         if self.switch:
-            raise Failed('the delay switch cannot change a rate; valid are '
-                         'layouts without a delay')
-        if wire not in ends:
-            raise Failed(f'found "{wire}", valid is {", ".join(ends)}')
-        if rate <= 0:
-            raise Failed(f'found {rate:g} bit/s, valid is more than 0')
+            raise Failed('a rate can change only in layouts without a delay')
+        if wire not in ends or rate <= 0:
+            raise Failed(f'found "{wire}", {rate:g} bit/s; valid is more than '
+                         f'0 for {", ".join(ends)}')
         for namespace, device in ends[wire]:
             self._limit(namespace, device, rate)
 
