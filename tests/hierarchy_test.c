@@ -45,12 +45,38 @@ static void add(void *const *dst, int ndst, const void *const *src, int nsrc,
         ((uint64_t *)dst[0])[i] = x[i] + y[i];
 }
 
-static uint64_t wanted(const struct algo *algo, int n, int root, size_t i)
+static bool rooted(const struct algo *algo)
+{
+    return algo->kind == REDUCE || algo->kind == BROADCAST;
+}
+
+/* Of which a rank puts in, or gets out, only its part of the vector. */
+static bool in_parts(const struct algo *algo)
+{
+    return algo->kind == REDUCE_SCATTER || algo->kind == ALLGATHER;
+}
+
+static uint64_t wanted(const struct algo *algo, int n, size_t count, int root,
+                       size_t i)
 {
     uint64_t sum = 0;
     for (int r = 0; r < n; r++)
         sum += weight(r, i);
-    return algo->kind == BROADCAST ? weight(root, i) : sum;
+    return algo->kind == BROADCAST   ? weight(root, i)
+           : algo->kind == ALLGATHER ? weight((int)(i * (size_t)n / count), i)
+                                     : sum;
+}
+
+/* The elements of the result that rank r gets: [*from, *to). */
+static void range_of(const struct algo *algo, int n, size_t count, int root,
+                     int r, size_t *from, size_t *to)
+{
+    const size_t part = count / (size_t)n, rank = (size_t)r;
+    const bool scatters = algo->kind == REDUCE_SCATTER;
+    *from = scatters ? rank * part : 0;
+    *to = scatters                              ? (rank + 1) * part
+          : algo->kind == REDUCE && r != root ? 0
+                                                : count;
 }
 
 /* Hosts of several ranks in groups of several hosts, numbered any way. */
@@ -86,10 +112,38 @@ struct trial {
     unsigned seed;
 };
 
+/* Each byte enters (or leaves) each other group once, on every level. */
+static void check_crossing(const struct trial *t, const struct plan_tree *tree,
+                           const struct sim_traffic *traffic)
+{
+    const int n = t->layout->nranks, nlevels = t->layout->net.nlevels;
+    int before = 1, in_tree = 0;
+    for (int k = 0; k < nlevels; k++)
+        in_tree += t->layout->net.level[k].ngroups < n;
+    if (strcmp(t->algo->name, "hierarchical") || t->algo->kind == ALLREDUCE
+        || tree->nlevels < in_tree)
+        return;
+    for (int k = 0; k <= nlevels; k++) {
+        const int groups = k < nlevels ? t->layout->net.level[k].ngroups : n;
+        uint64_t bytes = 0;
+        for (int r = 0; r < n; r++)
+            bytes += traffic[r].crossing[k];
+        cr_assert_eq(bytes,
+                     (uint64_t)(groups - before) * t->count * sizeof(uint64_t),
+                     "%s on %d ranks, count %zu, seed %u: %lu bytes cross "
+                     "level %d of %d groups",
+                     t->algo->full_name, n, t->count, t->seed,
+                     (unsigned long)bytes, k, groups);
+        before = groups;
+    }
+}
+
 static void run(const struct trial *t)
 {
     const int n = t->layout->nranks;
     char *in[MAX_RANKS], *out[MAX_RANKS];
+    char *whole_in[MAX_RANKS], *whole_out[MAX_RANKS];
+    struct sim_traffic traffic[MAX_RANKS];
     uint16_t news[MAX_RANKS], least = 1023;
     int order[MAX_RANKS];
     struct plan_tree tree = {.nlevels = 0};
@@ -97,8 +151,12 @@ static void run(const struct trial *t)
         uint64_t *x = malloc((t->count + 1) * sizeof(*x));
         for (size_t i = 0; i < t->count; i++)
             x[i] = weight(r, i);
-        in[r] = (char *)x;
-        out[r] = t->in_place ? in[r] : calloc(t->count + 1, sizeof(*x));
+        const size_t part = t->count / (size_t)n * (size_t)r * sizeof(*x);
+        in[r] = whole_in[r] = (char *)x;
+        out[r] = whole_out[r] =
+            t->in_place ? in[r] : calloc(t->count + 1, sizeof(*x));
+        in[r] += t->algo->kind == ALLGATHER ? part : 0;
+        out[r] += t->algo->kind == REDUCE_SCATTER ? part : 0;
         news[r] = (uint16_t)(1 + draw(1000));
         least = news[r] < least ? news[r] : least;
     }
@@ -117,6 +175,9 @@ static void run(const struct trial *t)
         .reduce = add,
         .in = in,
         .out = out,
+        .in_parts = t->algo->kind == ALLGATHER,
+        .out_parts = t->algo->kind == REDUCE_SCATTER,
+        .traffic = traffic,
         .news = news,
     };
     c.net.jitter_seed = t->seed;
@@ -127,10 +188,11 @@ static void run(const struct trial *t)
                  t->algo->full_name, n, t->segments, t->count, t->seed, status,
                  fail_sentence());
     for (int r = 0; r < n; r++) {
-        const uint64_t *x = (uint64_t *)out[r];
-        for (size_t i = 0; i < t->count; i++)
-            if ((t->algo->kind != REDUCE || r == t->root)
-                && x[i] != wanted(t->algo, n, t->root, i))
+        const uint64_t *x = (uint64_t *)whole_out[r];
+        size_t from, to;
+        range_of(t->algo, n, t->count, t->root, r, &from, &to);
+        for (size_t i = from; i < to; i++)
+            if (x[i] != wanted(t->algo, n, t->count, t->root, i))
                 cr_assert_fail("%s in %s order on %d ranks, root %d, count "
                                "%zu, %d segments, seed %u: rank %d, element "
                                "%zu",
@@ -138,39 +200,35 @@ static void run(const struct trial *t)
                                n, t->root, t->count, t->segments, t->seed, r,
                                i);
         /* What each rank tells, all know in the end: the choice rides on it. */
-        if (t->algo->kind == ALLREDUCE && t->count > 0)
+        if (!rooted(t->algo) && t->count > 0)
             cr_assert_eq(news[r], least, "%s on %d ranks: news at rank %d",
                          t->algo->full_name, n, r);
         if (!t->in_place)
-            free(out[r]);
-        free(in[r]);
+            free(whole_out[r]);
+        free(whole_in[r]);
     }
+    check_crossing(t, &tree, traffic);
     layout_free_tree(&tree);
-}
-
-static bool rooted(const struct algo *algo)
-{
-    return algo->kind == REDUCE || algo->kind == BROADCAST;
 }
 
 Test(hierarchy, every_plan_is_right_on_any_tree, .timeout = 120)
 {
-    const size_t counts[] = {1, 2, 7, 60, 333};
     for (unsigned seed = 1; seed <= 120; seed++) {
         struct cluster c;
         state = seed;
         make_cluster(&c, 2 + draw(MAX_RANKS - 2), seed % 3 == 0);
+        const size_t n = (size_t)c.layout.nranks;
+        const size_t counts[] = {0, 1, 7, n - 1, n, n + 1, 61, 331};
         for (int a = 0; a < nplanned; a++) {
             const struct plan_shape shape = {0, c.layout.nranks, 1, NULL};
-            if ((algos[a].kind != ALLREDUCE && !rooted(&algos[a]))
-                || !algos[a].fits(&shape))
+            if (algos[a].kind == BARRIER || !algos[a].fits(&shape))
                 continue;
             struct trial t = {
                 .algo = &algos[a],
                 .layout = &c.layout,
                 .order = (enum layout_order)draw(NORDERS),
                 .segments = 1 << draw(4),
-                .count = counts[draw(5)],
+                .count = counts[draw(8)],
                 .in_place = draw(2) && algos[a].kind == ALLREDUCE,
                 .seed = seed % 4 ? seed : 0,
             };
@@ -181,6 +239,10 @@ Test(hierarchy, every_plan_is_right_on_any_tree, .timeout = 120)
             if (!strcmp(t.algo->name, "hierarchical")
                 || !strcmp(t.algo->name, "leaders"))
                 t.order = ORDER_BLOCK;
+            if (in_parts(t.algo)) {
+                t.order = ORDER_GIVEN;
+                t.count *= (size_t)c.layout.nranks;
+            }
             run(&t);
         }
         layout_free(&c.layout);
@@ -208,9 +270,17 @@ Test(hierarchy, small_trees_are_all_right, .timeout = 120)
             for (int a = 0; a < nplanned; a++)
                 if (!strcmp(algos[a].name, "hierarchical")
                     || !strcmp(algos[a].name, "leaders"))
-                    run(&(struct trial){&algos[a], &c.layout, ORDER_BLOCK, 0,
-                                        1 << bits % 4, 97, bits % 2,
-                                        (unsigned)bits});
+                    run(&(struct trial){
+                        .algo = &algos[a],
+                        .layout = &c.layout,
+                        .order =
+                            in_parts(&algos[a]) ? ORDER_GIVEN : ORDER_BLOCK,
+                        .root = rooted(&algos[a]) ? bits % n : 0,
+                        .segments = 1 << bits % 4,
+                        .count = in_parts(&algos[a]) ? (size_t)(2 * n) : 97,
+                        .in_place = bits % 2,
+                        .seed = (unsigned)bits,
+                    });
             layout_free(&c.layout);
         }
 }

@@ -536,7 +536,7 @@ static struct cost cost_of(const char *name, int n)
     const double halved = 2.0 * (pow2 - 1) + 2.0 * rem, rounds = down + floor;
     const double port = 2.0 * (pow2 - 1) / pow2 + fold;
     const double logs = floor, one = n > 1, two = 2 * one,
-                 blocks = blocks_port(n), turns = ceil(rest / 16);
+                 blocks = blocks_port(n), all = n <= 16 ? one : up;
     const struct cost costs[] = {
         {"allreduce_recursive_doubling",    doubled,  down,     down,     true },
         {"allreduce_halving_doubling",      halved,   rounds,   port,     true },
@@ -565,10 +565,10 @@ static struct cost cost_of(const char *name, int n)
         {"broadcast_hierarchical",          rest,     -1,       -1,       false},
         {"reduce_scatter_halving",          rest,     up,       most,     true },
         {"reduce_scatter_ring",             rest,     rest,     most,     true },
-        {"reduce_scatter_hierarchical",     rest,     turns,    most,     false},
+        {"reduce_scatter_hierarchical",     rest,     all,      most,     true },
         {"allgather_bruck",                 rest,     up,       most,     true },
         {"allgather_ring",                  rest,     rest,     most,     true },
-        {"allgather_hierarchical",          rest,     turns,    most,     false},
+        {"allgather_hierarchical",          rest,     all,      most,     true },
         {"barrier_dissemination",           n * up,   up,       up,       true },
     };
     for (size_t i = 0; i < sizeof(costs) / sizeof(costs[0]); i++)

@@ -17,7 +17,8 @@
  * So what stays inside need not wait for what crosses. With more levels, phase a
  * passes on what came over level a - 1 to the groups of level a and inward.
  * Groups need not be alike: member i of a group of m hears from, or sends to, in
- * a group of k those at i k / m.
+ * a group of k those at i k / m. Without groups it is one phase, all to all, and
+ * on more than 16 ranks, where that is too many messages, Bruck's.
  */
 #include "algo/algo.h"
 #include "algo/groups.h"
@@ -200,6 +201,10 @@ static void exchange_all(struct job *j, int d)
 void plan_allgather_hierarchical(struct plan *p, const struct plan_shape *s)
 {
     struct job j = {.plan = p, .groups = groups_of(s), .me = s->rank};
+    if (j.groups.depth == 0 && !few_ranks(s)) {
+        plan_allgather_bruck(p, s);
+        return;
+    }
     plan_init(p, s->nranks, 0);
     j.after = plan_copy(p, OUT(s->rank), IN(s->rank), PLAN_START);
     for (; j.age <= j.groups.depth; j.age++) {

@@ -15,6 +15,11 @@
 void plan_reduce_scatter_hierarchical(struct plan *p,
                                       const struct plan_shape *s)
 {
+    const bool grouped = s->tree && s->tree->nlevels > 0;
+    if (!grouped && !few_ranks(s)) {
+        plan_reduce_scatter_halving(p, s);
+        return;
+    }
     struct plan spread;
     plan_allgather_hierarchical(&spread, s);
     plan_mirror(p, &spread, OUT(s->rank));
