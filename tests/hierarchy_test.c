@@ -74,9 +74,9 @@ static void range_of(const struct algo *algo, int n, size_t count, int root,
     const size_t part = count / (size_t)n, rank = (size_t)r;
     const bool scatters = algo->kind == REDUCE_SCATTER;
     *from = scatters ? rank * part : 0;
-    *to = scatters                              ? (rank + 1) * part
+    *to = scatters                            ? (rank + 1) * part
           : algo->kind == REDUCE && r != root ? 0
-                                                : count;
+                                              : count;
 }
 
 /* Hosts of several ranks in groups of several hosts, numbered any way. */

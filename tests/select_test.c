@@ -12,6 +12,13 @@ static const struct layout_costs fast = {
     .gamma = 1e-10,
 };
 
+/* The same, but a message takes time of the ranks at its ends. */
+static const struct layout_costs busy = {
+    .local = {1e-6, 1e-10, 2e-7},
+    .remote = {2e-5, 1e-9, 2e-6},
+    .gamma = 1e-10,
+};
+
 /* hosts[r]: of rank r; NULL: each on its own. */
 static void price(struct select *s, int n, const uint64_t *hosts,
                   const coll_topo *topo, const struct layout_costs *costs)
@@ -164,6 +171,8 @@ Test(select, long_vectors_take_what_sends_least)
             cr_assert_lt(many, 3.5e-10 * (64 << 20) * 1.5, "%s, %d ranks: %g",
                          kind_names[kind], n, many);
         }
+        /* Where a message also takes its ranks' time, few are best. */
+        price(&s, n, one, NULL, &busy);
         cr_assert_str_eq(algos[choice_of(&s, REDUCE, 64).algo].full_name,
                          "reduce_binomial_tree");
         cr_assert_str_eq(algos[choice_of(&s, BROADCAST, 64).algo].full_name,

@@ -4,8 +4,8 @@
  *   time   about a message over each level's link; and for groups of g:
  *          (1 - 1/G) beta_outside bytes through a group's link, shared by its
  *          ranks, then (n - 1)/n beta_inside bytes
- *   when   ranks in groups with slow links between, where the groups are runs of
- *          ranks: each part enters each other group once
+ *   when   ranks in groups with slow links between, where the groups are runs
+ *          of ranks: each part enters each other group once
  *   from   multi-lane collectives: Traeff and Hunold, "Decomposing MPI
  *          collectives for exploiting multi-lane communication", CLUSTER 2020
  *
@@ -14,11 +14,12 @@
  *   phase 0   own chunks, to the other group and inside: 0 sends 0 to 2 and 1
  *   phase 1   what came from the other group, inside: 0 sends 2 to 1
  *
- * So what stays inside need not wait for what crosses. With more levels, phase a
- * passes on what came over level a - 1 to the groups of level a and inward.
- * Groups need not be alike: member i of a group of m hears from, or sends to, in
- * a group of k those at i k / m. Without groups it is one phase, all to all, and
- * on more than 16 ranks, where that is too many messages, Bruck's.
+ * So what stays inside need not wait for what crosses. With more levels, phase
+ * a passes on what came over level a - 1 to the groups of level a and inward.
+ * Groups need not be alike: member i of m sends to member i k / m of k. A rank
+ * hears each chunk in a message of its own, unless neighbours come together.
+ * Without groups it is one phase, all to all, and on more than 16 ranks, where
+ * that is too many messages, Bruck's.
  */
 #include "algo/algo.h"
 #include "algo/groups.h"

@@ -25,8 +25,8 @@ static step_id among(struct plan *p, const struct lanes *l, int d,
                        .segments = 1,
                    });
     ready = plan_append(
-        p, &part, d == l->depth ? NULL : &l->groups.tree->level[d].first[first], first,
-        in, ready);
+        p, &part, d == l->depth ? NULL : &l->groups.tree->level[d].first[first],
+        first, in, ready);
     plan_free(&part);
     return ready;
 }

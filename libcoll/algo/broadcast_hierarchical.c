@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Broadcast level by level: every rank carries its slice to the next group.
  *
- *   time   with many segments: beta_outside bytes through a group's link, shared
- *          by its ranks, and (1 + 1/g) beta_inside bytes through the root's port
- *          for groups of g; without groups beta bytes
+ *   time   with many segments: beta_outside bytes through a group's link,
+ *          which its ranks share, and (1 + 1/g) beta_inside bytes through the
+ *          root's port for groups of g; without groups beta bytes
  *   when   long vectors on many ranks, above all in groups with slow links
  *          between: each byte enters each group once
  *   from   slices across: Cho et al., "BlueConnect", MLSys 2019; scatter and
@@ -18,8 +18,8 @@
  *
  * Between three groups and more a column, the ranks that carry one slice, cuts
  * it up further: the one in the root's group deals it to the others, who gather
- * it among them. In the root's group the root deals likewise: to each its slice,
- * which that carries on, and a piece of the slice that the root itself carries.
+ * it among them. In the root's group the root deals likewise: to each its
+ * slice, which that carries on, and a piece of the slice that the root carries.
  * So the root sends each byte once, as all others do at most.
  *
  * Segments follow one another through the rounds. lanes.h has groups of other

@@ -41,7 +41,6 @@ struct range groups_children(const struct groups *t, int d, int g)
 {
     if (d == 0)
         return (struct range){0, groups_count(t, 0)};
-    return (struct range){
-        group_from(t, d, groups_first(t, d - 1, g)),
-        group_from(t, d, t->tree->level[d - 1].first[g + 1])};
+    return (struct range){group_from(t, d, groups_first(t, d - 1, g)),
+                          group_from(t, d, t->tree->level[d - 1].first[g + 1])};
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Groups of positions inside groups, as a plan_tree lists them; the positions
- * themselves are the groups of one more level, number `depth`. Groups of a level
- * are numbered in the order of their positions, so those that lie in one group
- * of another level are a range. */
+ * themselves are the groups of one more level, number `depth`. Groups of a
+ * level are numbered in the order of their positions, so those that lie in one
+ * group of another level are a range. */
 #ifndef ALGO_GROUPS_H
 #define ALGO_GROUPS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reduce level by level: every rank adds its slice, and carries it to the root's
- * group. The mirror of broadcast_hierarchical.c, which has the picture.
+/* Reduce level by level: every rank adds its slice, and carries it to the
+ * root's group. The mirror of broadcast_hierarchical.c, which has the picture.
  *
  *   time   that of the broadcast, and gamma bytes in g ranks at once
  *   when   long vectors on many ranks, above all in groups with slow links

@@ -4,8 +4,8 @@
  * allgather_hierarchical.c, which has the picture.
  *
  *   time   that of the allgather, and (n - 1)/n gamma bytes
- *   when   ranks in groups with slow links between, where the groups are runs of
- *          ranks: each part leaves each group once, as its sum
+ *   when   ranks in groups with slow links between, where the groups are runs
+ *          of ranks: each part leaves each group once, as its sum
  *   order  a rank adds to its own share what it hears, innermost groups first
  *   from   as the allgather
  */

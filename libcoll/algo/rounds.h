@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A plan in rounds: what a rank hears in one it passes on in later ones. The
- * segments of a vector follow one another, a round apart, so that all rounds are
- * at work at once:
+ * segments of a vector follow one another, a round apart, so that all rounds
+ * are at work at once:
  *
  *   tick 0   round 0 of segment 0
  *   tick 1   round 0 of segment 1, round 1 of segment 0

@@ -121,18 +121,22 @@ coll_status price_one(const struct layout *l, const struct algo *algo,
     return status;
 }
 
-/* How many messages all ranks send, about: as many each as position 0. */
+/* How many messages all ranks send, about: each as many as the last position
+ * sends or hears, which is no root and leads no group. */
 static double messages_of(const struct layout *l, const struct algo *algo,
                           const struct plan_tree *tree, int segments)
 {
     struct plan p;
-    double sends = 0;
-    algo->plan(&p, &(struct plan_shape){0, l->nranks, segments, tree});
-    for (int i = 0; i < p.nsteps; i++)
+    double sends = 0, recvs = 0;
+    algo->plan(&p,
+               &(struct plan_shape){l->nranks - 1, l->nranks, segments, tree});
+    for (int i = 0; i < p.nsteps; i++) {
         sends += p.steps[i].kind == PLAN_SEND;
+        recvs += p.steps[i].kind == PLAN_RECV;
+    }
     const bool planned = p.status == COLL_OK;
     plan_free(&p);
-    return planned ? sends * l->nranks : INFINITY;
+    return planned ? fmax(sends, recvs) * l->nranks : INFINITY;
 }
 
 int16_t price_log(double seconds)

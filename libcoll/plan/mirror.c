@@ -56,9 +56,9 @@ static bool owns(const struct mirror *m, int chunk)
 
 static struct place held(const struct mirror *m, bool summed, int chunk, int n)
 {
-    const enum plan_buf buf = !summed            ? PLAN_IN
+    const enum plan_buf buf = !summed          ? PLAN_IN
                               : owns(m, chunk) ? PLAN_OUT
-                                                 : PLAN_SUM;
+                                               : PLAN_SUM;
     return (struct place){(uint8_t)buf, chunk, n, 0};
 }
 
@@ -97,8 +97,7 @@ static void add(struct mirror *m, struct place heard, step_id got)
     even_out(m, heard.chunk, heard.nchunks);
     for (int c = heard.chunk, n; c < end; c += n) {
         n = alike(m, c, end);
-        const struct place part =
-            TMP_RUN(c, n, heard.slot + c - heard.chunk);
+        const struct place part = TMP_RUN(c, n, heard.slot + c - heard.chunk);
         m->last = plan_reduce(m->plan, held(m, true, c, n),
                               held(m, m->summed[c], c, n), part, got);
         for (int i = c; i < c + n; i++)

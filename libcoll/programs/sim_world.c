@@ -40,8 +40,7 @@ coll_status world_create(struct world *w, const struct world_request *q)
         status = layout_create(&w->layout, q->nranks, host_of, q->topo, NULL,
                                &costs);
     for (int o = 0; o < NORDERS && status == COLL_OK; o++) {
-        status =
-            layout_fill_order(&w->layout, (enum layout_order)o, 0, order);
+        status = layout_fill_order(&w->layout, (enum layout_order)o, 0, order);
         if (status == COLL_OK)
             status = layout_fill_tree(&w->layout, order, &w->tree[o]);
     }
