@@ -285,6 +285,82 @@ Test(hierarchy, small_trees_are_all_right, .timeout = 120)
         }
 }
 
+/* Random groups in groups, of up to three levels, from one rank to all. */
+static void nest(struct layout *l, int n, int depth)
+{
+    *l = (struct layout){.nranks = n,
+                         .net = {.link = {1e-7, 1e-10, 0},
+                                 .nlevels = depth,
+                                 .nhost_levels = depth},
+                         .group_of = malloc(sizeof(int) * (size_t)(n * depth))};
+    int *before = NULL;
+    for (int k = 0; k < depth; k++) {
+        int *group_of = l->group_of + k * n, group = 0;
+        const int rarely = depth - k;
+        for (int r = 0; r < n; r++) {
+            const bool parted = r > 0 && before && before[r] != before[r - 1];
+            group += r > 0 && (parted || draw(3 * rarely) == 0);
+            group_of[r] = group;
+        }
+        l->net.level[k] = (struct sim_level){.group_of = group_of,
+                                             .ngroups = group + 1,
+                                             .link = {1e-6, 1e-9, 0}};
+        before = group_of;
+    }
+}
+
+/* Slices would be too many where groups differ much: lanes.h. */
+static bool has_plan(const struct trial *t)
+{
+    int order[MAX_RANKS];
+    struct plan_tree tree;
+    struct plan p;
+    cr_assert_eq(layout_fill_order(t->layout, t->order, t->root, order), 0);
+    cr_assert_eq(layout_fill_tree(t->layout, order, &tree), 0);
+    t->algo->plan(&p, &(struct plan_shape){0, t->layout->nranks, 1, &tree});
+    const bool has = p.status != COLL_ERR_UNSUPPORTED;
+    plan_free(&p);
+    layout_free_tree(&tree);
+    return has;
+}
+
+Test(hierarchy, levels_in_levels_in_levels_are_right, .timeout = 120)
+{
+    int deepest = 0, without = 0;
+    for (unsigned seed = 1; seed <= 150; seed++) {
+        struct layout l;
+        state = seed;
+        const int n = 2 + draw(MAX_RANKS - 2);
+        const size_t m = (size_t)n;
+        const size_t counts[] = {0, 1, 7, m - 1, m, m + 1, 97, 389};
+        nest(&l, n, 1 + (int)seed % 3);
+        deepest += l.net.nlevels == 3 && l.net.level[2].ngroups < n;
+        for (int a = 0; a < nplanned; a++) {
+            struct trial t = {
+                .algo = &algos[a],
+                .layout = &l,
+                .order = in_parts(&algos[a]) ? ORDER_GIVEN : ORDER_BLOCK,
+                .root = rooted(&algos[a]) ? draw(n) : 0,
+                .segments = 1 << draw(5),
+                .count = counts[draw(8)],
+                .in_place = draw(2),
+                .seed = seed,
+            };
+            t.count *= in_parts(&algos[a]) ? m : 1;
+            if (strcmp(algos[a].name, "hierarchical"))
+                continue;
+            if (has_plan(&t))
+                run(&t);
+            else
+                without++;
+            cr_assert(!in_parts(t.algo) || has_plan(&t));
+        }
+        layout_free(&l);
+    }
+    cr_assert_gt(deepest, 10);
+    cr_assert_lt(without, 3 * 150 / 20, "%d", without);
+}
+
 /* Two groups of two hosts: each byte of the vector crosses once each way. */
 Test(hierarchy, a_slow_link_carries_the_vector_once_each_way)
 {
