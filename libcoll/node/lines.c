@@ -31,6 +31,24 @@ coll_status node_look_around(struct node *n)
     return COLL_OK;
 }
 
+uint16_t node_heard(const struct node *n)
+{
+    const unsigned slot = n->number % NODE_SLOTS;
+    uint16_t least = n->call.news;
+    for (int i = 0; i < n->n; i++) {
+        struct node_region *r = n->peers[i].region;
+        const uint64_t word =
+            atomic_load_explicit(&r->entry[0][slot].word, memory_order_acquire);
+        if (!node_reached((uint32_t)(word >> 32), n->number))
+            continue;
+        const uint16_t news =
+            atomic_load_explicit(&r->news[slot], memory_order_relaxed);
+        if (news && (!least || news < least))
+            least = news;
+    }
+    return least;
+}
+
 coll_status node_mismatch(const struct node *n, int place, uint32_t tag)
 {
     return fail(COLL_ERR_MISMATCH, "shm",

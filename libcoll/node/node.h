@@ -9,6 +9,7 @@
  *   bell    wakes the rank where it sleeps
  *   copy    room for vectors that do not fit into an entry
  *   stage   room for chunks of vectors that others cannot reach
+ *   news    of a job on several hosts: a number that goes with an operation
  *
  * An entry may be written again after four operations: by then every rank is
  * known to have begun the last but two, so it has done with this one.
@@ -54,6 +55,7 @@ struct node_region {
     struct node_line result[NODE_SLOTS]; /* from a leader to its group */
     struct node_line phase;
     struct node_bell bell;
+    _Alignas(128) _Atomic uint16_t news[NODE_SLOTS];
     _Alignas(128) unsigned char copy[NODE_LEVELS_MAX + 1][NODE_SLOTS]
                                     [NODE_INLINE_BYTES];
     _Alignas(4096) unsigned char in[2][NODE_STAGE_BYTES];
@@ -81,8 +83,13 @@ struct node_call {
     const void *in;
     void *out;
     size_t count, elem_bytes; /* count as in coll.h's call */
+    /* Elements of all parts together, where there is a part for each rank and
+     * the last ones are shorter or have none; 0: each has count. A rank without
+     * may say NULL where its part is read or written. Direct only. */
+    size_t whole;
     combine_fn *combine;
     uint32_t tag;
+    uint16_t news; /* for node_heard(); 0: none */
 };
 
 /* Where a vector is, seen from here: at address, or foreign: in a process. */
@@ -107,8 +114,9 @@ struct node {
     struct node_levels levels;
     struct node_membership groups[NODE_LEVELS_MAX]; /* this rank's */
     int ngroups;
-    bool top;  /* the last of them is the top one */
-    bool flat; /* one level, one group */
+    bool top;   /* the last of them is the top one */
+    bool flat;  /* one level, one group */
+    bool tells; /* the job has other hosts, so operations carry news */
 
     bool reads_foreign;  /* process_vm_readv() and _writev() work among all */
     bool fences;         /* membarrier() does */
@@ -168,6 +176,11 @@ static inline coll_status node_step(struct node *node)
 }
 /* Whether the running operation waits for this rank. */
 bool node_awaits(const struct node *node, int rank);
+/* Of the operation that has just finished: the least, but 0, of this rank's
+ * news and of those that came with what it waited for: of all ranks but in
+ * REDUCE (the root hears all) and BROADCAST (the root is heard). Only where the
+ * job has other hosts. */
+uint16_t node_heard(const struct node *node);
 
 /* Sleeps until a peer rings, but not for long; at_most_ns 0: some milliseconds.
  * ready is asked once more after peers can see that this rank sleeps. */
