@@ -7,10 +7,11 @@
 
 #include "base/log.h"
 
-const char *const layout_order_names[NORDERS] = {
+const char *const layout_order_names[NLINEUPS] = {
     [ORDER_GIVEN] = "given",
     [ORDER_BLOCK] = "block",
     [ORDER_ROUND_ROBIN] = "round_robin",
+    [ORDER_HOSTS] = "by_hosts",
 };
 
 int layout_number_hosts(int nranks, const uint64_t *host_of, int *host)
@@ -207,6 +208,27 @@ void layout_free(struct layout *l)
 {
     free(l->group_of);
     l->group_of = NULL;
+}
+
+coll_status layout_of_hosts(const struct layout *l, struct layout *hosts)
+{
+    const int nlevels = l->net.nhost_levels;
+    const struct sim_level *host = &l->net.level[nlevels - 1];
+    const size_t n = (size_t)host->ngroups;
+    int *group_of = malloc(n * (size_t)nlevels * sizeof(int));
+    if (!group_of)
+        return fail(COLL_ERR_MEMORY, "comm", "no memory for %zu hosts", n);
+    *hosts = *l;
+    hosts->nranks = host->ngroups;
+    hosts->net.nlevels = nlevels;
+    hosts->group_of = group_of;
+    hosts->by_hosts = false;
+    for (int k = 0; k < nlevels; k++, group_of += n) {
+        for (int r = 0; r < l->nranks; r++)
+            group_of[host->group_of[r]] = l->net.level[k].group_of[r];
+        hosts->net.level[k].group_of = group_of;
+    }
+    return COLL_OK;
 }
 
 uint64_t layout_digest(const struct layout *l)

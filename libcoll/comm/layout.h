@@ -35,6 +35,7 @@ struct layout {
     struct sim_net net;
     char level_name[SIM_LEVELS][24];
     int *group_of; /* [net.nlevels][nranks]: what net points to */
+    bool by_hosts; /* plans by hosts can serve; see ORDER_HOSTS */
 };
 
 /* How positions of a plan become ranks. */
@@ -42,9 +43,13 @@ enum layout_order {
     ORDER_GIVEN,       /* as the ranks are numbered */
     ORDER_BLOCK,       /* ranks of one group next to one another */
     ORDER_ROUND_ROBIN, /* dealt over the groups, of each level in turn */
-    NORDERS
+    NORDERS,
+    /* Or a position is a host: its ranks combine in memory, one rank a host, or
+     * each for a slice, runs the plan: see staged.h. */
+    ORDER_HOSTS = NORDERS,
+    NLINEUPS
 };
-extern const char *const layout_order_names[NORDERS];
+extern const char *const layout_order_names[NLINEUPS];
 
 /* Numbers hosts in the order of their lowest ranks; returns how many. */
 int layout_number_hosts(int nranks, const uint64_t *host_of, int *host);
@@ -56,6 +61,10 @@ coll_status layout_create(struct layout *, int nranks, const uint64_t *host_of,
                           const coll_topo *topo, const struct layout_groups *,
                           const struct layout_costs *);
 void layout_free(struct layout *);
+
+/* The same groups with one rank a host, its lowest; of several hosts. Numbered
+ * as by layout_number_hosts(). Fails with MEMORY. */
+coll_status layout_of_hosts(const struct layout *, struct layout *hosts);
 
 /* Equal for equal groups of the same ranks. */
 uint64_t layout_digest(const struct layout *);

@@ -83,9 +83,13 @@ coll_status comm_price(coll_comm *c)
         .link = found.across,
         .shared = found.shared,
     };
+    const bool by_hosts = c->layout.by_hosts;
     if (status == COLL_OK)
         status = layout_create(&c->layout, c->nranks, c->host_of, topo, &groups,
                                &costs);
+    c->layout.by_hosts = by_hosts;
+    if (status == COLL_OK && by_hosts)
+        status = layout_of_hosts(&c->layout, &c->hosts.layout);
     coll_topo_free(topo);
     probe_free(&found);
     const double begun = comm_clock();

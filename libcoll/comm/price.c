@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "comm/hosts.h"
 #include "comm/learn.h"
 #include "exec/rehearse.h"
 
@@ -48,9 +49,20 @@ size_t price_bytes(int class)
            - (class > 1 ? low / 8 : 0); /* about the square root */
 }
 
+/* The kinds that staged.c knows. */
+static bool fits_by_hosts(const struct layout *l, const struct algo *algo)
+{
+    const int nhosts =
+        l->by_hosts ? l->net.level[l->net.nhost_levels - 1].ngroups : 0;
+    return nhosts > 1 && algo->kind != REDUCE_SCATTER && algo->kind != ALLGATHER
+           && algo->fits(&(struct plan_shape){0, nhosts, 1, NULL});
+}
+
 bool price_fits(const struct layout *l, const struct algo *algo,
                 enum layout_order order)
 {
+    if (order == ORDER_HOSTS)
+        return fits_by_hosts(l, algo);
     const bool parts = algo->kind == REDUCE_SCATTER || algo->kind == ALLGATHER
                        || algo->kind == BARRIER;
     const bool grouped =
@@ -108,10 +120,48 @@ static void dismiss(struct lineup *u)
     layout_free_tree(&u->tree);
 }
 
+/* What the ranks of the largest host take before and after: assumed, but for
+ * the bytes, which move as they do in messages there. */
+static double seconds_inside(const struct layout *l, enum coll_kind kind,
+                             size_t bytes)
+{
+    static const double line = 0.15e-6, each = 0.01e-6;
+    const struct sim_level *host = &l->net.level[l->net.nhost_levels - 1];
+    int most = 0;
+    for (int h = 0; h < host->ngroups; h++) {
+        int n = 0;
+        for (int r = 0; r < l->nranks; r++)
+            n += host->group_of[r] == h;
+        most = n > most ? n : most;
+    }
+    const double exchanges = bytes >= HOSTS_SLICES_MIN ? 4 : 2;
+    const double passes = kind == BARRIER ? 0 : kind == ALLREDUCE ? 2 : 1;
+    return exchanges * (line + each * most)
+           + passes * (double)bytes * l->net.link.beta;
+}
+
+static coll_status price_by_hosts(const struct layout *l,
+                                  const struct algo *algo, int segments,
+                                  size_t bytes, double *seconds)
+{
+    struct layout hosts;
+    coll_status status = layout_of_hosts(l, &hosts);
+    if (status < 0)
+        return status;
+    status =
+        price_one(&hosts, algo, ORDER_BLOCK, segments, bytes, NULL, seconds);
+    if (status == COLL_OK)
+        *seconds += seconds_inside(l, algo->kind, bytes);
+    layout_free(&hosts);
+    return status;
+}
+
 coll_status price_one(const struct layout *l, const struct algo *algo,
                       enum layout_order order, int segments, size_t bytes,
                       struct sim_traffic *traffic, double *seconds)
 {
+    if (order == ORDER_HOSTS)
+        return price_by_hosts(l, algo, segments, bytes, seconds);
     struct lineup u;
     coll_status status = line_up(&u, l, order);
     if (status == COLL_OK)
@@ -211,25 +261,52 @@ static coll_status price_row(struct price_row *row, const struct layout *l,
     return status;
 }
 
+static void add_inside(struct price_row *row, const struct layout *l)
+{
+    for (int c = 0; c < PRICE_CLASSES; c++)
+        if (row->log_time[c] != PRICE_NONE)
+            row->log_time[c] = price_log(
+                100e-9 * exp2(row->log_time[c] / 256.0)
+                + seconds_inside(l, algos[row->algo].kind, price_bytes(c)));
+}
+
+/* The rows of an order: of `at`, which is l, or one rank of each host of it. */
+static coll_status price_order(struct prices *prices, const struct layout *l,
+                               const struct layout *at, enum layout_order order,
+                               const struct budget *budget)
+{
+    struct lineup u;
+    coll_status status =
+        line_up(&u, at, order == ORDER_HOSTS ? ORDER_BLOCK : order);
+    for (int a = 0; a < nplanned && status == COLL_OK; a++) {
+        if (!price_fits(l, &algos[a], order) || prices->nrows == PRICE_ROWS)
+            continue;
+        struct price_row *row = &prices->row[prices->nrows++];
+        row->algo = (uint8_t)a;
+        row->order = (uint8_t)order;
+        status = price_row(row, at, &u, budget, &prices->rehearsals);
+        if (order == ORDER_HOSTS)
+            add_inside(row, l);
+    }
+    dismiss(&u);
+    return status;
+}
+
 coll_status price_all(struct prices *prices, const struct layout *l,
                       double max_messages, double max_seconds)
 {
     const struct budget budget = {max_messages, now() + max_seconds};
     *prices = (struct prices){.layout = layout_digest(l)};
     coll_status status = COLL_OK;
-    for (int order = 0; order < NORDERS && status == COLL_OK; order++) {
-        struct lineup u;
-        status = line_up(&u, l, (enum layout_order)order);
-        for (int a = 0; a < nplanned && status == COLL_OK; a++) {
-            if (!price_fits(l, &algos[a], (enum layout_order)order)
-                || prices->nrows == PRICE_ROWS)
-                continue;
-            struct price_row *row = &prices->row[prices->nrows++];
-            row->algo = (uint8_t)a;
-            row->order = (uint8_t)order;
-            status = price_row(row, l, &u, &budget, &prices->rehearsals);
+    if (l->by_hosts) { /* first: few positions, and mostly the best */
+        struct layout hosts;
+        status = layout_of_hosts(l, &hosts);
+        if (status == COLL_OK) {
+            status = price_order(prices, l, &hosts, ORDER_HOSTS, &budget);
+            layout_free(&hosts);
         }
-        dismiss(&u);
     }
+    for (int order = 0; order < NORDERS && status == COLL_OK; order++)
+        status = price_order(prices, l, l, (enum layout_order)order, &budget);
     return status;
 }

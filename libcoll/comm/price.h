@@ -16,7 +16,7 @@
 
 enum {
     PRICE_CLASSES = 34, /* 1 byte to 16 GiB */
-    PRICE_ROWS = 64,
+    PRICE_ROWS = 96,
     PRICE_VARIANTS = 5, /* 1, 2, 4, 8 or 16 segments */
     PRICE_NONE = INT16_MAX,
 };
@@ -41,7 +41,9 @@ int16_t price_log(double seconds);
 int price_class(size_t bytes);
 size_t price_bytes(int class); /* the middle */
 
-/* Whether an order makes sense for an algorithm in this layout. */
+/* Whether an order makes sense for an algorithm in this layout. By hosts: where
+ * ranks that share a host share its memory, and the collective can be cut up
+ * so. */
 bool price_fits(const struct layout *, const struct algo *, enum layout_order);
 
 /* What a job affords at start. Messages that share links cost more. */

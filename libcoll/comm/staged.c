@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+#include "comm/staged.h"
+
+#include "base/log.h"
+#include "comm/request.h"
+
+bool staged_serves(const coll_request *r)
+{
+    return r->way == BY_PLAN && r->choice.order == ORDER_HOSTS;
+}
+
+/* Slices are cut at cache lines. */
+static size_t slice_of(const coll_request *r, int nplaces)
+{
+    const size_t line = 64 / r->elem_bytes, n = (size_t)nplaces;
+    return ((r->count + n - 1) / n + line - 1) / line * line;
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Who carries what. */
+static void divide(coll_request *r)
+{
+    coll_comm *c = r->comm;
+    struct staged *s = &c->staged;
+    const struct hosts *h = &c->hosts;
+    const int host = h->host_of[c->rank], place = h->place_of[c->rank];
+    const int leader = hosts_leader(h, host, r->root);
+    *s = (struct staged){
+        .at = STAGED_IN,
+        .slices = r->kind == ALLREDUCE && h->even && c->node
+                  && request_bytes(r) >= HOSTS_SLICES_MIN,
+        .leader = h->place_of[leader],
+        .combine =
+            r->op == COLL_AVG ? op_combine(r->dtype, COLL_SUM) : r->combine,
+        .news = c->news,
+        .count = r->kind == BARRIER ? 1 : r->count, /* one byte to send */
+    };
+    s->carries = s->slices || leader == c->rank;
+    if (!s->slices)
+        return;
+    s->each = slice_of(r, c->node->n);
+    s->first = smaller((size_t)place * s->each, r->count);
+    s->count = smaller(s->each, r->count - s->first);
+}
+
+/* Where this host's sum comes to lie. */
+static coll_status find_room(coll_request *r)
+{
+    coll_comm *c = r->comm;
+    struct staged *s = &c->staged;
+    s->sum = r->out;
+    if (s->slices && s->count)
+        s->sum += s->first * r->elem_bytes;
+    if (r->kind != REDUCE || r->root == c->rank || !s->carries || !c->node)
+        return COLL_OK;
+    const coll_status status = comm_reserve_shared(c, r->count * r->elem_bytes);
+    s->sum = c->shared;
+    return status;
+}
+
+coll_status staged_prepare(coll_request *r)
+{
+    coll_comm *c = r->comm;
+    struct staged *s = &c->staged;
+    divide(r);
+    r->prepared = NULL;
+    coll_status status = find_room(r);
+    if (status == COLL_OK && s->carries)
+        status = comm_prepare(c, &r->choice, r->root, &r->prepared);
+    if (status == COLL_OK && s->carries)
+        status = comm_reserve(
+            c, exec_tmp_bytes(&r->prepared->plan, s->count, r->elem_bytes));
+    return status;
+}
+
+/* --- stages ---------------------------------------------------------------
+ */
+
+static void start_inside(coll_request *r, struct node_call *call)
+{
+    coll_comm *c = r->comm;
+    struct node *n = c->node;
+    const size_t bytes = r->count * r->elem_bytes;
+    call->root = c->staged.leader;
+    call->dtype = r->dtype;
+    call->elem_bytes = r->elem_bytes;
+    call->tag = r->tag;
+    call->news = c->staged.news;
+    n->call = *call;
+    if (call->kind == BARRIER
+        || (!c->staged.slices && bytes <= n->inline_bytes))
+        node_start_inline(n);
+    else
+        node_start_direct(n);
+}
+
+/* Each starts a stage, or says that there is nothing to do in it here. */
+static bool start_in(coll_request *r)
+{
+    coll_comm *c = r->comm;
+    const struct staged *s = &c->staged;
+    struct node_call call = {.kind = r->kind, .in = r->in, .out = s->sum};
+    if (!c->node || r->kind == BROADCAST)
+        return false;
+    if (r->kind != BARRIER) {
+        call.kind = s->slices ? REDUCE_SCATTER : REDUCE;
+        call.combine = s->combine;
+        call.count = s->slices ? s->each : r->count;
+        call.whole = s->slices ? r->count : 0;
+    }
+    start_inside(r, &call);
+    return true;
+}
+
+static bool start_across(coll_request *r)
+{
+    coll_comm *c = r->comm;
+    const struct staged *s = &c->staged;
+    if (!s->carries)
+        return false;
+    const bool summed = c->node && r->kind != BROADCAST;
+    struct exec_call call = {
+        .in = summed ? s->sum : r->in,
+        .out = r->kind == REDUCE ? r->out : s->sum,
+        .tmp = c->tmp,
+        .count = s->count,
+        .elem_bytes = r->elem_bytes,
+        .reduce = s->combine,
+        .tag = r->tag,
+        .news = s->news,
+    };
+    if (r->kind == BARRIER)
+        call.in = "";
+    exec_start(&r->prepared->exec, &call);
+    return true;
+}
+
+static bool start_out(coll_request *r)
+{
+    coll_comm *c = r->comm;
+    const struct staged *s = &c->staged;
+    struct node_call call = {
+        .kind = r->kind, .in = s->sum, .out = r->out, .count = r->count};
+    if (!c->node || r->kind == REDUCE)
+        return false;
+    if (r->kind != BARRIER)
+        call.kind = s->slices ? ALLGATHER : BROADCAST;
+    if (s->slices) {
+        call.count = s->each;
+        call.whole = r->count;
+    }
+    start_inside(r, &call);
+    return true;
+}
+
+static void start_stage(coll_request *r)
+{
+    struct staged *s = &r->comm->staged;
+    s->active = s->at == STAGED_IN       ? start_in(r)
+                : s->at == STAGED_ACROSS ? start_across(r)
+                                         : start_out(r);
+}
+
+/* What has crossed is the sum of all. */
+static void finish_average(coll_request *r)
+{
+    struct staged *s = &r->comm->staged;
+    if (r->op != COLL_AVG || (r->kind == REDUCE && r->root != r->comm->rank))
+        return;
+    op_finish(r->dtype, r->op, s->sum, s->count, r->comm->nranks);
+    s->bytes_read += s->count * r->elem_bytes;
+    s->bytes_written += s->count * r->elem_bytes;
+}
+
+static void end_stage(coll_request *r)
+{
+    struct staged *s = &r->comm->staged;
+    const struct node *n = r->comm->node;
+    if (!s->active)
+        return;
+    if (s->at != STAGED_ACROSS) {
+        s->news = node_heard(n);
+        s->bytes_read += n->bytes_read;
+        s->bytes_written += n->bytes_written;
+        return;
+    }
+    const struct exec *e = &r->prepared->exec;
+    s->news = e->news;
+    s->bytes_read += e->bytes_read;
+    s->bytes_written += e->bytes_written;
+    finish_average(r);
+}
+
+void staged_start(coll_request *r)
+{
+    start_stage(r);
+}
+
+coll_status staged_step(coll_request *r)
+{
+    struct staged *s = &r->comm->staged;
+    for (;;) {
+        coll_status status = COLL_OK;
+        if (s->active)
+            status = s->at == STAGED_ACROSS ? exec_progress(&r->prepared->exec)
+                                            : node_step(r->comm->node);
+        if (status != COLL_OK)
+            return status;
+        end_stage(r);
+        s->active = false;
+        if (s->at == STAGED_OUT)
+            return COLL_OK;
+        s->at++;
+        start_stage(r);
+    }
+}
+
+/* --- waiting --------------------------------------------------------------
+ */
+
+bool staged_awaits(const coll_request *r, int rank)
+{
+    const struct staged *s = &r->comm->staged;
+    if (!s->active)
+        return false;
+    return s->at == STAGED_ACROSS ? exec_awaits(&r->prepared->exec, rank)
+                                  : node_awaits(r->comm->node, rank);
+}
+
+enum staged_need staged_needs(const coll_comm *c)
+{
+    const coll_request *r = c->first;
+    if (!r || !r->started || r->early < 0 || !staged_serves(r))
+        return STAGED_NEEDS_ALL;
+    if (c->staged.at == STAGED_ACROSS)
+        return STAGED_NEEDS_MESSAGES;
+    return c->staged.carries ? STAGED_NEEDS_ALL : STAGED_NEEDS_NODE;
+}
