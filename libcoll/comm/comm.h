@@ -89,6 +89,7 @@ struct coll_comm {
 
     coll_request *first, **last_request; /* in order; the first one runs */
     uint32_t history;                    /* tag of the last one begun */
+    uint32_t begun;                      /* so many; wraps */
     uint32_t finished; /* so many: each has its own deadline */
     coll_statistics stats;
 

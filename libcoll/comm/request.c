@@ -43,6 +43,9 @@ static void sign(coll_request *r)
                          ^ (uint32_t)r->choice.variant << 16;
     r->tag = (c->history ^ r->fingerprint ^ how) * 0x9e3779b1u + 1;
     c->history = r->tag;
+    c->begun++;
+    if (c->hosts.n && c->node)
+        node_begun(c->node, c->begun, r->tag);
 }
 
 static void begin_plan(coll_request *r)

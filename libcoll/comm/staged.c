@@ -200,14 +200,22 @@ void staged_start(coll_request *r)
     start_stage(r);
 }
 
+/* A rank of this host may run another operation, and by messages: it never
+ * comes. */
+static coll_status progress(coll_request *r)
+{
+    coll_comm *c = r->comm;
+    if (c->staged.at == STAGED_ACROSS)
+        return exec_progress(&r->prepared->exec);
+    const coll_status status = node_step(c->node);
+    return status == COLL_IN_PROGRESS ? node_check(c->node, c->begun) : status;
+}
+
 coll_status staged_step(coll_request *r)
 {
     struct staged *s = &r->comm->staged;
     for (;;) {
-        coll_status status = COLL_OK;
-        if (s->active)
-            status = s->at == STAGED_ACROSS ? exec_progress(&r->prepared->exec)
-                                            : node_step(r->comm->node);
+        const coll_status status = s->active ? progress(r) : COLL_OK;
         if (status != COLL_OK)
             return status;
         end_stage(r);

@@ -31,6 +31,24 @@ coll_status node_look_around(struct node *n)
     return COLL_OK;
 }
 
+void node_begun(struct node *n, uint32_t number, uint32_t tag)
+{
+    atomic_store_explicit(&n->peers[n->me].region->begun,
+                          (uint64_t)number << 32 | tag, memory_order_relaxed);
+}
+
+coll_status node_check(const struct node *n, uint32_t number)
+{
+    const uint64_t begun =
+        n->awaited < 0
+            ? 0
+            : atomic_load_explicit(&n->peers[n->awaited].region->begun,
+                                   memory_order_relaxed);
+    return begun >> 32 == number && (uint32_t)begun != n->call.tag
+               ? node_mismatch(n, n->awaited, (uint32_t)begun)
+               : COLL_IN_PROGRESS;
+}
+
 uint16_t node_heard(const struct node *n)
 {
     const unsigned slot = n->number % NODE_SLOTS;

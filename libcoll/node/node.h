@@ -56,6 +56,7 @@ struct node_region {
     struct node_line phase;
     struct node_bell bell;
     _Alignas(128) _Atomic uint16_t news[NODE_SLOTS];
+    _Atomic uint64_t begun; /* see node_begun() */
     _Alignas(128) unsigned char copy[NODE_LEVELS_MAX + 1][NODE_SLOTS]
                                     [NODE_INLINE_BYTES];
     _Alignas(4096) unsigned char in[2][NODE_STAGE_BYTES];
@@ -181,6 +182,13 @@ bool node_awaits(const struct node *node, int rank);
  * REDUCE (the root hears all) and BROADCAST (the root is heard). Only where the
  * job has other hosts. */
 uint16_t node_heard(const struct node *node);
+
+/* For jobs on several hosts, in which not every operation comes here: says that
+ * this rank has begun the job's operation `number`, wherever it runs. */
+void node_begun(struct node *node, uint32_t number, uint32_t tag);
+/* MISMATCH if the running operation waits for a rank that has begun another one
+ * of the same number; else IN_PROGRESS. */
+coll_status node_check(const struct node *node, uint32_t number);
 
 /* Sleeps until a peer rings, but not for long; at_most_ns 0: some milliseconds.
  * ready is asked once more after peers can see that this rank sleeps. */
