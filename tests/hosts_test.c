@@ -33,6 +33,10 @@ uint64_t __wrap_coll_topo_host_id(void)
 
 static const char *const quick[] = {"COLL_CALIBRATE=off", NULL};
 
+#define BY_HOSTS                                                               \
+    "@by_hosts;reduce:@by_hosts;broadcast:@by_hosts;barrier:@by_hosts"
+#define PARTS_BY_HOSTS ";reduce_scatter:@by_hosts;allgather:@by_hosts"
+
 static int run_on(const char *host_of, const char *const *settings, rank_fn *fn)
 {
     hosts = host_of;
@@ -113,6 +117,11 @@ static coll_status call(const struct call *c, const void *in, void *out,
                            NULL);
     case BROADCAST:
         return coll_broadcast(in, out, c->count, c->dtype, c->root, comm, NULL);
+    case REDUCE_SCATTER:
+        return coll_reduce_scatter(in, out, c->count, c->dtype, c->op, comm,
+                                   NULL);
+    case ALLGATHER:
+        return coll_allgather(in, out, c->count, c->dtype, comm, NULL);
     case BARRIER:
         return coll_barrier(comm, NULL);
     default:
@@ -154,12 +163,54 @@ static int check(const struct call *c, coll_comm *comm)
     return 0;
 }
 
+/* The same for vectors with a part for each rank. */
+static int check_parts(coll_comm *comm, const struct call *c)
+{
+    const size_t rank = (size_t)coll_comm_user_rank(comm);
+    const size_t n = (size_t)coll_comm_count(comm), m = c->count;
+    const size_t elem = coll_dtype_bytes(c->dtype);
+    const bool scatters = c->kind == REDUCE_SCATTER;
+    const size_t ins = scatters ? n * m : m, outs = scatters ? m : n * m;
+    char *memory[2] = {take(c, (n * m + 1) * elem), NULL};
+    char *in = memory[0], *out = memory[0], *right = malloc((n * m + 1) * elem);
+    if (!c->in_place)
+        out = memory[1] = take(c, (n * m + 1) * elem);
+    else if (scatters)
+        out += rank * m * elem;
+    else
+        in += rank * m * elem;
+    memset(memory[0], 0x55, (n * m + 1) * elem);
+    for (size_t i = 0; i < ins; i++)
+        put(c->dtype, in, i, value((int)rank, i));
+    for (size_t i = 0; i < outs; i++)
+        put(c->dtype, right, i,
+            scatters ? wanted(c, (int)n, rank * m + i)
+                     : value((int)(i / m), i % m));
+    EXPECT(call(c, in, out, comm) == COLL_OK, "%s, count %zu",
+           kind_names[c->kind], m);
+    EXPECT(!memcmp(out, right, outs * elem), "%s of %zu %s, %s, rank %zu%s%s",
+           kind_names[c->kind], m, coll_dtype_name(c->dtype),
+           coll_op_name(c->op), rank, c->in_place ? ", in place" : "",
+           c->shared ? ", shared" : "");
+    for (size_t i = 0; i < ins && !c->in_place; i++)
+        put(c->dtype, right, i, value((int)rank, i));
+    EXPECT(c->in_place || !memcmp(in, right, ins * elem), "input written");
+    EXPECT(memory[0][n * m * elem] == 0x55, "written past the end");
+    EXPECT(m == 0 || comm->staged.parts, "did not go by hosts");
+    for (int i = 0; i < 2 && memory[i]; i++)
+        give(c, memory[i]);
+    free(right);
+    return 0;
+}
+
 static int every_way(coll_comm *comm, struct call c)
 {
     for (int way = 0; way < 4; way++) {
         c.in_place = way & 1;
         c.shared = way & 2;
-        if (check(&c, comm))
+        if (c.kind == REDUCE_SCATTER || c.kind == ALLGATHER
+                ? check_parts(comm, &c)
+                : check(&c, comm))
             return 1;
     }
     return 0;
@@ -169,25 +220,29 @@ static int every_way(coll_comm *comm, struct call c)
 static int every_call(coll_comm *comm, int rank, int n)
 {
     const size_t counts[] = {0, 1, 7, (size_t)n, 900, 4096 + 5, 50021, 300007};
-    static const enum coll_kind kinds[] = {ALLREDUCE, REDUCE, BROADCAST};
+    static const enum coll_kind kinds[] = {ALLREDUCE, REDUCE, BROADCAST,
+                                           REDUCE_SCATTER, ALLGATHER};
+    const int nkinds = layout_in_blocks(&comm->layout) ? 5 : 3;
     static const coll_dtype dtypes[] = {COLL_F32, COLL_F64, COLL_I32, COLL_U8,
                                         COLL_BF16};
     static const coll_op ops[] = {COLL_SUM, COLL_MAX, COLL_AVG, COLL_BXOR};
     (void)rank;
     EXPECT(comm->layout.by_hosts, "not offered");
-    EXPECT(coll_comm_set_algorithm(comm, "@by_hosts;reduce:@by_hosts;broadcast:"
-                                         "@by_hosts;barrier:@by_hosts")
-               == COLL_OK,
+    EXPECT(coll_comm_set_algorithm(comm, BY_HOSTS) == COLL_OK, "rules");
+    EXPECT(nkinds == 3
+               || coll_comm_set_algorithm(comm, BY_HOSTS PARTS_BY_HOSTS)
+                      == COLL_OK,
            "rules");
     unsigned turn = 0;
-    for (int k = 0; k < 3; k++)
+    for (int k = 0; k < nkinds; k++)
         for (int i = 0; i < 8; i++)
             for (int j = 0; j < 2; j++, turn++) {
                 const coll_dtype d = dtypes[turn % 5];
                 const coll_op op =
                     d == COLL_I32 ? ops[turn % 4] : ops[turn % 2];
                 const struct call c = {.kind = kinds[k],
-                                       .count = counts[i],
+                                       .count =
+                                           k < 3 ? counts[i] : counts[i] / 4,
                                        .dtype = d,
                                        .op = op,
                                        .root = (int)(turn % (unsigned)n)};
@@ -304,22 +359,41 @@ Test(hosts, each_byte_crosses_as_often_as_with_one_rank_a_host)
 
 /* --- learning ------------------------------------------------------------- */
 
-/* The least of all ranks' numbers reaches all in one operation. */
-static int least_news(coll_comm *comm, int rank, int n)
+/* One of those in which all hear of all. */
+static coll_status any_call(coll_comm *comm, int turn)
 {
     static const size_t counts[] = {1, 100, 8192, 300007};
     static float x[300007];
-    EXPECT(coll_comm_set_algorithm(comm, "@by_hosts;barrier:@by_hosts")
+    const bool parts = layout_in_blocks(&comm->layout);
+    switch (turn % 7) {
+    case 4:
+        return parts ? coll_allgather(x, x + 1000, 100, COLL_F32, comm, NULL)
+                     : COLL_OK;
+    case 5:
+        return parts ? coll_reduce_scatter(x, x + 200000, 10000, COLL_F32,
+                                           COLL_SUM, comm, NULL)
+                     : COLL_OK;
+    case 6:
+        return coll_barrier(comm, NULL);
+    default:
+        return coll_allreduce(x, x, counts[turn % 7], COLL_F32, COLL_SUM, comm,
+                              NULL);
+    }
+}
+
+/* The least of all ranks' numbers reaches all in one operation. */
+static int least_news(coll_comm *comm, int rank, int n)
+{
+    const bool parts = layout_in_blocks(&comm->layout);
+    EXPECT(coll_comm_set_algorithm(comm,
+                                   parts ? BY_HOSTS PARTS_BY_HOSTS : BY_HOSTS)
                == COLL_OK,
            "rules");
-    for (int turn = 0; turn < 40; turn++) {
-        const int least = turn % n; /* who has it; all others have more */
+    for (int turn = 0; turn < 70; turn++) {
+        const int least = turn / 7 % n; /* who has it; all others have more */
         comm->news = (uint16_t)(rank == least ? 5 : 10 + rank);
-        const coll_status status =
-            turn % 5 == 4 ? coll_barrier(comm, NULL)
-                          : coll_allreduce(x, x, counts[turn % 5], COLL_F32,
-                                           COLL_SUM, comm, NULL);
-        EXPECT(status == COLL_OK, "turn %d", turn);
+        comm->staged.news = 5;
+        EXPECT(any_call(comm, turn) == COLL_OK, "turn %d", turn);
         EXPECT(comm->staged.news == 5, "turn %d, rank %d: %d of %d", turn, rank,
                comm->staged.news, least);
     }

@@ -128,9 +128,10 @@ static coll_status make_hosts(coll_comm *c)
         return fail(COLL_ERR_MEMORY, "comm", "no memory for %d ranks",
                     c->nranks);
     status = bootstrap_allgather(c->bootstrap, &mine, all, 1);
-    c->layout.by_hosts = true;
+    c->layout.by_hosts = c->hosts.most;
     for (int r = 0; r < c->nranks && status == COLL_OK; r++)
-        c->layout.by_hosts &= all[r] == 1;
+        if (!all[r])
+            c->layout.by_hosts = 0;
     free(all);
     return status;
 }

@@ -21,8 +21,10 @@ coll_status hosts_create(struct hosts *h, int nranks, const uint64_t *host_of)
     h->n = layout_number_hosts(nranks, host_of, h->host_of);
     for (int r = 0; r < nranks; r++)
         h->place_of[r] = count[h->host_of[r]]++;
-    for (int i = 0; i < h->n; i++)
+    for (int i = 0; i < h->n; i++) {
         h->even &= count[i] == count[0];
+        h->most = count[i] > h->most ? count[i] : h->most;
+    }
     free(count);
     return COLL_OK;
 }
@@ -34,14 +36,6 @@ void hosts_free(struct hosts *h)
     free(h->host_of);
     free(h->place_of);
     *h = (struct hosts){.n = 0};
-}
-
-int hosts_count(const struct hosts *h, int host)
-{
-    int n = 0;
-    for (int r = 0; r < h->nranks; r++)
-        n += h->host_of[r] == host;
-    return n;
 }
 
 int hosts_rank(const struct hosts *h, int host, int place)

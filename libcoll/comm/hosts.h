@@ -14,7 +14,7 @@
 enum { HOSTS_SLICES_MIN = 16384 };
 
 struct hosts {
-    int n, nranks;
+    int n, nranks, most;  /* hosts; ranks; ranks on the largest host */
     bool even;            /* as many ranks on each */
     int *host_of;         /* per rank */
     int *place_of;        /* per rank: its number on its host */
@@ -25,7 +25,6 @@ struct hosts {
 coll_status hosts_create(struct hosts *, int nranks, const uint64_t *host_of);
 void hosts_free(struct hosts *); /* also after a failure, and of zeros */
 
-int hosts_count(const struct hosts *, int host);           /* ranks on it */
 int hosts_rank(const struct hosts *, int host, int place); /* or -1 */
 
 /* The rank that speaks for a host: root for its own, else the lowest. */

@@ -222,13 +222,23 @@ coll_status layout_of_hosts(const struct layout *l, struct layout *hosts)
     hosts->nranks = host->ngroups;
     hosts->net.nlevels = nlevels;
     hosts->group_of = group_of;
-    hosts->by_hosts = false;
+    hosts->by_hosts = 0;
     for (int k = 0; k < nlevels; k++, group_of += n) {
         for (int r = 0; r < l->nranks; r++)
             group_of[host->group_of[r]] = l->net.level[k].group_of[r];
         hosts->net.level[k].group_of = group_of;
     }
     return COLL_OK;
+}
+
+bool layout_in_blocks(const struct layout *l)
+{
+    const struct sim_level *host = &l->net.level[l->net.nhost_levels - 1];
+    const int each = l->nranks / host->ngroups;
+    for (int r = 0; r < l->nranks; r++)
+        if (host->group_of[r] != r / each)
+            return false;
+    return true;
 }
 
 uint64_t layout_digest(const struct layout *l)

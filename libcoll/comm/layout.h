@@ -35,7 +35,8 @@ struct layout {
     struct sim_net net;
     char level_name[SIM_LEVELS][24];
     int *group_of; /* [net.nlevels][nranks]: what net points to */
-    bool by_hosts; /* plans by hosts can serve; see ORDER_HOSTS */
+    int by_hosts;  /* ranks on the largest host, if plans by hosts can serve;
+                      0: they cannot. See ORDER_HOSTS */
 };
 
 /* How positions of a plan become ranks. */
@@ -65,6 +66,9 @@ void layout_free(struct layout *);
 /* The same groups with one rank a host, its lowest; of several hosts. Numbered
  * as by layout_number_hosts(). Fails with MEMORY. */
 coll_status layout_of_hosts(const struct layout *, struct layout *hosts);
+
+/* Whether the ranks of each host are neighbours, and as many on each. */
+bool layout_in_blocks(const struct layout *);
 
 /* Equal for equal groups of the same ranks. */
 uint64_t layout_digest(const struct layout *);

@@ -83,7 +83,7 @@ coll_status comm_price(coll_comm *c)
         .link = found.across,
         .shared = found.shared,
     };
-    const bool by_hosts = c->layout.by_hosts;
+    const int by_hosts = c->layout.by_hosts;
     if (status == COLL_OK)
         status = layout_create(&c->layout, c->nranks, c->host_of, topo, &groups,
                                &costs);

@@ -34,21 +34,27 @@ static int position_of(const int *order, int rank)
 }
 
 /* Hosts become the ranks that run the plan with this one: those of its place
- * where each carries a slice, else the leaders. */
+ * where each rank carries something, else the leaders. */
 static void put_ranks(const coll_comm *c, const struct prepared *p, int *order)
 {
     const struct hosts *h = &c->hosts;
-    const bool slices = algos[p->algo].kind == ALLREDUCE && h->even;
+    const enum coll_kind kind = algos[p->algo].kind;
+    const bool each = kind == REDUCE_SCATTER || kind == ALLGATHER
+                      || (kind == ALLREDUCE && h->even);
     for (int i = 0; i < h->n; i++)
-        order[i] = slices ? hosts_rank(h, order[i], h->place_of[c->rank])
-                          : hosts_leader(h, order[i], p->root);
+        order[i] = each ? hosts_rank(h, order[i], h->place_of[c->rank])
+                        : hosts_leader(h, order[i], p->root);
 }
 
 static coll_status build(coll_comm *c, struct prepared *p)
 {
     const bool by_hosts = p->order == ORDER_HOSTS;
     const struct layout *l = by_hosts ? &c->hosts.layout : &c->layout;
-    const enum layout_order way = by_hosts ? ORDER_BLOCK : p->order;
+    const enum coll_kind kind = algos[p->algo].kind;
+    const bool parts = kind == REDUCE_SCATTER || kind == ALLGATHER;
+    const enum layout_order way = !by_hosts ? p->order
+                                  : parts   ? ORDER_GIVEN
+                                            : ORDER_BLOCK;
     const int root = by_hosts ? c->hosts.host_of[p->root] : p->root;
     struct plan_tree tree = {.nlevels = 0};
     int *order = malloc((size_t)l->nranks * sizeof(int));

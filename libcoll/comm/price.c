@@ -49,13 +49,16 @@ size_t price_bytes(int class)
            - (class > 1 ? low / 8 : 0); /* about the square root */
 }
 
-/* The kinds that staged.c knows. */
+static int count_hosts(const struct layout *l)
+{
+    return l->net.level[l->net.nhost_levels - 1].ngroups;
+}
+
 static bool fits_by_hosts(const struct layout *l, const struct algo *algo)
 {
-    const int nhosts =
-        l->by_hosts ? l->net.level[l->net.nhost_levels - 1].ngroups : 0;
-    return nhosts > 1 && algo->kind != REDUCE_SCATTER && algo->kind != ALLGATHER
-           && algo->fits(&(struct plan_shape){0, nhosts, 1, NULL});
+    const bool parts = algo->kind == REDUCE_SCATTER || algo->kind == ALLGATHER;
+    return l->by_hosts > 0 && (!parts || layout_in_blocks(l))
+           && algo->fits(&(struct plan_shape){0, count_hosts(l), 1, NULL});
 }
 
 bool price_fits(const struct layout *l, const struct algo *algo,
@@ -126,17 +129,11 @@ static double seconds_inside(const struct layout *l, enum coll_kind kind,
                              size_t bytes)
 {
     static const double line = 0.15e-6, each = 0.01e-6;
-    const struct sim_level *host = &l->net.level[l->net.nhost_levels - 1];
-    int most = 0;
-    for (int h = 0; h < host->ngroups; h++) {
-        int n = 0;
-        for (int r = 0; r < l->nranks; r++)
-            n += host->group_of[r] == h;
-        most = n > most ? n : most;
-    }
-    const double exchanges = bytes >= HOSTS_SLICES_MIN ? 4 : 2;
+    const bool parts = kind == REDUCE_SCATTER || kind == ALLGATHER;
+    const double exchanges = (bytes >= HOSTS_SLICES_MIN ? 4 : 2)
+                             * (parts ? 0.5 * count_hosts(l) : 1);
     const double passes = kind == BARRIER ? 0 : kind == ALLREDUCE ? 2 : 1;
-    return exchanges * (line + each * most)
+    return exchanges * (line + each * l->by_hosts)
            + passes * (double)bytes * l->net.link.beta;
 }
 

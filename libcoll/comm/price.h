@@ -42,8 +42,8 @@ int price_class(size_t bytes);
 size_t price_bytes(int class); /* the middle */
 
 /* Whether an order makes sense for an algorithm in this layout. By hosts: where
- * ranks that share a host share its memory, and the collective can be cut up
- * so. */
+ * the layout says so; collectives with a part for each rank also need the ranks
+ * of a host to be neighbours. */
 bool price_fits(const struct layout *, const struct algo *, enum layout_order);
 
 /* What a job affords at start. Messages that share links cost more. */

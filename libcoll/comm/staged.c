@@ -39,7 +39,10 @@ static void divide(coll_request *r)
         .news = c->news,
         .count = r->kind == BARRIER ? 1 : r->count, /* one byte to send */
     };
-    s->carries = s->slices || leader == c->rank;
+    s->parts = r->kind == REDUCE_SCATTER || r->kind == ALLGATHER;
+    s->carries = s->slices || s->parts || leader == c->rank;
+    if (s->parts)
+        s->count = r->count * (size_t)h->n;
     if (!s->slices)
         return;
     s->each = slice_of(r, c->node->n);
@@ -55,9 +58,10 @@ static coll_status find_room(coll_request *r)
     s->sum = r->out;
     if (s->slices && s->count)
         s->sum += s->first * r->elem_bytes;
-    if (r->kind != REDUCE || r->root == c->rank || !s->carries || !c->node)
+    if (!s->parts
+        && (r->kind != REDUCE || r->root == c->rank || !s->carries || !c->node))
         return COLL_OK;
-    const coll_status status = comm_reserve_shared(c, r->count * r->elem_bytes);
+    const coll_status status = comm_reserve_shared(c, s->count * r->elem_bytes);
     s->sum = c->shared;
     return status;
 }
@@ -84,7 +88,8 @@ static void start_inside(coll_request *r, struct node_call *call)
 {
     coll_comm *c = r->comm;
     struct node *n = c->node;
-    const size_t bytes = r->count * r->elem_bytes;
+    const size_t bytes =
+        r->count * r->elem_bytes * (c->staged.parts ? (size_t)n->n : 1);
     call->root = c->staged.leader;
     call->dtype = r->dtype;
     call->elem_bytes = r->elem_bytes;
@@ -98,15 +103,36 @@ static void start_inside(coll_request *r, struct node_call *call)
         node_start_direct(n);
 }
 
+/* Of the vector that has a part for each rank: where those of this round's host
+ * begin. */
+static void *whole_part(const coll_request *r, const void *vector)
+{
+    const size_t each = r->count * r->elem_bytes;
+    const int before = r->comm->staged.round * r->comm->node->n;
+    return (char *)vector + (size_t)before * each;
+}
+
+/* And of that which has one for each host. */
+static void *host_part(const coll_request *r)
+{
+    const struct staged *s = &r->comm->staged;
+    return s->sum + (size_t)s->round * r->count * r->elem_bytes;
+}
+
 /* Each starts a stage, or says that there is nothing to do in it here. */
 static bool start_in(coll_request *r)
 {
     coll_comm *c = r->comm;
     const struct staged *s = &c->staged;
     struct node_call call = {.kind = r->kind, .in = r->in, .out = s->sum};
-    if (!c->node || r->kind == BROADCAST)
+    if (!c->node || r->kind == BROADCAST || r->kind == ALLGATHER)
         return false;
-    if (r->kind != BARRIER) {
+    if (s->parts) {
+        call.in = whole_part(r, r->in);
+        call.out = host_part(r);
+        call.combine = s->combine;
+        call.count = r->count;
+    } else if (r->kind != BARRIER) {
         call.kind = s->slices ? REDUCE_SCATTER : REDUCE;
         call.combine = s->combine;
         call.count = s->slices ? s->each : r->count;
@@ -122,10 +148,13 @@ static bool start_across(coll_request *r)
     const struct staged *s = &c->staged;
     if (!s->carries)
         return false;
-    const bool summed = c->node && r->kind != BROADCAST;
+    const bool summed = c->node && r->kind != BROADCAST && r->kind != ALLGATHER;
+    const size_t before = r->count * (size_t)c->hosts.host_of[c->rank];
     struct exec_call call = {
         .in = summed ? s->sum : r->in,
-        .out = r->kind == REDUCE ? r->out : s->sum,
+        .out = r->kind == REDUCE || r->kind == REDUCE_SCATTER ? r->out : s->sum,
+        .in_first = r->kind == ALLGATHER ? before : 0,
+        .out_first = r->kind == REDUCE_SCATTER ? before : 0,
         .tmp = c->tmp,
         .count = s->count,
         .elem_bytes = r->elem_bytes,
@@ -145,9 +174,12 @@ static bool start_out(coll_request *r)
     const struct staged *s = &c->staged;
     struct node_call call = {
         .kind = r->kind, .in = s->sum, .out = r->out, .count = r->count};
-    if (!c->node || r->kind == REDUCE)
+    if (!c->node || r->kind == REDUCE || r->kind == REDUCE_SCATTER)
         return false;
-    if (r->kind != BARRIER)
+    if (s->parts) {
+        call.in = host_part(r);
+        call.out = whole_part(r, r->out);
+    } else if (r->kind != BARRIER)
         call.kind = s->slices ? ALLGATHER : BROADCAST;
     if (s->slices) {
         call.count = s->each;
@@ -171,9 +203,11 @@ static void finish_average(coll_request *r)
     struct staged *s = &r->comm->staged;
     if (r->op != COLL_AVG || (r->kind == REDUCE && r->root != r->comm->rank))
         return;
-    op_finish(r->dtype, r->op, s->sum, s->count, r->comm->nranks);
-    s->bytes_read += s->count * r->elem_bytes;
-    s->bytes_written += s->count * r->elem_bytes;
+    const bool part = r->kind == REDUCE_SCATTER;
+    const size_t count = part ? r->count : s->count;
+    op_finish(r->dtype, r->op, part ? r->out : s->sum, count, r->comm->nranks);
+    s->bytes_read += count * r->elem_bytes;
+    s->bytes_written += count * r->elem_bytes;
 }
 
 static void end_stage(coll_request *r)
@@ -219,7 +253,13 @@ coll_status staged_step(coll_request *r)
         if (status != COLL_OK)
             return status;
         end_stage(r);
+        if (s->active && s->at != STAGED_ACROSS && s->parts
+            && ++s->round < r->comm->hosts.n) {
+            start_stage(r);
+            continue;
+        }
         s->active = false;
+        s->round = 0;
         if (s->at == STAGED_OUT)
             return COLL_OK;
         s->at++;

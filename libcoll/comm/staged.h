@@ -21,6 +21,10 @@
  *   reduce,  -          a reduce
  *   -,       broadcast  a broadcast
  *   barrier, barrier    a barrier
+ *   reduce_scatter, -   a reduce_scatter: a round for each host, of its ranks'
+ *                       parts, after which rank j has the sums of part j of
+ *                       all hosts, as long as the plan's vector
+ *   -,      allgather   an allgather, the other way round
  *
  * One rank on a host has no stages inside. Results are equal on all ranks to
  * the bit: each element is computed by one rank of a host, and the plan gives
@@ -39,7 +43,9 @@ struct prepared;
 struct staged {
     enum { STAGED_IN, STAGED_ACROSS, STAGED_OUT } at;
     bool active;  /* the stage under way has something to do here */
-    bool slices;  /* each rank carries its slice; else the leader everything */
+    bool slices;  /* each rank carries its slice ... */
+    bool parts;   /* or a part for each host; else the leader everything */
+    int round;    /* of the stage inside, which has one for each host's parts */
     bool carries; /* this rank takes part in the plan */
     int leader;   /* place */
     size_t each;  /* elements of a slice */
