@@ -113,6 +113,29 @@ static coll_status make_node(coll_comm *c)
     return status;
 }
 
+/* Of a job on several hosts some of which have several ranks: whether all of
+ * those share memory, so that operations may go by hosts. */
+static coll_status make_hosts(coll_comm *c)
+{
+    if (c->nhosts == 1 || c->nhosts == c->nranks)
+        return COLL_OK;
+    coll_status status = hosts_create(&c->hosts, c->nranks, c->host_of);
+    if (status < 0)
+        return status;
+    unsigned char mine = c->node || c->local_ranks == 1;
+    unsigned char *all = malloc((size_t)c->nranks);
+    if (!all)
+        return fail(COLL_ERR_MEMORY, "comm", "no memory for %d ranks",
+                    c->nranks);
+    status = bootstrap_allgather(c->bootstrap, &mine, all, 1);
+    c->layout.by_hosts = c->hosts.most;
+    for (int r = 0; r < c->nranks && status == COLL_OK; r++)
+        if (!all[r])
+            c->layout.by_hosts = 0;
+    free(all);
+    return status;
+}
+
 /* A rank beside the hub meets it over an address of its own host, which may be
  * any: there, what ranks of other hosts have reached counts. */
 static void find_interface(coll_comm *c, const struct bootstrap_end *mine)
@@ -154,6 +177,8 @@ static coll_status set_up(coll_comm *c)
     if (!c->prepared)
         return fail(COLL_ERR_MEMORY, "comm", "no memory for plans");
     status = make_node(c);
+    if (status == COLL_OK)
+        status = make_hosts(c);
     if (status == COLL_OK && c->nhosts > 1)
         status = comm_reach(c);
     if (status == COLL_OK)
@@ -173,7 +198,7 @@ static void release(coll_comm *c)
     comm_free_prepared(c);
     select_free(&c->select);
     layout_free(&c->layout);
-    free(c->tmp);
+    hosts_free(&c->hosts);
     free(c->to);
     free(c->host_of);
     free(c->ranks);

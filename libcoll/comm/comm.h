@@ -8,7 +8,9 @@
 
 #include "bootstrap/bootstrap.h"
 #include "coll/coll.h"
+#include "comm/hosts.h"
 #include "comm/select.h"
+#include "comm/staged.h"
 #include "exec/exec.h"
 #include "node/node.h"
 #include "transport/transport.h"
@@ -67,6 +69,8 @@ struct coll_comm {
     int nopen;
     struct transport **to; /* per rank; NULL for this one */
     struct node *node;     /* the ranks of this host; NULL: messages only */
+    struct hosts hosts;    /* of a job on several; n 0: of others */
+    struct staged staged;  /* the running operation, if it goes by hosts */
     bool remote;           /* some messages do not go through shared memory */
 
     struct layout layout;
@@ -80,9 +84,12 @@ struct coll_comm {
     struct recent recent[NKINDS][RECENT_CALLS];
     void *tmp; /* scratch of the running operation */
     size_t tmp_bytes;
+    void *shared; /* and what ranks of this host can reach; NULL: none yet */
+    size_t shared_bytes;
 
     coll_request *first, **last_request; /* in order; the first one runs */
     uint32_t history;                    /* tag of the last one begun */
+    uint32_t begun;                      /* so many; wraps */
     uint32_t finished; /* so many: each has its own deadline */
     coll_statistics stats;
 
@@ -117,8 +124,13 @@ bool comm_progress(coll_comm *); /* all transports; whether anything moved */
 bool comm_on_node(const coll_comm *); /* the running operation needs none */
 double comm_clock(void);              /* seconds, monotonic */
 
-/* prepare.c */
-void comm_free_prepared(coll_comm *);
+/* prepare.c: what root's call needs, made at first use. All fail with MEMORY.
+ */
+coll_status comm_prepare(coll_comm *, const struct select_choice *, int root,
+                         struct prepared **);
+coll_status comm_reserve(coll_comm *, size_t bytes);        /* tmp */
+coll_status comm_reserve_shared(coll_comm *, size_t bytes); /* shared */
+void comm_free_prepared(coll_comm *);                       /* and both */
 
 /* network.c: what the network looks like and costs, and the prices of all
  * candidates; equal on all ranks. */

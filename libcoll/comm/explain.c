@@ -184,7 +184,8 @@ static void fill(const struct question *q, const struct price_row *row,
         c->latency_seconds =
             latency_of(q->layout, row, q->bytes ? q->bytes : 1);
     const struct price_row *twin = &q->select->prices.row[row->twin];
-    const uint64_t may = rules_allow(&q->select->rules, q->kind, q->bytes);
+    const uint64_t may = rules_allow(&q->select->rules, q->kind,
+                                     (enum layout_order)twin->order, q->bytes);
     if (twin != row && (may >> twin->algo & 1))
         snprintf(c->why, sizeof(c->why), "the same plans as %s",
                  algos[twin->algo].name);
@@ -212,7 +213,6 @@ static coll_status answer(const struct question *q, coll_candidate *list,
     struct select_choice chosen;
     coll_candidate all[PRICE_ROWS + 1];
     int found = 0;
-    const uint64_t may = rules_allow(&q->select->rules, q->kind, q->bytes);
     const coll_status status =
         select_best(q->select, q->kind, q->bytes, &chosen);
     if (status < 0)
@@ -227,6 +227,9 @@ static coll_status answer(const struct question *q, coll_candidate *list,
         };
     for (int i = 0; i < q->select->prices.nrows; i++) {
         const struct price_row *row = &q->select->prices.row[i];
+        const uint64_t may =
+            rules_allow(&q->select->rules, q->kind,
+                        (enum layout_order)row->order, q->bytes);
         if (algos[row->algo].kind != q->kind || !(may >> row->algo & 1))
             continue;
         fill(q, row, &chosen, &all[found]);
@@ -305,6 +308,8 @@ coll_status coll_explain_cluster(const char *spec, int nranks,
         status = select_rules(select, setting_text(SETTING_ALGO), "COLL_ALGO");
     if (status == COLL_OK)
         status = lay_out(&layout, topo, nranks, ranks_per_host);
+    layout.by_hosts =
+        ranks_per_host > 1 && ranks_per_host < nranks ? ranks_per_host : 0;
     if (status == COLL_OK)
         status = price_all(&select->prices, &layout, 2e7, 1e9);
     if (status == COLL_OK)
@@ -356,7 +361,7 @@ void explain_aloud(coll_comm *c, enum coll_kind kind, size_t bytes)
     const struct question q = {&c->select, &c->layout, kind, bytes};
     struct select_class *class = c->select.class[kind][price_class(bytes)];
     coll_candidate list[PRICE_ROWS + 1];
-    char text[8192];
+    char text[16384];
     int n = 0;
     const int best = class && class->n ? learn_best(&class->learn) : 0;
     if (!class || class->told == best + 1

@@ -8,10 +8,11 @@
 
 #include "base/log.h"
 
-const char *const layout_order_names[NORDERS] = {
+const char *const layout_order_names[NLINEUPS] = {
     [ORDER_GIVEN] = "given",
     [ORDER_BLOCK] = "block",
     [ORDER_ROUND_ROBIN] = "round_robin",
+    [ORDER_HOSTS] = "by_hosts",
 };
 
 int layout_number_hosts(int nranks, const uint64_t *host_of, int *host)
@@ -239,6 +240,46 @@ coll_status layout_crowd(struct layout *l, const int *machine_of, int nmachines,
     l->net.nprocessors = nprocessors;
     l->net.machine = machine;
     return COLL_OK;
+}
+
+coll_status layout_of_hosts(const struct layout *l, struct layout *hosts)
+{
+    const int nlevels = l->net.nhost_levels;
+    const struct sim_level *host = &l->net.level[nlevels - 1];
+    const size_t n = (size_t)host->ngroups;
+    int *group_of = malloc(n * (size_t)nlevels * sizeof(int));
+    int *machine_of = malloc(n * sizeof(int));
+    *hosts = (struct layout){.nranks = 0};
+    if (!group_of || !machine_of) {
+        free(group_of);
+        free(machine_of);
+        return fail(COLL_ERR_MEMORY, "comm", "no memory for %zu hosts", n);
+    }
+    for (int r = l->nranks - 1; r >= 0; r--)
+        machine_of[host->group_of[r]] = l->machine_of ? l->machine_of[r] : 0;
+    *hosts = *l;
+    hosts->machine_of = machine_of;
+    hosts->net.machine_of = l->machine_of ? machine_of : NULL;
+    hosts->nranks = host->ngroups;
+    hosts->net.nlevels = nlevels;
+    hosts->group_of = group_of;
+    hosts->by_hosts = 0;
+    for (int k = 0; k < nlevels; k++, group_of += n) {
+        for (int r = 0; r < l->nranks; r++)
+            group_of[host->group_of[r]] = l->net.level[k].group_of[r];
+        hosts->net.level[k].group_of = group_of;
+    }
+    return COLL_OK;
+}
+
+bool layout_in_blocks(const struct layout *l)
+{
+    const struct sim_level *host = &l->net.level[l->net.nhost_levels - 1];
+    const int each = l->nranks / host->ngroups;
+    for (int r = 0; r < l->nranks; r++)
+        if (host->group_of[r] != r / each)
+            return false;
+    return true;
 }
 
 uint64_t layout_digest(const struct layout *l)

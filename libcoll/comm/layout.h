@@ -42,6 +42,8 @@ struct layout {
     char level_name[SIM_LEVELS][24];
     int *group_of;   /* [net.nlevels][nranks]: what net points to */
     int *machine_of; /* [nranks], the same; or NULL */
+    int by_hosts;    /* ranks on the largest host, if plans by hosts can serve;
+                        0: they cannot. See ORDER_HOSTS */
 };
 
 /* How positions of a plan become ranks. */
@@ -49,9 +51,13 @@ enum layout_order {
     ORDER_GIVEN,       /* as the ranks are numbered */
     ORDER_BLOCK,       /* ranks of one group next to one another */
     ORDER_ROUND_ROBIN, /* dealt over the groups, of each level in turn */
-    NORDERS
+    NORDERS,
+    /* Or a position is a host: its ranks combine in memory, one rank a host, or
+     * each for a slice, runs the plan: see staged.h. */
+    ORDER_HOSTS = NORDERS,
+    NLINEUPS
 };
-extern const char *const layout_order_names[NORDERS];
+extern const char *const layout_order_names[NLINEUPS];
 
 /* Numbers hosts in the order of their lowest ranks; returns how many. */
 int layout_number_hosts(int nranks, const uint64_t *host_of, int *host);
@@ -74,6 +80,13 @@ struct sim_net layout_net(const struct layout *, size_t bytes);
 coll_status layout_crowd(struct layout *, const int *machine_of, int nmachines,
                          int nprocessors, double machine);
 
+/* The same groups with one rank a host, its lowest; of several hosts. Numbered
+ * as by layout_number_hosts(). Fails with MEMORY. */
+coll_status layout_of_hosts(const struct layout *, struct layout *hosts);
+
+/* Whether the ranks of each host are neighbours, and as many on each. */
+bool layout_in_blocks(const struct layout *);
+
 /* Equal for equal groups of the same ranks. */
 uint64_t layout_digest(const struct layout *);
 
@@ -83,8 +96,8 @@ coll_status layout_fill_order(const struct layout *, enum layout_order,
 
 /* The groups as runs of positions of an order. Levels whose groups are single
  * ranks are left out, and those whose groups are not runs: of an ORDER_BLOCK
- * order none, of ORDER_GIVEN those whose ranks were not numbered group by group.
- * The tree's numbers are one allocation, which the caller frees with
+ * order none, of ORDER_GIVEN those whose ranks were not numbered group by
+ * group. The tree's numbers are one allocation, which the caller frees with
  * layout_free_tree(). */
 coll_status layout_fill_tree(const struct layout *, const int *order,
                              struct plan_tree *);

@@ -33,19 +33,42 @@ static int position_of(const int *order, int rank)
     return i;
 }
 
+/* Hosts become the ranks that run the plan with this one: those of its place
+ * where each rank carries something, else the leaders. */
+static void put_ranks(const coll_comm *c, const struct prepared *p, int *order)
+{
+    const struct hosts *h = &c->hosts;
+    const enum coll_kind kind = algos[p->algo].kind;
+    const bool each = kind == REDUCE_SCATTER || kind == ALLGATHER
+                      || (kind == ALLREDUCE && h->even);
+    for (int i = 0; i < h->n; i++)
+        order[i] = each ? hosts_rank(h, order[i], h->place_of[c->rank])
+                        : hosts_leader(h, order[i], p->root);
+}
+
 static coll_status build(coll_comm *c, struct prepared *p)
 {
+    const bool by_hosts = p->order == ORDER_HOSTS;
+    const struct layout *l = by_hosts ? &c->hosts.layout : &c->layout;
+    const enum coll_kind kind = algos[p->algo].kind;
+    const bool parts = kind == REDUCE_SCATTER || kind == ALLGATHER;
+    const enum layout_order way = !by_hosts ? p->order
+                                  : parts   ? ORDER_GIVEN
+                                            : ORDER_BLOCK;
+    const int root = by_hosts ? c->hosts.host_of[p->root] : p->root;
     struct plan_tree tree = {.nlevels = 0};
-    int *order = malloc((size_t)c->nranks * sizeof(int));
+    int *order = malloc((size_t)l->nranks * sizeof(int));
     coll_status status = order ? COLL_OK : COLL_ERR_MEMORY;
     if (status == COLL_OK)
-        status = layout_fill_order(&c->layout, p->order, p->root, order);
+        status = layout_fill_order(l, way, root, order);
     if (status == COLL_OK)
-        status = layout_fill_tree(&c->layout, order, &tree);
+        status = layout_fill_tree(l, order, &tree);
+    if (status == COLL_OK && by_hosts)
+        put_ranks(c, p, order);
     if (status == COLL_OK) {
         algos[p->algo].plan(&p->plan, &(struct plan_shape){
                                           .rank = position_of(order, c->rank),
-                                          .nranks = c->nranks,
+                                          .nranks = l->nranks,
                                           .segments = 1 << p->variant,
                                           .tree = &tree,
                                       });
@@ -59,8 +82,8 @@ static coll_status build(coll_comm *c, struct prepared *p)
     return status;
 }
 
-static coll_status prepare(coll_comm *c, const struct select_choice *choice,
-                           int root, struct prepared **prepared)
+coll_status comm_prepare(coll_comm *c, const struct select_choice *choice,
+                         int root, struct prepared **prepared)
 {
     struct prepared **at = &c->prepared[choice->algo];
     while (*at
@@ -99,10 +122,13 @@ void comm_free_prepared(coll_comm *c)
             free(p);
         }
     free(c->prepared);
+    free(c->tmp);
+    if (c->shared)
+        heap_free(c->shared);
 }
 
 /* Scratch only grows. One operation runs at a time, so none uses it now. */
-static coll_status reserve(coll_comm *c, size_t bytes)
+coll_status comm_reserve(coll_comm *c, size_t bytes)
 {
     if (bytes <= c->tmp_bytes)
         return COLL_OK;
@@ -117,6 +143,24 @@ static coll_status reserve(coll_comm *c, size_t bytes)
     return COLL_OK;
 }
 
+/* The heap's blocks are never used twice, so this grows in large steps. */
+coll_status comm_reserve_shared(coll_comm *c, size_t bytes)
+{
+    if (bytes <= c->shared_bytes)
+        return COLL_OK;
+    const size_t wanted =
+        bytes < 2 * c->shared_bytes ? 2 * c->shared_bytes : bytes;
+    void *shared;
+    const coll_status status = heap_alloc(&shared, wanted);
+    if (status < 0)
+        return status;
+    if (c->shared)
+        heap_free(c->shared);
+    c->shared = shared;
+    c->shared_bytes = wanted;
+    return COLL_OK;
+}
+
 /* The same lines on all ranks; operations are counted from the first one of the
  * communicator, whatever ran it. */
 static void log_choice(const coll_request *r)
@@ -128,20 +172,26 @@ static void log_choice(const coll_request *r)
              1 << r->choice.variant, r->choice.trial ? ", a trial" : "");
 }
 
+coll_status request_choose(coll_request *r)
+{
+    coll_comm *c = r->comm;
+    const coll_status status =
+        select_next(&c->select, r->kind, request_bytes(r), &r->choice);
+    if (status == COLL_OK && c->explains && c->rank == 0)
+        explain_aloud(c, r->kind, request_bytes(r));
+    if (status == COLL_OK)
+        log_choice(r);
+    return status;
+}
+
 /* The vector as the plan sees it: all of what one rank holds in full. */
 coll_status request_prepare(coll_request *r, struct exec_call *call)
 {
     coll_comm *c = r->comm;
     const size_t before = r->count * (size_t)c->rank;
-    coll_status status =
-        select_next(&c->select, r->kind, request_bytes(r), &r->choice);
-    if (status == COLL_OK && c->explains && c->rank == 0)
-        explain_aloud(c, r->kind, request_bytes(r));
-    if (status == COLL_OK)
-        status = prepare(c, &r->choice, r->root, &r->prepared);
+    coll_status status = comm_prepare(c, &r->choice, r->root, &r->prepared);
     if (status < 0)
         return status;
-    log_choice(r);
     *call = (struct exec_call){
         .in = r->in,
         .out = r->out,
@@ -156,7 +206,7 @@ coll_status request_prepare(coll_request *r, struct exec_call *call)
         call->in = "";
         call->count = 1;
     }
-    status = reserve(
+    status = comm_reserve(
         c, exec_tmp_bytes(&r->prepared->plan, call->count, call->elem_bytes));
     call->tmp = c->tmp;
     return status;

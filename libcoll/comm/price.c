@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "comm/hosts.h"
 #include "comm/ladder.h"
 #include "comm/learn.h"
 #include "exec/rehearse.h"
@@ -48,9 +49,23 @@ double price_seconds(const struct price_row *row, size_t bytes)
            + at * (seconds_of(row, other) - seconds_of(row, class));
 }
 
+static int count_hosts(const struct layout *l)
+{
+    return l->net.level[l->net.nhost_levels - 1].ngroups;
+}
+
+static bool fits_by_hosts(const struct layout *l, const struct algo *algo)
+{
+    const bool parts = algo->kind == REDUCE_SCATTER || algo->kind == ALLGATHER;
+    return l->by_hosts > 0 && (!parts || layout_in_blocks(l))
+           && algo->fits(&(struct plan_shape){0, count_hosts(l), 1, NULL});
+}
+
 bool price_fits(const struct layout *l, const struct algo *algo,
                 enum layout_order order)
 {
+    if (order == ORDER_HOSTS)
+        return fits_by_hosts(l, algo);
     const bool parts = algo->kind == REDUCE_SCATTER || algo->kind == ALLGATHER
                        || algo->kind == BARRIER;
     const bool grouped =
@@ -63,28 +78,24 @@ bool price_fits(const struct layout *l, const struct algo *algo,
            || (order == ORDER_ROUND_ROBIN && algo->kind == ALLREDUCE);
 }
 
-static coll_status rehearse_one(const struct layout *l, const struct algo *algo,
-                                const int *order, const struct plan_tree *tree,
-                                int segments, size_t bytes,
-                                struct sim_traffic *traffic, double *seconds)
+/* What the ranks of the largest host take before and after: assumed, but
+ * for the bytes, which move as they do in messages there. */
+static double seconds_inside(const struct layout *l, enum coll_kind kind,
+                             size_t bytes)
 {
-    return rehearse(
-        &(struct rehearsal){
-            .plan = algo->plan,
-            .nranks = l->nranks,
-            .segments = segments,
-            .tree = tree,
-            .order = order,
-            .count = bytes,
-            .elem_bytes = 1,
-            .net = layout_net(l, bytes),
-            .traffic = traffic,
-        },
-        seconds);
+    static const double line = 0.15e-6, each = 0.01e-6;
+    const bool parts = kind == REDUCE_SCATTER || kind == ALLGATHER;
+    const double exchanges = (bytes >= HOSTS_SLICES_MIN ? 4 : 2)
+                             * (parts ? 0.5 * count_hosts(l) : 1);
+    const double passes = kind == BARRIER ? 0 : kind == ALLREDUCE ? 2 : 1;
+    return exchanges * (line + each * l->by_hosts)
+           + passes * (double)bytes * l->net.link.beta;
 }
 
-/* An order with its tree. */
+/* Who runs a plan, in which order. */
 struct lineup {
+    const struct layout *whole, *at; /* at: whole, or hosts */
+    struct layout hosts;             /* one rank of each; of ORDER_HOSTS */
     int *order;
     struct plan_tree tree;
 };
@@ -92,13 +103,22 @@ struct lineup {
 static coll_status line_up(struct lineup *u, const struct layout *l,
                            enum layout_order order)
 {
-    *u = (struct lineup){.order = malloc((size_t)l->nranks * sizeof(int))};
-    if (!u->order)
-        return fail(COLL_ERR_MEMORY, "select", "no memory for %d ranks",
-                    l->nranks);
-    coll_status status = layout_fill_order(l, order, 0, u->order);
+    coll_status status = COLL_OK;
+    *u = (struct lineup){.whole = l, .at = l};
+    if (order == ORDER_HOSTS) {
+        status = layout_of_hosts(l, &u->hosts);
+        u->at = &u->hosts;
+        order = ORDER_BLOCK;
+    }
     if (status == COLL_OK)
-        status = layout_fill_tree(l, u->order, &u->tree);
+        u->order = malloc((size_t)u->at->nranks * sizeof(int));
+    if (status == COLL_OK && !u->order)
+        status = fail(COLL_ERR_MEMORY, "select", "no memory for %d ranks",
+                      l->nranks);
+    if (status == COLL_OK)
+        status = layout_fill_order(u->at, order, 0, u->order);
+    if (status == COLL_OK)
+        status = layout_fill_tree(u->at, u->order, &u->tree);
     return status;
 }
 
@@ -106,6 +126,30 @@ static void dismiss(struct lineup *u)
 {
     free(u->order);
     layout_free_tree(&u->tree);
+    layout_free(&u->hosts);
+}
+
+static coll_status rehearse_one(const struct lineup *u, const struct algo *algo,
+                                int segments, size_t bytes,
+                                struct sim_traffic *traffic, double *seconds)
+{
+    const bool by_hosts = u->at != u->whole;
+    const coll_status status = rehearse(
+        &(struct rehearsal){
+            .plan = algo->plan,
+            .nranks = u->at->nranks,
+            .segments = segments,
+            .tree = &u->tree,
+            .order = u->order,
+            .count = bytes,
+            .elem_bytes = 1,
+            .net = layout_net(u->at, bytes),
+            .traffic = by_hosts ? NULL : traffic,
+        },
+        seconds);
+    if (by_hosts)
+        *seconds += seconds_inside(u->whole, algo->kind, bytes);
+    return status;
 }
 
 coll_status price_one(const struct layout *l, const struct algo *algo,
@@ -115,14 +159,13 @@ coll_status price_one(const struct layout *l, const struct algo *algo,
     struct lineup u;
     coll_status status = line_up(&u, l, order);
     if (status == COLL_OK)
-        status = rehearse_one(l, algo, u.order, &u.tree, segments, bytes,
-                              traffic, seconds);
+        status = rehearse_one(&u, algo, segments, bytes, traffic, seconds);
     dismiss(&u);
     return status;
 }
 
-/* How many messages all ranks send, about: each as many as the last position
- * sends or hears, which is no root and leads no group. */
+/* How many messages all ranks send, about: each as many as the last
+ * position sends or hears, which is no root and leads no group. */
 static double messages_of(const struct layout *l, const struct algo *algo,
                           const struct plan_tree *tree, int segments)
 {
@@ -145,13 +188,14 @@ int16_t price_log(double seconds)
     return (int16_t)lrint(fmin(fmax(units, INT16_MIN), PRICE_NONE - 1));
 }
 
-/* --- All candidates ----------------------------------------------------------
+/* --- All candidates
+ * ----------------------------------------------------------
  *
- * First each is rehearsed at the shortest and at the longest rung. Then, from
- * the middle outwards, only those are rehearsed that the lines between the
- * rungs promise to be about as fast as the best of their collective. So most
- * of the time goes to what may be chosen, and what the budget leaves out is
- * the finest.
+ * First each is rehearsed at the shortest and at the longest rung. Then,
+ * from the middle outwards, only those are rehearsed that the lines between
+ * the rungs promise to be about as fast as the best of their collective. So
+ * most of the time goes to what may be chosen, and what the budget leaves
+ * out is the finest.
  */
 
 struct candidate {
@@ -186,7 +230,7 @@ static bool affords(const struct pricing *p, struct candidate *c, int variant)
 {
     if (isnan(c->messages[variant]))
         c->messages[variant] =
-            messages_of(p->layout, c->algo, &c->lineup->tree, 1 << variant);
+            messages_of(c->lineup->at, c->algo, &c->lineup->tree, 1 << variant);
     const double messages = c->messages[variant];
     const double more = c->seconds_of > 0 ? messages / c->seconds_of : 0;
     return messages <= p->max_messages
@@ -200,9 +244,9 @@ static coll_status climb(struct pricing *p, struct candidate *c, int variant,
     double *at = &c->ladder.seconds[variant][rung];
     if (isnan(*at) && affords(p, c, variant)) {
         const double begun = now();
-        const coll_status status = rehearse_one(
-            p->layout, c->algo, c->lineup->order, &c->lineup->tree,
-            1 << variant, price_bytes(ladder_class[rung]), NULL, at);
+        const coll_status status =
+            rehearse_one(c->lineup, c->algo, 1 << variant,
+                         price_bytes(ladder_class[rung]), NULL, at);
         if (status < 0)
             return fail(status, "select", "rehearsal of %s on %d ranks: %s",
                         c->algo->full_name, p->layout->nranks, fail_sentence());
@@ -228,8 +272,8 @@ static coll_status climb_longest(struct pricing *p, struct candidate *c)
     return status;
 }
 
-/* At another rung: as many segments as are best for longer vectors, and fewer
- * as long as that helps. */
+/* At another rung: as many segments as are best for longer vectors, and
+ * fewer as long as that helps. */
 static coll_status climb_shorter(struct pricing *p, struct candidate *c,
                                  int rung)
 {
@@ -267,8 +311,8 @@ static double least(const struct pricing *p, enum coll_kind kind, int rung)
     return best;
 }
 
-/* Those that are not far behind, for so far as lines can tell. Segments that
- * were not tried here may help some. */
+/* Those that are not far behind, for so far as lines can tell. Segments
+ * that were not tried here may help some. */
 static coll_status climb_rung(struct pricing *p, int rung, double behind)
 {
     const double helped = 1.5;
@@ -348,7 +392,7 @@ static void find_twin(const struct pricing *p, int i)
 {
     enum { MANY = 64 };
     const struct candidate *c = &p->candidates[i];
-    const int n = p->layout->nranks;
+    const int n = c->lineup->at->nranks;
     c->row->twin = (uint8_t)i;
     for (int k = 0; k < i && n <= MANY && !c->pipelines; k++) {
         const struct candidate *other = &p->candidates[k];
@@ -366,8 +410,10 @@ static void find_twin(const struct pricing *p, int i)
 static void list(struct pricing *p, struct prices *prices,
                  const struct lineup *lineups)
 {
-    for (int order = 0; order < NORDERS; order++)
+    /* By hosts first: few positions, and mostly the best. */
+    for (int i = 0; i < NLINEUPS; i++)
         for (int a = 0; a < nplanned; a++) {
+            const int order = (i + ORDER_HOSTS) % NLINEUPS;
             if (!price_fits(p->layout, &algos[a], (enum layout_order)order)
                 || p->n == PRICE_ROWS)
                 continue;
@@ -376,7 +422,8 @@ static void list(struct pricing *p, struct prices *prices,
                 .row = &prices->row[prices->nrows++],
                 .algo = &algos[a],
                 .lineup = &lineups[order],
-                .pipelines = algo_pipelines(&algos[a], p->layout->nranks),
+                .pipelines =
+                    algo_pipelines(&algos[a], lineups[order].at->nranks),
             };
             *c->row =
                 (struct price_row){.algo = (uint8_t)a, .order = (uint8_t)order};
@@ -389,7 +436,7 @@ static void list(struct pricing *p, struct prices *prices,
 coll_status price_all(struct prices *prices, const struct layout *l,
                       double max_messages, double max_seconds)
 {
-    struct lineup lineups[NORDERS] = {{.order = NULL}};
+    struct lineup lineups[NLINEUPS] = {{.order = NULL}};
     struct pricing *p = calloc(1, sizeof(*p));
     if (!p)
         return fail(COLL_ERR_MEMORY, "select", "no memory for prices");
@@ -398,8 +445,9 @@ coll_status price_all(struct prices *prices, const struct layout *l,
     p->until = now() + max_seconds;
     *prices = (struct prices){.layout = layout_digest(l)};
     coll_status status = COLL_OK;
-    for (int order = 0; order < NORDERS && status == COLL_OK; order++)
-        status = line_up(&lineups[order], l, (enum layout_order)order);
+    for (int order = 0; order < NLINEUPS && status == COLL_OK; order++)
+        if (order != ORDER_HOSTS || l->by_hosts)
+            status = line_up(&lineups[order], l, (enum layout_order)order);
     if (status == COLL_OK) {
         list(p, prices, lineups);
         status = rehearse_all(p);
@@ -409,7 +457,7 @@ coll_status price_all(struct prices *prices, const struct layout *l,
         find_twin(p, i);
     }
     prices->rehearsals = p->rehearsals;
-    for (int order = 0; order < NORDERS; order++)
+    for (int order = 0; order < NLINEUPS; order++)
         dismiss(&lineups[order]);
     free(p);
     return status;

@@ -18,14 +18,14 @@
 
 enum {
     PRICE_CLASSES = 34, /* 1 byte to 16 GiB */
-    PRICE_ROWS = 64,
+    PRICE_ROWS = 96,
     PRICE_VARIANTS = LADDER_VARIANTS,
     PRICE_NONE = INT16_MAX,
 };
 
 /* Log times are those of learn.h: 1/256 octaves above 100 ns. */
 struct price_row {
-    uint8_t algo, order;             /* algos[algo]; enum layout_order */
+    uint8_t algo, order; /* algos[algo]; enum layout_order */
     uint8_t twin; /* the first row with the very same plans, or this one */
     uint8_t variant[PRICE_CLASSES];  /* 1 << variant segments */
     int16_t log_time[PRICE_CLASSES]; /* PRICE_NONE: not priced */
@@ -48,7 +48,9 @@ size_t price_bytes(int class); /* the middle */
  * of the nearer neighbour; negative: not priced. */
 double price_seconds(const struct price_row *, size_t bytes);
 
-/* Whether an order makes sense for an algorithm in this layout. */
+/* Whether an order makes sense for an algorithm in this layout. By hosts: where
+ * the layout says so; collectives with a part for each rank also need the ranks
+ * of a host to be neighbours. */
 bool price_fits(const struct layout *, const struct algo *, enum layout_order);
 
 /* What a job affords at start. Messages that share links cost more. */

@@ -43,17 +43,28 @@ static void sign(coll_request *r)
                          ^ (uint32_t)r->choice.variant << 16;
     r->tag = (c->history ^ r->fingerprint ^ how) * 0x9e3779b1u + 1;
     c->history = r->tag;
+    c->begun++;
+    if (c->hosts.n && c->node)
+        node_begun(c->node, c->begun, r->tag);
 }
 
 static void begin_plan(coll_request *r)
 {
     struct exec_call call;
-    r->early = request_prepare(r, &call);
+    r->early = request_choose(r);
+    if (r->early < 0)
+        return;
+    const bool staged = staged_serves(r);
+    r->early = staged ? staged_prepare(r) : request_prepare(r, &call);
     if (r->early < 0)
         return;
     sign(r);
-    call.tag = r->tag;
     r->began = comm_clock();
+    if (staged) {
+        staged_start(r);
+        return;
+    }
+    call.tag = r->tag;
     exec_start(&r->prepared->exec, &call);
 }
 
@@ -86,13 +97,12 @@ static uint16_t turned(const coll_comm *c, uint16_t code)
  * that is over, all ranks know the least that any of them measured: who came
  * last waited for nobody. Where ranks take turns on a processor the last one
  * often finds all done, so there the longest time counts. */
-static void learn(coll_request *r)
+static void learn(coll_request *r, uint16_t heard)
 {
     coll_comm *c = r->comm;
     if (!c->select.adapts || !all_hear(r))
         return;
-    select_observe(&c->select, c->last_kind, &c->last,
-                   turned(c, r->prepared->exec.news));
+    select_observe(&c->select, c->last_kind, &c->last, turned(c, heard));
     c->last_kind = r->kind;
     c->last = r->choice;
     c->news = turned(c, learn_quantise(comm_clock() - r->began));
@@ -102,6 +112,8 @@ static coll_status progress(coll_request *r)
 {
     if (r->early < 0)
         return r->early;
+    if (staged_serves(r))
+        return staged_step(r);
     return r->way == BY_PLAN ? exec_progress(&r->prepared->exec)
                              : node_step(r->comm->node);
 }
@@ -166,8 +178,14 @@ static void end(coll_request *r)
         c->stats.bytes_written += c->node->bytes_written;
         return;
     }
+    if (staged_serves(r)) {
+        learn(r, c->staged.news);
+        c->stats.bytes_read += c->staged.bytes_read;
+        c->stats.bytes_written += c->staged.bytes_written;
+        return;
+    }
     const struct exec *e = &r->prepared->exec;
-    learn(r);
+    learn(r, e->news);
     c->stats.bytes_read += e->bytes_read;
     c->stats.bytes_written += e->bytes_written;
     if (r->op != COLL_AVG || (r->kind == REDUCE && r->root != c->rank))
@@ -248,6 +266,14 @@ coll_status request_wait(coll_request *r)
     return r->status;
 }
 
+static bool awaits(const coll_request *r, int rank)
+{
+    if (staged_serves(r))
+        return staged_awaits(r, rank);
+    return r->way == BY_PLAN ? exec_awaits(&r->prepared->exec, rank)
+                             : node_awaits(r->comm->node, rank);
+}
+
 void comm_awaited(const coll_comm *c, char *text, size_t bytes)
 {
     size_t length = 0;
@@ -255,8 +281,7 @@ void comm_awaited(const coll_comm *c, char *text, size_t bytes)
     if (!c->first || !c->first->started || c->first->early < 0)
         return;
     for (int r = 0; r < c->nranks && length + 16 < bytes; r++)
-        if (c->first->way == BY_PLAN ? exec_awaits(&c->first->prepared->exec, r)
-                                     : node_awaits(c->node, r))
+        if (awaits(c->first, r))
             length += (size_t)snprintf(text + length, bytes - length, "%s %d",
                                        length ? "," : "", r);
 }

@@ -20,7 +20,7 @@ struct coll_request {
     uint32_t fingerprint; /* of the call */
     /* From when it starts: */
     struct select_choice choice;
-    struct prepared *prepared; /* NULL unless by a plan */
+    struct prepared *prepared; /* NULL unless this rank runs a plan */
     uint32_t tag;              /* of this call and all before it */
     double began;              /* comm_clock(); by a plan only */
     coll_status status;
@@ -35,7 +35,9 @@ size_t request_out_parts(const coll_request *);
 /* Of what one rank holds in full: S in the tables of README.md. */
 size_t request_bytes(const coll_request *);
 
-/* Chooses a plan for a request that starts now, and makes it ready. */
+/* Chooses how a request runs that starts now, by messages or by hosts. */
+coll_status request_choose(coll_request *);
+/* Makes its plan ready, if it runs by messages alone. */
 coll_status request_prepare(coll_request *, struct exec_call *);
 
 /* Starts a filled-in request, and finishes it if that takes a moment only:

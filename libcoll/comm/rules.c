@@ -82,6 +82,53 @@ static coll_status unknown_name(struct word w, enum coll_kind kind,
                 near ? near : "", near ? "?)" : "", list);
 }
 
+/* The orders that "@by_hosts" means, and "" too; 0: none. */
+static unsigned parse_order(struct word w)
+{
+    unsigned orders = 0;
+    if (!w.length)
+        return (1u << NLINEUPS) - 1;
+    for (int o = 0; o < NLINEUPS; o++)
+        if (equals((struct word){w.at + 1, w.length - 1},
+                   layout_order_names[o]))
+            orders |= 1u << o;
+    return orders;
+}
+
+static coll_status unknown_order(struct word w, const char *source)
+{
+    char word[64];
+    snprintf(word, sizeof(word), "%.*s", (int)(w.length < 63 ? w.length : 63),
+             w.at);
+    return fail(COLL_ERR_INVALID, "select",
+                "%s: \"%s\" is no order of ranks; valid are @%s, @%s, @%s and "
+                "@%s",
+                source, word, layout_order_names[0], layout_order_names[1],
+                layout_order_names[2], layout_order_names[3]);
+}
+
+/* Adds what "ring", "ring@by_hosts" or "@by_hosts" names. */
+static coll_status parse_name(const char **at, enum coll_kind kind,
+                              const char *source, struct rule *rule)
+{
+    const struct word name = until(at, "@,;"), order = until(at, ",;");
+    const unsigned orders = parse_order(order);
+    uint64_t found = 0;
+    for (int a = 0; a < nalgos; a++)
+        if (algos[a].kind == kind
+            && ((!name.length && order.length) || equals(name, algos[a].name)
+                || equals(name, algos[a].full_name)))
+            found |= 1ull << a;
+    if (!found)
+        return unknown_name(name, kind, source);
+    if (!orders)
+        return unknown_order(order, source);
+    for (int o = 0; o < NLINEUPS; o++)
+        if (orders >> o & 1)
+            rule->algos[o] |= found;
+    return COLL_OK;
+}
+
 static coll_status parse_item(const char **at, enum coll_kind kind,
                               const char *source, struct rule *rule)
 {
@@ -90,21 +137,15 @@ static coll_status parse_item(const char **at, enum coll_kind kind,
     const bool forbids = **at == '^';
     *at += forbids;
     for (;;) {
-        const struct word w = until(at, ",;");
-        int found = -1;
-        for (int a = 0; a < nalgos; a++)
-            if (algos[a].kind == kind
-                && (equals(w, algos[a].name) || equals(w, algos[a].full_name)))
-                found = a;
-        if (found < 0)
-            return unknown_name(w, kind, source);
-        rule->algos |= 1ull << found;
+        const coll_status status = parse_name(at, kind, source, rule);
+        if (status < 0)
+            return status;
         if (**at != ',')
             break;
         ++*at;
     }
-    if (forbids)
-        rule->algos = ~rule->algos;
+    for (int o = 0; o < NLINEUPS && forbids; o++)
+        rule->algos[o] = ~rule->algos[o];
     return COLL_OK;
 }
 
@@ -137,13 +178,13 @@ coll_status rules_parse(struct rules *rules, const char *text,
 }
 
 uint64_t rules_allow(const struct rules *rules, enum coll_kind kind,
-                     size_t bytes)
+                     enum layout_order order, size_t bytes)
 {
     uint64_t all = ~0ull;
     for (int i = 0; i < rules->n; i++)
         if (rules->rule[i].kind == kind && bytes >= rules->rule[i].min_bytes
             && bytes < rules->rule[i].max_bytes)
-            all &= rules->rule[i].algos;
+            all &= rules->rule[i].algos[order];
     return all;
 }
 

@@ -2,21 +2,24 @@
 /* COLL_ALGO: which algorithms may serve which sizes.
  *
  *   [collective:]item[;item...]   item = [from-to:][^]name[,name]
+ *                                 name = algorithm[@order] or @order
  *
  * Sizes are in bytes with K, M, G; an open end is left out ("4k-"), a ^
- * forbids. Several rules for one size must all allow an algorithm.
+ * forbids. Several rules for one size must all allow an algorithm. An order is
+ * one of layout_order_names[]; without, all are meant.
  */
 #ifndef COMM_RULES_H
 #define COMM_RULES_H
 
 #include "algo/algo.h"
+#include "comm/layout.h"
 
 enum { MAX_RULES = 32 };
 
 struct rule {
     enum coll_kind kind;
     size_t min_bytes, max_bytes; /* [min, max) */
-    uint64_t algos;              /* bit i: algos[i] may serve */
+    uint64_t algos[NLINEUPS];    /* bit i of [o]: algos[i] in order o may */
 };
 
 struct rules {
@@ -31,7 +34,8 @@ coll_status rules_parse(struct rules *, const char *text, const char *source);
 /* Whether all sizes in [from, to) have the same rules. */
 bool rules_alike(const struct rules *, enum coll_kind, size_t from, size_t to);
 
-/* Bit i: algos[i] may serve. */
-uint64_t rules_allow(const struct rules *, enum coll_kind, size_t bytes);
+/* Bit i: algos[i] may serve in this order; ways of node/ have the one given. */
+uint64_t rules_allow(const struct rules *, enum coll_kind, enum layout_order,
+                     size_t bytes);
 
 #endif

@@ -46,7 +46,7 @@ bool select_native(const struct select *s, enum coll_kind kind, size_t bytes,
 {
     int found = -1;
     const uint64_t may =
-        s->node.nranks ? rules_allow(&s->rules, kind, bytes) : 0;
+        s->node.nranks ? rules_allow(&s->rules, kind, ORDER_GIVEN, bytes) : 0;
     for (int a = nplanned; a < nalgos && may; a++) {
         const bool direct = algos[a].way == NODE_DIRECT;
         if (algos[a].kind != kind || !(may >> a & 1)
@@ -67,14 +67,17 @@ bool select_native(const struct select *s, enum coll_kind kind, size_t bytes,
 
 /* The rows that may serve, the cheapest first; as many as are learned about. */
 static int list_rows(const struct select *s, enum coll_kind kind, int class,
-                     uint64_t may, uint8_t *rows)
+                     size_t bytes, uint8_t *rows)
 {
+    uint64_t may[NLINEUPS];
     int n = 0;
+    for (int o = 0; o < NLINEUPS; o++)
+        may[o] = rules_allow(&s->rules, kind, (enum layout_order)o, bytes);
     for (int i = 0; i < s->prices.nrows; i++) {
         const struct price_row *row = &s->prices.row[i];
-        const int twin = s->prices.row[row->twin].algo;
-        if (algos[row->algo].kind != kind || !(may >> row->algo & 1)
-            || (row->twin != i && (may >> twin & 1)))
+        const struct price_row *twin = &s->prices.row[row->twin];
+        if (algos[row->algo].kind != kind || !(may[row->order] >> row->algo & 1)
+            || (twin != row && (may[twin->order] >> twin->algo & 1)))
             continue;
         int at = n < LEARN_CANDIDATES ? n++ : LEARN_CANDIDATES;
         for (; at > 0
@@ -100,8 +103,7 @@ static struct select_class *make_class(struct select *s, enum coll_kind kind,
         return NULL;
     const size_t to = class == PRICE_CLASSES - 1 ? SIZE_MAX : 2 * from;
     if (rules_alike(&s->rules, kind, from, to))
-        c->n = list_rows(s, kind, class, rules_allow(&s->rules, kind, from),
-                         c->row);
+        c->n = list_rows(s, kind, class, from, c->row);
     for (int i = 0; i < c->n; i++)
         prior[i] = s->prices.row[c->row[i]].log_time[class];
     if (c->n > 0)
@@ -151,7 +153,6 @@ static coll_status choose(struct select *s, enum coll_kind kind, size_t bytes,
     if (select_native(s, kind, bytes, choice))
         return COLL_OK;
     const int class = price_class(bytes);
-    const uint64_t may = rules_allow(&s->rules, kind, bytes);
     struct select_class *c = s->class[kind][class];
     uint8_t rows[LEARN_CANDIDATES];
     int candidate = -1, row = -1;
@@ -164,7 +165,7 @@ static coll_status choose(struct select *s, enum coll_kind kind, size_t bytes,
                     : next           ? learn_choose(&c->learn)
                                      : learn_best(&c->learn);
         row = c->row[candidate];
-    } else if (list_rows(s, kind, class, may, rows) > 0) {
+    } else if (list_rows(s, kind, class, bytes, rows) > 0) {
         row = rows[0]; /* a rule that parts the class */
     }
     if (row < 0)

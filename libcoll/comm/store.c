@@ -78,7 +78,7 @@ static struct price_row *row_of(struct prices *prices, const char *kind,
                                 const char *algo, const char *order)
 {
     const int k = find_name(kind, kind_names, NKINDS);
-    const int o = find_name(order, layout_order_names, NORDERS);
+    const int o = find_name(order, layout_order_names, NLINEUPS);
     const struct algo *a = k >= 0 ? algo_find((enum coll_kind)k, algo) : NULL;
     for (int i = 0; i < prices->nrows && a && o >= 0; i++)
         if (&algos[prices->row[i].algo] == a && prices->row[i].order == o)

@@ -91,7 +91,8 @@ static bool sleep_on_messages(coll_comm *c)
 {
     struct pollfd fds[MAX_TRANSPORTS];
     nfds_t n = 0;
-    if (c->local_ranks > 1 || !c->nopen)
+    if ((c->local_ranks > 1 && staged_needs(c) != STAGED_NEEDS_MESSAGES)
+        || !c->nopen)
         return false;
     for (int i = 0; i < c->nopen; i++) {
         const struct transport_ops *ops = c->open[i]->ops;
@@ -107,6 +108,11 @@ static bool sleep_on_messages(coll_comm *c)
     return n > 0;
 }
 
+static bool needs_messages(const coll_comm *c)
+{
+    return c->remote && staged_needs(c) != STAGED_NEEDS_NODE;
+}
+
 /* Sleeps once. A peer of this host wakes it; what else is awaited, and whether
  * the job still lives, it looks up in time. */
 static void doze(struct wait *w)
@@ -117,7 +123,7 @@ static void doze(struct wait *w)
     if (sleep_on_messages(c))
         look(w);
     else if (c->node)
-        node_sleep(c->node, c->remote ? remote_sleep_ns : 0, look, w);
+        node_sleep(c->node, needs_messages(c) ? remote_sleep_ns : 0, look, w);
     else if (!look(w))
         nanosleep(&nap, NULL);
 }

@@ -37,8 +37,11 @@ bool large_writes(const struct node_call *c, int place)
 struct large_share large_share(const struct node_call *c, int place, int n,
                                size_t first, size_t count)
 {
-    if (c->kind == REDUCE_SCATTER || c->kind == ALLGATHER)
-        return (struct large_share){first, count};
+    if (c->kind == REDUCE_SCATTER || c->kind == ALLGATHER) {
+        const size_t part = large_part(c, place);
+        const size_t left = part > first ? part - first : 0;
+        return (struct large_share){first, left < count ? left : count};
+    }
     const size_t line = 64 / c->elem_bytes;
     const size_t each =
         ((count + (size_t)n - 1) / (size_t)n + line - 1) / line * line;
@@ -76,7 +79,7 @@ static coll_status go(struct node *n)
     const bool whole =
         n->foreign ? n->mode == MODE_READ : (n->mode & MODE_WHOLE) != 0;
     const bool stream = n->foreign
-                            ? whole && large_in_bytes(n) >= n->cache_bytes
+                            ? whole && large_in_bytes(n, 0) >= n->cache_bytes
                             : (n->mode & MODE_STREAM) != 0;
     const coll_status status = large_work(n, whole, stream);
     if (status < 0)
@@ -160,8 +163,8 @@ static coll_status step(struct node *n)
     default: /* LEAVE or STAGED */
         status = n->state == LEAVE ? large_await(n, LARGE_DONE) : stage_step(n);
         if (status == COLL_OK && n->me == 0)
-            modes_finish(n->modes, n->call.kind, n->foreign, large_in_bytes(n),
-                         n->mode);
+            modes_finish(n->modes, n->call.kind, n->foreign,
+                         large_in_bytes(n, 0), n->mode);
         return status;
     }
     return status < 0 ? status : n->step(n);

@@ -39,17 +39,24 @@ static struct spot locate(struct node *n, int which, const void *vector,
     return (struct spot){at.block, at.bytes | announce(n, at.block), at.offset};
 }
 
-size_t large_in_bytes(const struct node *n)
+/* Elements of a vector: some vectors have parts, some are a part. */
+static size_t length(const struct node *n, int place, enum coll_kind all_of_it,
+                     enum coll_kind part_of_it)
 {
     const struct node_call *c = &n->call;
-    return c->count * c->elem_bytes
-           * (c->kind == REDUCE_SCATTER ? (size_t)n->n : 1);
+    if (c->kind == all_of_it)
+        return c->whole ? c->whole : c->count * (size_t)n->n;
+    return c->kind == part_of_it ? large_part(c, place) : c->count;
 }
 
-static size_t out_bytes(const struct node *n)
+size_t large_in_bytes(const struct node *n, int place)
 {
-    const struct node_call *c = &n->call;
-    return c->count * c->elem_bytes * (c->kind == ALLGATHER ? (size_t)n->n : 1);
+    return length(n, place, REDUCE_SCATTER, ALLGATHER) * n->call.elem_bytes;
+}
+
+static size_t out_bytes(const struct node *n, int place)
+{
+    return length(n, place, ALLGATHER, REDUCE_SCATTER) * n->call.elem_bytes;
 }
 
 /* Modes that cannot be: in place, nobody may write its own result while others
@@ -71,7 +78,7 @@ static unsigned possible(const struct node *n, bool foreign, bool in_place)
 /* For the first rank to say. */
 static int propose(struct node *n, bool foreign)
 {
-    const size_t bytes = large_in_bytes(n);
+    const size_t bytes = large_in_bytes(n, 0);
     const bool in_place = n->call.in == n->call.out;
     const unsigned may = possible(n, foreign, in_place);
     int likely = bytes >= n->cache_bytes ? MODE_STREAM : 0;
@@ -89,13 +96,14 @@ void large_enter(struct node *n)
     struct node_line *line =
         &n->peers[n->me].region->entry[0][n->number % NODE_SLOTS];
     struct spots spots = {0};
-    if (large_reads(c, n->me))
-        spots.in = locate(n, 0, c->in, large_in_bytes(n));
-    if (large_writes(c, n->me))
-        spots.out = locate(n, 1, c->out, out_bytes(n));
+    if (large_reads(c, n->me) && large_in_bytes(n, n->me))
+        spots.in = locate(n, 0, c->in, large_in_bytes(n, n->me));
+    if (large_writes(c, n->me) && out_bytes(n, n->me))
+        spots.out = locate(n, 1, c->out, out_bytes(n, n->me));
     for (int f = 0; f < 2 && n->me == 0; f++)
         spots.mode[f] = (uint8_t)propose(n, f);
     memcpy(line->data, &spots, sizeof(spots));
+    node_tell(n);
     node_mark(line, n->number, c->tag);
     node_ring_all(n);
 }
@@ -152,7 +160,8 @@ struct large_summary large_read_entries(struct node *n)
         memcpy(&s, line->data, sizeof(s));
         if (i == 0)
             memcpy(modes, s.mode, sizeof(modes));
-        const bool in = large_reads(c, i), out = large_writes(c, i);
+        const bool in = large_reads(c, i) && large_in_bytes(n, i);
+        const bool out = large_writes(c, i) && out_bytes(n, i);
         sum.foreign |= (in && !s.in.bytes) || (out && !s.out.bytes);
         sum.fresh |= (in && s.in.bytes & 1) || (out && s.out.bytes & 1);
         sum.in_place |= in && out && s.in.offset == s.out.offset
@@ -164,9 +173,9 @@ struct large_summary large_read_entries(struct node *n)
             continue;
         }
         if (in)
-            sum.ok &= reach(n, i, &s.in, large_in_bytes(n), &n->ins[i]);
+            sum.ok &= reach(n, i, &s.in, large_in_bytes(n, i), &n->ins[i]);
         if (out)
-            sum.ok &= reach(n, i, &s.out, out_bytes(n), &n->outs[i]);
+            sum.ok &= reach(n, i, &s.out, out_bytes(n, i), &n->outs[i]);
     }
     /* The first rank may not know of what others have. */
     const unsigned may = possible(n, sum.foreign, sum.in_place);

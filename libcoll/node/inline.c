@@ -86,6 +86,7 @@ static void publish_up(struct node *n, int level, const void *data,
 {
     struct node_region *r = n->peers[n->me].region;
     const unsigned s = slot(n);
+    node_tell(n);
     publish(n, &r->entry[level][s], r->copy[level][s], data, bytes);
 }
 

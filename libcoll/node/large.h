@@ -13,6 +13,17 @@ struct large_share {
 struct large_share large_share(const struct node_call *, int place, int n,
                                size_t first, size_t count);
 
+/* Elements of a rank's part, where the vector has one for each. */
+static inline size_t large_part(const struct node_call *c, int place)
+{
+    const size_t first = (size_t)place * c->count;
+    if (!c->whole)
+        return c->count;
+    if (first >= c->whole)
+        return 0;
+    return c->whole - first < c->count ? c->whole - first : c->count;
+}
+
 /* Whether a rank's vector is used at all, and for which ranks it has a part. */
 bool large_reads(const struct node_call *, int place);
 bool large_writes(const struct node_call *, int place);
@@ -25,8 +36,8 @@ enum { LARGE_AGREE = 1, LARGE_DONE = 2, LARGE_STAGE = 4 };
 void large_mark(struct node *, uint32_t step);
 coll_status large_await(struct node *, uint32_t step);
 
-/* entries.c: of the rank's input, as all ranks have it. */
-size_t large_in_bytes(const struct node *);
+/* entries.c: of a rank's input. The first rank's part is the longest. */
+size_t large_in_bytes(const struct node *, int place);
 /* Publishes where this rank's vectors are. */
 void large_enter(struct node *);
 /* What the entries of all ranks say together; equal on all ranks but for ok.

@@ -31,6 +31,42 @@ coll_status node_look_around(struct node *n)
     return COLL_OK;
 }
 
+void node_begun(struct node *n, uint32_t number, uint32_t tag)
+{
+    atomic_store_explicit(&n->peers[n->me].region->begun,
+                          (uint64_t)number << 32 | tag, memory_order_relaxed);
+}
+
+coll_status node_check(const struct node *n, uint32_t number)
+{
+    const uint64_t begun =
+        n->awaited < 0
+            ? 0
+            : atomic_load_explicit(&n->peers[n->awaited].region->begun,
+                                   memory_order_relaxed);
+    return begun >> 32 == number && (uint32_t)begun != n->call.tag
+               ? node_mismatch(n, n->awaited, (uint32_t)begun)
+               : COLL_IN_PROGRESS;
+}
+
+uint16_t node_heard(const struct node *n)
+{
+    const unsigned slot = n->number % NODE_SLOTS;
+    uint16_t least = n->call.news;
+    for (int i = 0; i < n->n; i++) {
+        struct node_region *r = n->peers[i].region;
+        const uint64_t word =
+            atomic_load_explicit(&r->entry[0][slot].word, memory_order_acquire);
+        if (!node_reached((uint32_t)(word >> 32), n->number))
+            continue;
+        const uint16_t news =
+            atomic_load_explicit(&r->news[slot], memory_order_relaxed);
+        if (news && (!least || news < least))
+            least = news;
+    }
+    return least;
+}
+
 coll_status node_mismatch(const struct node *n, int place, uint32_t tag)
 {
     return fail(COLL_ERR_MISMATCH, "shm",

@@ -56,6 +56,15 @@ static inline void node_begin(struct node *n)
     n->bytes_read = n->bytes_written = 0;
 }
 
+/* Puts this rank's news where it goes with the entry that is published next. */
+static inline void node_tell(struct node *n)
+{
+    if (n->tells)
+        atomic_store_explicit(
+            &n->peers[n->me].region->news[n->number % NODE_SLOTS], n->call.news,
+            memory_order_relaxed);
+}
+
 /* COLL_OK once this rank may write the operation's slot: it was last used
  * NODE_SLOTS operations ago, and who has begun the one after that has done with
  * it. */

@@ -91,6 +91,7 @@ static coll_status enlist(struct node **node, const struct node_job *job)
     *node = allocate(n);
     if (!*node)
         return fail(COLL_ERR_MEMORY, "shm", "no memory for %d ranks", n);
+    (*node)->tells = n < job->nranks;
     for (int r = 0, i = 0; r < job->nranks; r++)
         if (job->host_of[r] == job->host_of[job->rank]) {
             if (r == job->rank)

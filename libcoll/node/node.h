@@ -9,6 +9,7 @@
  *   bell    wakes the rank where it sleeps
  *   copy    room for vectors that do not fit into an entry
  *   stage   room for chunks of vectors that others cannot reach
+ *   news    of a job on several hosts: a number that goes with an operation
  *
  * An entry may be written again after four operations: by then every rank is
  * known to have begun the last but two, so it has done with this one.
@@ -54,6 +55,8 @@ struct node_region {
     struct node_line result[NODE_SLOTS]; /* from a leader to its group */
     struct node_line phase;
     struct node_bell bell;
+    _Alignas(128) _Atomic uint16_t news[NODE_SLOTS];
+    _Atomic uint64_t begun; /* see node_begun() */
     _Alignas(128) unsigned char copy[NODE_LEVELS_MAX + 1][NODE_SLOTS]
                                     [NODE_INLINE_BYTES];
     _Alignas(4096) unsigned char in[2][NODE_STAGE_BYTES];
@@ -81,8 +84,13 @@ struct node_call {
     const void *in;
     void *out;
     size_t count, elem_bytes; /* count as in coll.h's call */
+    /* Elements of all parts together, where there is a part for each rank and
+     * the last ones are shorter or have none; 0: each has count. A rank without
+     * may say NULL where its part is read or written. Direct only. */
+    size_t whole;
     combine_fn *combine;
     uint32_t tag;
+    uint16_t news; /* for node_heard(); 0: none */
 };
 
 /* Where a vector is, seen from here: at address, or foreign: in a process. */
@@ -107,8 +115,9 @@ struct node {
     struct node_levels levels;
     struct node_membership groups[NODE_LEVELS_MAX]; /* this rank's */
     int ngroups;
-    bool top;  /* the last of them is the top one */
-    bool flat; /* one level, one group */
+    bool top;   /* the last of them is the top one */
+    bool flat;  /* one level, one group */
+    bool tells; /* the job has other hosts, so operations carry news */
 
     bool reads_foreign;  /* process_vm_readv() and _writev() work among all */
     bool fences;         /* membarrier() does */
@@ -168,6 +177,18 @@ static inline coll_status node_step(struct node *node)
 }
 /* Whether the running operation waits for this rank. */
 bool node_awaits(const struct node *node, int rank);
+/* Of the operation that has just finished: the least, but 0, of this rank's
+ * news and of those that came with what it waited for: of all ranks but in
+ * REDUCE (the root hears all) and BROADCAST (the root is heard). Only where the
+ * job has other hosts. */
+uint16_t node_heard(const struct node *node);
+
+/* For jobs on several hosts, in which not every operation comes here: says that
+ * this rank has begun the job's operation `number`, wherever it runs. */
+void node_begun(struct node *node, uint32_t number, uint32_t tag);
+/* MISMATCH if the running operation waits for a rank that has begun another one
+ * of the same number; else IN_PROGRESS. */
+coll_status node_check(const struct node *node, uint32_t number);
 
 /* Sleeps until a peer rings, but not for long; at_most_ns 0: some milliseconds.
  * ready is asked once more after peers can see that this rank sleeps. */

@@ -83,7 +83,12 @@ static void copy_in(struct node *n, size_t b)
     if (!large_reads(c, n->me))
         return;
     if (c->kind == BROADCAST || c->kind == ALLGATHER) {
-        copy(n, area, in + all.first * elem, all.count * elem, n->stage_stream);
+        const size_t count =
+            c->kind == ALLGATHER
+                ? large_share(c, n->me, n->n, all.first, all.count).count
+                : all.count;
+        if (count)
+            copy(n, area, in + all.first * elem, count * elem, n->stage_stream);
         return;
     }
     for (int i = 0; i < n->n; i++) {
@@ -146,7 +151,7 @@ static void copy_out(struct node *n, size_t b)
 {
     const struct node_call *c = &n->call;
     const struct large_share all = block(n, b);
-    const size_t elem = c->elem_bytes, bytes = all.count * elem;
+    const size_t elem = c->elem_bytes;
     const bool stream = streams(n);
     char *out = c->out;
     if (!large_writes(c, n->me) || c->kind == REDUCE_SCATTER)
@@ -158,6 +163,10 @@ static void copy_out(struct node *n, size_t b)
         const size_t place = c->kind == ALLGATHER ? (size_t)i * c->count : 0;
         const bool whole =
             c->kind == ALLGATHER || (c->kind == BROADCAST && i == c->root);
+        const size_t bytes =
+            (c->kind == ALLGATHER ? s.count : all.count) * elem;
+        if (!bytes)
+            continue;
         if (whole && i == n->me) {
             if (out + (place + all.first) * elem
                 != (const char *)c->in + all.first * elem)

@@ -145,10 +145,12 @@ static coll_status work_whole(struct node *n, bool stream)
     const struct node_call *c = &n->call;
     const size_t bytes = c->count * c->elem_bytes;
     struct task t = {ALL, n->me, 0, 0, c->count, stream};
-    if (!large_writes(c, n->me) || !c->count)
-        return COLL_OK;
-    if (c->kind == REDUCE_SCATTER)
+    if (c->kind == REDUCE_SCATTER) {
         t.in_at = (size_t)n->me * bytes;
+        t.count = large_part(c, n->me);
+    }
+    if (!large_writes(c, n->me) || !t.count)
+        return COLL_OK;
     if (c->kind == BROADCAST)
         t.from = c->root;
     if (c->kind != ALLGATHER)
@@ -156,7 +158,8 @@ static coll_status work_whole(struct node *n, bool stream)
     for (int i = 0; i < n->n; i++) {
         t.from = (n->me + i) % n->n; /* not all at the same one */
         t.out_at = (size_t)t.from * bytes;
-        const coll_status status = work(n, &t);
+        t.count = large_part(c, t.from);
+        const coll_status status = t.count ? work(n, &t) : COLL_OK;
         if (status < 0)
             return status;
     }

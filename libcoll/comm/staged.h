@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* Collectives by hosts: memory inside, messages across, memory inside.
+ *
+ *             host 0            host 1
+ *         rank 0  rank 1    rank 2  rank 3
+ *   in      [0]---->[1]       [0]---->[1]     node/: each sums up its slice
+ *   across   |       |         |       |
+ *            +-------|--- plan +       |      slice 0 of both hosts
+ *                    +---------- plan -+      slice 1
+ *   out     [01]<->[01]       [01]<->[01]     node/: all get all slices
+ *
+ * Across runs the plan of any planner, for as many positions as there are
+ * hosts. Short vectors, hosts with unequal numbers of ranks, and collectives
+ * with a root go through one rank of each host, its leader. The slices,
+ * together the whole vector, share the host's port, so the time is that of the
+ * plan with one rank a host.
+ *
+ *   in       out        of
+ *   reduce_scatter, allgather    an allreduce in slices
+ *   reduce,  broadcast  an allreduce through leaders
+ *   reduce,  -          a reduce
+ *   -,       broadcast  a broadcast
+ *   barrier, barrier    a barrier
+ *   reduce_scatter, -   a reduce_scatter: a round for each host, of its ranks'
+ *                       parts, after which rank j has the sums of part j of
+ *                       all hosts, as long as the plan's vector
+ *   -,      allgather   an allgather, the other way round
+ *
+ * One rank on a host has no stages inside. Results are equal on all ranks to
+ * the bit: each element is computed by one rank of a host, and the plan gives
+ * its result to all hosts alike.
+ */
+#ifndef COMM_STAGED_H
+#define COMM_STAGED_H
+
+#include "exec/exec.h"
+
+struct coll_comm;
+struct coll_request;
+struct prepared;
+
+/* Of the operation that runs by hosts. */
+struct staged {
+    enum { STAGED_IN, STAGED_ACROSS, STAGED_OUT } at;
+    bool active;  /* the stage under way has something to do here */
+    bool slices;  /* each rank carries its slice ... */
+    bool parts;   /* or a part for each host; else the leader everything */
+    int round;    /* of the stage inside, which has one for each host's parts */
+    bool carries; /* this rank takes part in the plan */
+    int leader;   /* place */
+    size_t each;  /* elements of a slice */
+    size_t first, count; /* what this rank carries */
+    char *sum;           /* of this host's vectors, at who carries */
+    combine_fn *combine; /* an average is a sum until it has crossed */
+    uint16_t news;       /* the least that this rank has heard */
+    uint64_t bytes_read, bytes_written;
+};
+
+/* Whether the request that has chosen goes by hosts. */
+bool staged_serves(const struct coll_request *);
+
+/* Makes the plan, and room for what it needs; then the first stage begins at
+ * staged_start(). Fails with MEMORY. */
+coll_status staged_prepare(struct coll_request *);
+void staged_start(struct coll_request *);
+coll_status staged_step(struct coll_request *); /* as exec_progress() */
+
+/* Whether the running operation waits for this rank. */
+bool staged_awaits(const struct coll_request *, int rank);
+
+/* What whoever waits may leave alone meanwhile. */
+enum staged_need {
+    STAGED_NEEDS_ALL,
+    STAGED_NEEDS_MESSAGES, /* nothing from this host's ranks */
+    STAGED_NEEDS_NODE,     /* no message, nor has this rank sent any */
+};
+enum staged_need staged_needs(const struct coll_comm *);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* Jobs of real processes that take themselves for ranks of several hosts: the
+ * linker puts the hosts' numbers in place of the machine's (--wrap). */
+#ifndef TESTS_HOSTS_H
+#define TESTS_HOSTS_H
+
+#include <stdio.h>
+
+#include "comm/comm.h"
+#include "ranks.h"
+
+#define EXPECT(condition, ...)                                                 \
+    do {                                                                       \
+        if (!(condition)) {                                                    \
+            fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition);    \
+            fprintf(stderr, __VA_ARGS__);                                      \
+            fprintf(stderr, "; %s\n", coll_last_error(NULL));                  \
+            return 1;                                                          \
+        }                                                                      \
+    } while (0)
+
+/* Rules: all by hosts; the second, also what needs neighbours on them. */
+#define BY_HOSTS                                                               \
+    "@by_hosts;reduce:@by_hosts;broadcast:@by_hosts;barrier:@by_hosts"
+#define PARTS_BY_HOSTS ";reduce_scatter:@by_hosts;allgather:@by_hosts"
+
+/* Settings that leave out the measuring at start. */
+extern const char *const quick[];
+
+/* "0011": the host of each rank. */
+extern const char *hosts;
+
+/* As run_ranks(), of as many ranks as host_of has letters. */
+int run_on(const char *host_of, const char *const *settings, rank_fn *);
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/* Collectives by hosts: every result, against an oracle. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hosts.h"
+
+struct call {
+    enum coll_kind kind;
+    size_t count;
+    coll_dtype dtype;
+    coll_op op;
+    int root;
+    bool in_place, shared;
+};
+
+static int value(int r, size_t i)
+{
+    return (int)((i * 7 + (size_t)r * 3) % 5) + 1;
+}
+
+static int wanted(const struct call *c, int n, size_t i)
+{
+    int x = value(0, i);
+    if (c->kind == BROADCAST)
+        return value(c->root, i);
+    for (int r = 1; r < n; r++) {
+        const int v = value(r, i);
+        x = c->op == COLL_MAX    ? (v > x ? v : x)
+            : c->op == COLL_BXOR ? x ^ v
+                                 : x + v;
+    }
+    return c->op == COLL_AVG ? x / n : x;
+}
+
+static void put(coll_dtype dtype, void *x, size_t i, int v)
+{
+    if (dtype == COLL_F32)
+        ((float *)x)[i] = (float)v;
+    else if (dtype == COLL_F64)
+        ((double *)x)[i] = v;
+    else if (dtype == COLL_I32)
+        ((int32_t *)x)[i] = v;
+    else if (dtype == COLL_U8)
+        ((uint8_t *)x)[i] = (uint8_t)v;
+    else /* bf16: the upper half of an f32 */
+        ((uint16_t *)x)[i] = (uint16_t)((union {
+                                            float f;
+                                            uint32_t bits;
+                                        }){.f = (float)v}
+                                            .bits
+                                        >> 16);
+}
+
+static void *take(const struct call *c, size_t bytes)
+{
+    void *x = NULL;
+    if (!c->shared)
+        return malloc(bytes);
+    return coll_mem_alloc(&x, bytes) == COLL_OK ? x : NULL;
+}
+
+static void give(const struct call *c, void *x)
+{
+    if (c->shared)
+        coll_mem_free(x);
+    else
+        free(x);
+}
+
+static coll_status call(const struct call *c, const void *in, void *out,
+                        coll_comm *comm)
+{
+    switch (c->kind) {
+    case REDUCE:
+        return coll_reduce(in, out, c->count, c->dtype, c->op, c->root, comm,
+                           NULL);
+    case BROADCAST:
+        return coll_broadcast(in, out, c->count, c->dtype, c->root, comm, NULL);
+    case REDUCE_SCATTER:
+        return coll_reduce_scatter(in, out, c->count, c->dtype, c->op, comm,
+                                   NULL);
+    case ALLGATHER:
+        return coll_allgather(in, out, c->count, c->dtype, comm, NULL);
+    case BARRIER:
+        return coll_barrier(comm, NULL);
+    default:
+        return coll_allreduce(in, out, c->count, c->dtype, c->op, comm, NULL);
+    }
+}
+
+static int check(const struct call *c, coll_comm *comm)
+{
+    const int rank = coll_comm_user_rank(comm), n = coll_comm_count(comm);
+    const size_t elem = coll_dtype_bytes(c->dtype), bytes = c->count * elem;
+    char *in = take(c, bytes + elem), *right = malloc(bytes + elem);
+    char *out = c->in_place ? in : take(c, bytes + elem);
+    const bool gets = c->kind != REDUCE || rank == c->root;
+    memset(out, 0x55, bytes + elem);
+    memset(in, 0x55, bytes + elem);
+    for (size_t i = 0; i < c->count; i++) {
+        put(c->dtype, in, i, value(rank, i));
+        put(c->dtype, right, i, wanted(c, n, i));
+    }
+    EXPECT(call(c, c->kind == BROADCAST && rank != c->root ? NULL : in,
+                gets ? out : NULL, comm)
+               == COLL_OK,
+           "%s, count %zu", kind_names[c->kind], c->count);
+    EXPECT(!gets || !memcmp(out, right, bytes),
+           "%s of %zu %s, %s, root %d, rank %d%s%s", kind_names[c->kind],
+           c->count, coll_dtype_name(c->dtype), coll_op_name(c->op), c->root,
+           rank, c->in_place ? ", in place" : "", c->shared ? ", shared" : "");
+    EXPECT(in[bytes] == 0x55 && out[bytes] == 0x55, "written past the end");
+    for (size_t i = 0; i < c->count && !c->in_place; i++)
+        put(c->dtype, right, i, value(rank, i));
+    EXPECT(c->in_place || !memcmp(in, right, bytes), "input written");
+    EXPECT(c->kind == BARRIER || c->count == 0 || comm->staged.at == STAGED_OUT,
+           "did not go by hosts");
+    give(c, in);
+    if (!c->in_place)
+        give(c, out);
+    free(right);
+    return 0;
+}
+
+/* The same for vectors with a part for each rank. */
+static int check_parts(coll_comm *comm, const struct call *c)
+{
+    const size_t rank = (size_t)coll_comm_user_rank(comm);
+    const size_t n = (size_t)coll_comm_count(comm), m = c->count;
+    const size_t elem = coll_dtype_bytes(c->dtype);
+    const bool scatters = c->kind == REDUCE_SCATTER;
+    const size_t ins = scatters ? n * m : m, outs = scatters ? m : n * m;
+    char *memory[2] = {take(c, (n * m + 1) * elem), NULL};
+    char *in = memory[0], *out = memory[0], *right = malloc((n * m + 1) * elem);
+    if (!c->in_place)
+        out = memory[1] = take(c, (n * m + 1) * elem);
+    else if (scatters)
+        out += rank * m * elem;
+    else
+        in += rank * m * elem;
+    memset(memory[0], 0x55, (n * m + 1) * elem);
+    for (size_t i = 0; i < ins; i++)
+        put(c->dtype, in, i, value((int)rank, i));
+    for (size_t i = 0; i < outs; i++)
+        put(c->dtype, right, i,
+            scatters ? wanted(c, (int)n, rank * m + i)
+                     : value((int)(i / m), i % m));
+    EXPECT(call(c, in, out, comm) == COLL_OK, "%s, count %zu",
+           kind_names[c->kind], m);
+    EXPECT(!memcmp(out, right, outs * elem), "%s of %zu %s, %s, rank %zu%s%s",
+           kind_names[c->kind], m, coll_dtype_name(c->dtype),
+           coll_op_name(c->op), rank, c->in_place ? ", in place" : "",
+           c->shared ? ", shared" : "");
+    for (size_t i = 0; i < ins && !c->in_place; i++)
+        put(c->dtype, right, i, value((int)rank, i));
+    EXPECT(c->in_place || !memcmp(in, right, ins * elem), "input written");
+    EXPECT(memory[0][n * m * elem] == 0x55, "written past the end");
+    EXPECT(m == 0 || comm->staged.parts, "did not go by hosts");
+    for (int i = 0; i < 2 && memory[i]; i++)
+        give(c, memory[i]);
+    free(right);
+    return 0;
+}
+
+static int every_way(coll_comm *comm, struct call c)
+{
+    for (int way = 0; way < 4; way++) {
+        c.in_place = way & 1;
+        c.shared = way & 2;
+        if (c.kind == REDUCE_SCATTER || c.kind == ALLGATHER
+                ? check_parts(comm, &c)
+                : check(&c, comm))
+            return 1;
+    }
+    return 0;
+}
+
+/* Averages of whole numbers, as those of others are rounded. */
+static int every_call(coll_comm *comm, int rank, int n)
+{
+    const size_t counts[] = {0, 1, 7, (size_t)n, 4101, 50021};
+    static const enum coll_kind kinds[] = {ALLREDUCE, REDUCE, BROADCAST,
+                                           REDUCE_SCATTER, ALLGATHER};
+    const int nkinds = layout_in_blocks(&comm->layout) ? 5 : 3;
+    static const coll_dtype dtypes[] = {COLL_F32, COLL_F64, COLL_I32, COLL_U8,
+                                        COLL_BF16};
+    static const coll_op ops[] = {COLL_SUM, COLL_MAX, COLL_AVG, COLL_BXOR};
+    (void)rank;
+    EXPECT(comm->layout.by_hosts, "not offered");
+    EXPECT(coll_comm_set_algorithm(comm, BY_HOSTS) == COLL_OK, "rules");
+    EXPECT(nkinds == 3
+               || coll_comm_set_algorithm(comm, BY_HOSTS PARTS_BY_HOSTS)
+                      == COLL_OK,
+           "rules");
+    unsigned turn = 0;
+    for (int k = 0; k < nkinds; k++)
+        for (int i = 0; i < 6; i++)
+            for (int j = 0; j < 2; j++, turn++) {
+                const coll_dtype d = dtypes[turn % 5];
+                const coll_op op =
+                    d == COLL_I32 ? ops[turn % 4] : ops[turn % 2];
+                const struct call c = {.kind = kinds[k],
+                                       .count =
+                                           k < 3 ? counts[i] : counts[i] / 4,
+                                       .dtype = d,
+                                       .op = op,
+                                       .root = (int)(turn % (unsigned)n)};
+                if (every_way(comm, c))
+                    return 1;
+            }
+    return every_way(comm, (struct call){.kind = ALLREDUCE,
+                                         .count = 1000003,
+                                         .dtype = COLL_F32})
+           || check(&(struct call){.kind = BARRIER}, comm);
+}
+
+static const char *const layouts[] = {"0011",   "0101",     "011222", "001",
+                                      "001122", "00001111", "021120"};
+
+Test(hosts, every_collective_is_right, .timeout = 110)
+{
+    for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
+        cr_assert_eq(run_on(layouts[i], quick, every_call), 0, "hosts %s",
+                     layouts[i]);
+}
+
+/* Without the right to read other processes all goes through the segment. */
+Test(hosts, every_collective_is_right_through_the_segment, .timeout = 110)
+{
+    static const char *const settings[] = {"COLL_CALIBRATE=off",
+                                           "COLL_SINGLE_COPY=off", NULL};
+    cr_assert_eq(run_on("0011", settings, every_call), 0);
+    cr_assert_eq(run_on("000111", settings, every_call), 0);
+}

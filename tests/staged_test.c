@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: MIT */
+/* Collectives by hosts: what crosses, what ranks tell each other, how they wait
+ * and fail. */
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "hosts.h"
+
+/* --- what crosses between hosts ------------------------------------------- */
+
+/* A transport that counts what it is given to send. */
+struct counter {
+    struct transport base;
+    struct transport *real;
+    uint64_t bytes;
+};
+
+static void count_and_send(struct transport *t, struct transfer *x)
+{
+    struct counter *c = (struct counter *)t;
+    c->bytes += x->bytes;
+    c->real->ops->send(c->real, x);
+}
+
+static void pass_on_recv(struct transport *t, struct transfer *x)
+{
+    struct counter *c = (struct counter *)t;
+    c->real->ops->recv(c->real, x);
+}
+
+static const struct transport_ops counting = {
+    .name = "counter", .send = count_and_send, .recv = pass_on_recv};
+
+/* Bytes that all ranks together send, inside of hosts and between them, in an
+ * allreduce of so many bytes. */
+static int count_bytes(coll_comm *comm, const char *rule, size_t bytes,
+                       uint64_t *inside, uint64_t *between)
+{
+    const int n = coll_comm_count(comm), me = coll_comm_user_rank(comm);
+    struct counter counters[16];
+    uint64_t sent[2] = {0, 0};
+    float *x = calloc(bytes, 1);
+    EXPECT(coll_comm_set_algorithm(comm, rule) == COLL_OK, "%s", rule);
+    for (int r = 0; r < n; r++) {
+        counters[r] = (struct counter){{&counting}, comm->to[r], 0};
+        comm->to[r] = &counters[r].base;
+    }
+    EXPECT(coll_allreduce(x, x, bytes / 4, COLL_F32, COLL_SUM, comm, NULL)
+               == COLL_OK,
+           "%s", rule);
+    for (int r = 0; r < n; r++) {
+        comm->to[r] = counters[r].real;
+        sent[hosts[r] != hosts[me]] += counters[r].bytes;
+    }
+    EXPECT(coll_allreduce(sent, sent, 2, COLL_U64, COLL_SUM, comm, NULL)
+               == COLL_OK,
+           "sum");
+    *inside = sent[0];
+    *between = sent[1];
+    free(x);
+    return 0;
+}
+
+/* The formulas of libcoll/README.md, for as many ranks as there are hosts. */
+static int crossing(coll_comm *comm, int rank, int n)
+{
+    const uint64_t nhosts = (uint64_t)comm->nhosts;
+    static const size_t sizes[] = {64, 4096, HOSTS_SLICES_MIN, 4000004};
+    uint64_t inside, between;
+    (void)rank, (void)n;
+    for (size_t i = 0; i < 4; i++) {
+        if (count_bytes(comm, "ring@by_hosts", sizes[i], &inside, &between))
+            return 1;
+        EXPECT(inside == 0, "%lu inside", (unsigned long)inside);
+        EXPECT(between == 2 * (nhosts - 1) * sizes[i], "%zu: %lu between",
+               sizes[i], (unsigned long)between);
+        if (count_bytes(comm, "direct@by_hosts", sizes[i], &inside, &between))
+            return 1;
+        EXPECT(inside == 0, "%lu inside", (unsigned long)inside);
+        EXPECT(between == nhosts * (nhosts - 1) * sizes[i], "%zu: %lu between",
+               sizes[i], (unsigned long)between);
+    }
+    if (count_bytes(comm, "ring@block", 4096, &inside, &between))
+        return 1;
+    EXPECT(inside > 0, "a plan of ranks sends nothing inside");
+    return 0;
+}
+
+Test(staged, each_byte_crosses_as_often_as_with_one_rank_a_host)
+{
+    cr_assert_eq(run_on("0011", quick, crossing), 0);
+    cr_assert_eq(run_on("012012", quick, crossing), 0);
+    cr_assert_eq(run_on("01122", quick, crossing), 0);
+}
+
+/* --- learning ------------------------------------------------------------- */
+
+/* One of those in which all hear of all. */
+static coll_status any_call(coll_comm *comm, int turn)
+{
+    static const size_t counts[] = {1, 100, 8192, 300007};
+    static float x[300007];
+    const bool parts = layout_in_blocks(&comm->layout);
+    switch (turn % 7) {
+    case 4:
+        return parts ? coll_allgather(x, x + 1000, 100, COLL_F32, comm, NULL)
+                     : COLL_OK;
+    case 5:
+        return parts ? coll_reduce_scatter(x, x + 200000, 10000, COLL_F32,
+                                           COLL_SUM, comm, NULL)
+                     : COLL_OK;
+    case 6:
+        return coll_barrier(comm, NULL);
+    default:
+        return coll_allreduce(x, x, counts[turn % 7], COLL_F32, COLL_SUM, comm,
+                              NULL);
+    }
+}
+
+/* The least of all ranks' numbers reaches all in one operation. */
+static int least_news(coll_comm *comm, int rank, int n)
+{
+    const bool parts = layout_in_blocks(&comm->layout);
+    EXPECT(coll_comm_set_algorithm(comm,
+                                   parts ? BY_HOSTS PARTS_BY_HOSTS : BY_HOSTS)
+               == COLL_OK,
+           "rules");
+    for (int turn = 0; turn < 70; turn++) {
+        const int least = turn / 7 % n; /* who has it; all others have more */
+        comm->news = (uint16_t)(rank == least ? 5 : 10 + rank);
+        comm->staged.news = 5;
+        EXPECT(any_call(comm, turn) == COLL_OK, "turn %d", turn);
+        EXPECT(comm->staged.news == 5, "turn %d, rank %d: %d of %d", turn, rank,
+               comm->staged.news, least);
+    }
+    return 0;
+}
+
+Test(staged, every_rank_hears_the_least_news_of_all)
+{
+    static const char *const settings[] = {"COLL_CALIBRATE=off",
+                                           "COLL_ADAPT=off", NULL};
+    cr_assert_eq(run_on("0011", settings, least_news), 0);
+    cr_assert_eq(run_on("011222", settings, least_news), 0);
+    cr_assert_eq(run_on("021120", settings, least_news), 0);
+}
+
+static uint64_t digest(const struct select *s)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    for (int k = 0; k < NKINDS; k++)
+        for (int i = 0; i < PRICE_CLASSES; i++) {
+            const struct select_class *class = s->class[k][i];
+            const unsigned char *x =
+                class ? (const unsigned char *)&class->learn : NULL;
+            for (size_t b = 0; x && b < sizeof(class->learn); b++)
+                h = (h ^ x[b]) * 0x100000001b3u;
+        }
+    return h;
+}
+
+/* By hosts and by messages in turn, as trials have it. */
+static int learn_alike(coll_comm *comm, int rank, int n)
+{
+    static const size_t counts[] = {2, 900, 20000};
+    static float x[20000];
+    uint64_t mine, all[16];
+    bool by_hosts = false, by_ranks = false;
+    (void)rank;
+    for (int turn = 0; turn < 600; turn++) {
+        EXPECT(coll_allreduce(x, x, counts[turn % 3], COLL_F32, COLL_MAX, comm,
+                              NULL)
+                   == COLL_OK,
+               "turn %d", turn);
+        by_hosts |= comm->last.order == ORDER_HOSTS;
+        by_ranks |= comm->last.order != ORDER_HOSTS;
+    }
+    mine = digest(&comm->select);
+    EXPECT(coll_allgather(&mine, all, 1, COLL_U64, comm, NULL) == COLL_OK,
+           "all");
+    for (int r = 0; r < n; r++)
+        EXPECT(all[r] == mine, "rank %d learned other things", r);
+    EXPECT(by_hosts && by_ranks, "all went one way");
+    return 0;
+}
+
+Test(staged, all_ranks_learn_alike)
+{
+    cr_assert_eq(run_on("0011", NULL, learn_alike), 0);
+    cr_assert_eq(run_on("01101", NULL, learn_alike), 0);
+}
+
+/* --- failures ------------------------------------------------------------- */
+
+static int victim, fatal_stage;
+static size_t fatal_count;
+
+/* Ends in the middle of a stage. */
+static void die_in_stage(coll_comm *comm, float *x)
+{
+    for (;;) {
+        coll_request *request;
+        if (coll_allreduce(x, x, fatal_count, COLL_F32, COLL_SUM, comm,
+                           &request)
+            != COLL_OK)
+            _exit(3);
+        do
+            if (comm->first && comm->staged.active
+                && (int)comm->staged.at == fatal_stage)
+                kill(getpid(), SIGKILL);
+        while (coll_test(&request) == COLL_IN_PROGRESS);
+    }
+}
+
+static int one_dies(coll_comm *comm, int rank, int n)
+{
+    static float x[1 << 20];
+    char name[16];
+    (void)n;
+    EXPECT(coll_comm_set_algorithm(comm, "@by_hosts") == COLL_OK, "rules");
+    /* UCX 1.13 fails an assertion where a peer dies while they connect. */
+    coll_status status =
+        coll_allreduce(x, x, fatal_count, COLL_F32, COLL_SUM, comm, NULL);
+    if (rank == victim)
+        die_in_stage(comm, x);
+    while (status == COLL_OK)
+        status =
+            coll_allreduce(x, x, fatal_count, COLL_F32, COLL_SUM, comm, NULL);
+    EXPECT(status == COLL_ERR_PEER, "%d", status);
+    snprintf(name, sizeof(name), "rank %d", victim);
+    EXPECT(strstr(coll_last_error(comm), name), "%s", name);
+    EXPECT(coll_comm_destroy(comm) == COLL_ERR_PEER, "destroy");
+    _exit(0);
+}
+
+Test(staged, a_rank_that_dies_in_a_stage_is_named_to_all, .timeout = 60)
+{
+    static const struct {
+        int victim;
+        size_t count;
+        int stage;
+    } deaths[] = {
+        {1, 1 << 20, STAGED_IN    },
+        {1, 1 << 20, STAGED_ACROSS},
+        {1, 1 << 20, STAGED_OUT   },
+        {2, 1 << 20, STAGED_ACROSS},
+        {1, 1000,    STAGED_OUT   },
+        {2, 1000,    STAGED_IN    },
+        {2, 1000,    STAGED_ACROSS},
+    };
+    for (size_t i = 0; i < sizeof(deaths) / sizeof(deaths[0]); i++) {
+        victim = deaths[i].victim;
+        fatal_count = deaths[i].count;
+        fatal_stage = deaths[i].stage;
+        cr_assert_eq(run_on("0011", quick, one_dies), 1, "death %zu", i);
+    }
+}
+
+/* Rank 1 calls something else: of the same way, or one that goes by messages
+ * while the others are in shared memory. */
+static size_t other_count;
+
+static int different_calls(coll_comm *comm, int rank, int n)
+{
+    static float x[5000];
+    (void)n;
+    EXPECT(coll_comm_set_algorithm(comm, "0-8000:@by_hosts;8000-:ring@block")
+               == COLL_OK,
+           "rules");
+    /* Who is slow to leave it may hear already of what others found next. */
+    coll_status status = coll_barrier(comm, NULL);
+    if (status == COLL_OK)
+        status = coll_allreduce(x, x, rank == 1 ? other_count : 1000, COLL_F32,
+                                COLL_SUM, comm, NULL);
+    EXPECT(status == COLL_ERR_MISMATCH, "%d", status);
+    if (rank == 0)
+        usleep(300000); /* the news go through its process */
+    coll_comm_destroy(comm);
+    _exit(0);
+}
+
+Test(staged, different_calls_are_an_error_on_every_rank)
+{
+    static const size_t counts[] = {999, 5000};
+    for (int i = 0; i < 2; i++) {
+        other_count = counts[i];
+        cr_assert_eq(run_on("0011", quick, different_calls), 0, "count %zu",
+                     counts[i]);
+    }
+}
+
+/* Who waits in shared memory says for whom. */
+static int too_slow(coll_comm *comm, int rank, int n)
+{
+    float x[10] = {0};
+    (void)n;
+    EXPECT(coll_comm_set_algorithm(comm, "@by_hosts") == COLL_OK, "rules");
+    if (rank == 1)
+        sleep(2);
+    const coll_status status =
+        coll_allreduce(x, x, 10, COLL_F32, COLL_SUM, comm, NULL);
+    EXPECT(status == COLL_ERR_TIMEOUT, "%d", status);
+    coll_comm_destroy(comm);
+    _exit(0);
+}
+
+Test(staged, an_operation_has_a_deadline)
+{
+    static const char *const settings[] = {"COLL_CALIBRATE=off",
+                                           "COLL_OP_SECONDS=0.5", NULL};
+    cr_assert_eq(run_on("0011", settings, too_slow), 0);
+}
+
+/* Who waits long leaves the processor to others, whatever it waits for. */
+static int wait_asleep(coll_comm *comm, int rank, int n)
+{
+    float x[10] = {0};
+    struct timespec before, after;
+    EXPECT(coll_comm_set_algorithm(comm, "@by_hosts") == COLL_OK, "rules");
+    EXPECT(coll_allreduce(x, x, 10, COLL_F32, COLL_SUM, comm, NULL) == COLL_OK,
+           "first");
+    if (rank == n - 1)
+        sleep(2);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+    EXPECT(coll_allreduce(x, x, 10, COLL_F32, COLL_SUM, comm, NULL) == COLL_OK,
+           "second");
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+    const double used = (double)(after.tv_sec - before.tv_sec)
+                        + 1e-9 * (double)(after.tv_nsec - before.tv_nsec);
+    /* The leader of the late one's host looks for messages meanwhile. */
+    EXPECT(used < (rank == 3 ? 1 : 0.1), "rank %d used %g s of 2", rank, used);
+    return 0;
+}
+
+Test(staged, waiting_takes_little_of_a_processor)
+{
+    cr_assert_eq(run_on("0001111", quick, wait_asleep), 0);
+}
+
+static int rules(coll_comm *comm, int rank, int n)
+{
+    float x[10] = {0};
+    (void)rank, (void)n;
+    EXPECT(coll_comm_set_algorithm(comm, "ring@byhosts") == COLL_ERR_INVALID
+               && strstr(coll_last_error(NULL), "\"@byhosts\"")
+               && strstr(coll_last_error(NULL), "@by_hosts"),
+           "an order that there is not");
+    EXPECT(coll_comm_set_algorithm(comm, "rign@by_hosts") == COLL_ERR_INVALID
+               && strstr(coll_last_error(NULL), "did you mean ring?"),
+           "an algorithm that there is not");
+    EXPECT(coll_comm_set_algorithm(comm, "^@by_hosts") == COLL_OK, "forbid");
+    EXPECT(coll_allreduce(x, x, 10, COLL_F32, COLL_SUM, comm, NULL) == COLL_OK
+               && comm->staged.at == STAGED_IN,
+           "was forbidden");
+    EXPECT(coll_comm_set_algorithm(comm, "ring@by_hosts") == COLL_OK, "ring");
+    EXPECT(coll_allreduce(x, x, 10, COLL_F32, COLL_SUM, comm, NULL) == COLL_OK
+               && comm->staged.at == STAGED_OUT
+               && !strcmp(algos[comm->last.algo].name, "ring"),
+           "was wanted");
+    return 0;
+}
+
+Test(staged, rules_name_the_order)
+{
+    cr_assert_eq(run_on("0011", quick, rules), 0);
+}
