@@ -124,7 +124,7 @@ static void dismiss(struct lineup *u)
 }
 
 /* What the ranks of the largest host take before and after: assumed, but for
- * the bytes, which move as they do in messages there. */
+ * the bytes, which are copied once where a message there is copied twice. */
 static double seconds_inside(const struct layout *l, enum coll_kind kind,
                              size_t bytes)
 {
@@ -134,7 +134,7 @@ static double seconds_inside(const struct layout *l, enum coll_kind kind,
                              * (parts ? 0.5 * count_hosts(l) : 1);
     const double passes = kind == BARRIER ? 0 : kind == ALLREDUCE ? 2 : 1;
     return exchanges * (line + each * l->by_hosts)
-           + passes * (double)bytes * l->net.link.beta;
+           + passes * (double)bytes * l->net.link.beta / 2;
 }
 
 static coll_status price_by_hosts(const struct layout *l,
