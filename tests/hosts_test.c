@@ -226,6 +226,16 @@ Test(hosts, every_collective_is_right, .timeout = 110)
                      layouts[i]);
 }
 
+/* Groups of hosts, of whose tree the plans know. */
+Test(hosts, every_collective_is_right_in_racks, .timeout = 110)
+{
+    static const char *const settings[] = {
+        "COLL_CLUSTER=rack:2 (50us 1GB/s) node:2 (5us 1GB/s)",
+        "COLL_CALIBRATE=off", NULL};
+    cr_assert_eq(run_on("00112233", settings, every_call), 0);
+    cr_assert_eq(run_on("03120312", settings, every_call), 0);
+}
+
 /* Without the right to read other processes all goes through the segment. */
 Test(hosts, every_collective_is_right_through_the_segment, .timeout = 110)
 {

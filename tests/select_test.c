@@ -217,6 +217,60 @@ Test(select, the_price_decides_by_size)
     select_free(&s);
 }
 
+/* by_hosts: ranks on a host, which share memory. */
+static void price_hosts(struct select *s, int n, const uint64_t *hosts,
+                        int by_hosts)
+{
+    struct layout layout;
+    struct layout_costs costs = fast;
+    costs.remote.overhead = 1e-6; /* a message for each rank is not for free */
+    select_free(s);
+    cr_assert_eq(layout_create(&layout, n, hosts, NULL, NULL, &costs), COLL_OK);
+    layout.by_hosts = by_hosts;
+    cr_assert_eq(price_all(&s->prices, &layout, 1e6, 1e9), COLL_OK, "%s",
+                 fail_sentence());
+    layout_free(&layout);
+}
+
+Test(select, hosts_are_positions_where_their_ranks_share_memory)
+{
+    uint64_t block[12], dealt[12], alone[3] = {0, 1, 2};
+    static struct select with, without, few;
+    for (int r = 0; r < 12; r++) {
+        block[r] = (uint64_t)(r / 4);
+        dealt[r] = (uint64_t)(r % 3);
+    }
+    price_hosts(&with, 12, block, 4);
+    price_hosts(&without, 12, block, 0);
+    price_hosts(&few, 3, alone, 0);
+    for (int k = 0; k < NKINDS; k++) {
+        const enum coll_kind kind = (enum coll_kind)k;
+        cr_assert_eq(choice_of(&with, kind, 8).order, ORDER_HOSTS, "%s",
+                     kind_names[k]);
+        cr_assert_neq(choice_of(&without, kind, 8).order, ORDER_HOSTS);
+    }
+    cr_assert_eq(select_rules(&with, "@by_hosts", "x"), COLL_OK);
+    for (size_t bytes = 8; bytes < 1 << 24; bytes *= 64) {
+        const double by_hosts = choice_of(&with, ALLREDUCE, bytes).predicted;
+        const double of_hosts = choice_of(&few, ALLREDUCE, bytes).predicted;
+        const double pass = (double)bytes / 2e10; /* of fast.local */
+        /* Two passes, at the size that stands for the class, up to 1.5 times
+         * this one, and some exchanges of a cache line. */
+        cr_assert_float_eq(by_hosts, of_hosts + 2.5 * pass, 1e-6 + pass,
+                           "%zu bytes: %g, %g", bytes, by_hosts, of_hosts);
+    }
+    /* A part for each rank: only where these are neighbours. */
+    price_hosts(&with, 12, dealt, 4);
+    cr_assert_eq(choice_of(&with, ALLREDUCE, 8).order, ORDER_HOSTS);
+    cr_assert_neq(choice_of(&with, ALLGATHER, 8).order, ORDER_HOSTS);
+    price_hosts(&with, 11, block, 4);
+    cr_assert_eq(choice_of(&with, BROADCAST, 8).order, ORDER_HOSTS);
+    cr_assert_neq(choice_of(&with, REDUCE_SCATTER, 8).order, ORDER_HOSTS);
+    select_free(&with);
+    select_free(&without);
+    select_free(&few);
+}
+
 /* Papers pair halving with one order of the ranks: near with block, far with
  * round robin. Whichever way the ranks are numbered, the pairs must be right,
  * and a forced wrong order is not among the candidates' winners. */

@@ -78,18 +78,20 @@ bool price_fits(const struct layout *l, const struct algo *algo,
            || (order == ORDER_ROUND_ROBIN && algo->kind == ALLREDUCE);
 }
 
-/* What the ranks of the largest host take before and after: assumed, but
- * for the bytes, which move as they do in messages there. */
+/* What the ranks of the largest host take before and after: assumed, but for
+ * the bytes, which are copied once where a message there is copied twice, and
+ * for the work of a rank that has to wait for a processor. */
 static double seconds_inside(const struct layout *l, enum coll_kind kind,
                              size_t bytes)
 {
-    static const double line = 0.15e-6, each = 0.01e-6;
+    static const double line = 0.15e-6, least = 0.01e-6;
+    const double each = fmax(least, l->net.link.overhead);
     const bool parts = kind == REDUCE_SCATTER || kind == ALLGATHER;
     const double exchanges = (bytes >= HOSTS_SLICES_MIN ? 4 : 2)
                              * (parts ? 0.5 * count_hosts(l) : 1);
     const double passes = kind == BARRIER ? 0 : kind == ALLREDUCE ? 2 : 1;
     return exchanges * (line + each * l->by_hosts)
-           + passes * (double)bytes * l->net.link.beta;
+           + passes * (double)bytes * l->net.link.beta / 2;
 }
 
 /* Who runs a plan, in which order. */
