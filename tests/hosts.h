@@ -24,6 +24,10 @@
     "@by_hosts;reduce:@by_hosts;broadcast:@by_hosts;barrier:@by_hosts"
 #define PARTS_BY_HOSTS ";reduce_scatter:@by_hosts;allgather:@by_hosts"
 
+#define BY_MESSAGES                                                            \
+    "^@by_hosts;reduce:^@by_hosts;broadcast:^@by_hosts;barrier:^@by_hosts;"    \
+    "reduce_scatter:^@by_hosts;allgather:^@by_hosts"
+
 /* Settings that leave out the measuring at start. */
 extern const char *const quick[];
 

@@ -90,6 +90,8 @@ static coll_status call(const struct call *c, const void *in, void *out,
     }
 }
 
+static bool by_messages; /* inside of hosts too, as it is without node/ */
+
 static int check(const struct call *c, coll_comm *comm)
 {
     const int rank = coll_comm_user_rank(comm), n = coll_comm_count(comm);
@@ -115,8 +117,7 @@ static int check(const struct call *c, coll_comm *comm)
     for (size_t i = 0; i < c->count && !c->in_place; i++)
         put(c->dtype, right, i, value(rank, i));
     EXPECT(c->in_place || !memcmp(in, right, bytes), "input written");
-    EXPECT(c->kind == BARRIER || c->count == 0 || comm->staged.at == STAGED_OUT,
-           "did not go by hosts");
+    EXPECT((comm->staged.at == STAGED_OUT) == !by_messages, "went otherwise");
     give(c, in);
     if (!c->in_place)
         give(c, out);
@@ -157,7 +158,7 @@ static int check_parts(coll_comm *comm, const struct call *c)
         put(c->dtype, right, i, value((int)rank, i));
     EXPECT(c->in_place || !memcmp(in, right, ins * elem), "input written");
     EXPECT(memory[0][n * m * elem] == 0x55, "written past the end");
-    EXPECT(m == 0 || comm->staged.parts, "did not go by hosts");
+    EXPECT(comm->staged.parts == !by_messages, "went otherwise");
     for (int i = 0; i < 2 && memory[i]; i++)
         give(c, memory[i]);
     free(right);
@@ -189,10 +190,10 @@ static int every_call(coll_comm *comm, int rank, int n)
     static const coll_op ops[] = {COLL_SUM, COLL_MAX, COLL_AVG, COLL_BXOR};
     (void)rank;
     EXPECT(comm->layout.by_hosts, "not offered");
-    EXPECT(coll_comm_set_algorithm(comm, BY_HOSTS) == COLL_OK, "rules");
-    EXPECT(nkinds == 3
-               || coll_comm_set_algorithm(comm, BY_HOSTS PARTS_BY_HOSTS)
-                      == COLL_OK,
+    EXPECT(coll_comm_set_algorithm(comm, by_messages   ? BY_MESSAGES
+                                         : nkinds == 5 ? BY_HOSTS PARTS_BY_HOSTS
+                                                       : BY_HOSTS)
+               == COLL_OK,
            "rules");
     unsigned turn = 0;
     for (int k = 0; k < nkinds; k++)
@@ -234,6 +235,14 @@ Test(hosts, every_collective_is_right_in_racks, .timeout = 110)
         "COLL_CALIBRATE=off", NULL};
     cr_assert_eq(run_on("00112233", settings, every_call), 0);
     cr_assert_eq(run_on("03120312", settings, every_call), 0);
+}
+
+Test(hosts, so_is_it_by_messages_alone, .timeout = 110)
+{
+    by_messages = true;
+    cr_assert_eq(run_on("0011", quick, every_call), 0);
+    cr_assert_eq(run_on("01220", quick, every_call), 0);
+    by_messages = false;
 }
 
 /* Without the right to read other processes all goes through the segment. */

@@ -315,6 +315,29 @@ Test(staged, an_operation_has_a_deadline)
     cr_assert_eq(run_on("0011", settings, too_slow), 0);
 }
 
+/* Without shared memory there are no hosts to go by. */
+static int nothing_shared(coll_comm *comm, int rank, int n)
+{
+    float x[10] = {0};
+    (void)rank, (void)n;
+    EXPECT(!comm->layout.by_hosts, "offered");
+    EXPECT(coll_allreduce(x, x, 10, COLL_F32, COLL_SUM, comm, NULL) == COLL_OK,
+           "as ever");
+    EXPECT(coll_comm_set_algorithm(comm, "@by_hosts") == COLL_OK, "rule");
+    EXPECT(coll_allreduce(x, x, 10, COLL_F32, COLL_SUM, comm, NULL)
+                   == COLL_ERR_UNSUPPORTED
+               && strstr(coll_last_error(NULL), "COLL_ALGO"),
+           "what cannot be");
+    return 0;
+}
+
+Test(staged, without_shared_memory_all_goes_by_messages)
+{
+    static const char *const settings[] = {"COLL_TRANSPORT=ucx",
+                                           "COLL_CALIBRATE=off", NULL};
+    cr_assert_eq(run_on("0011", settings, nothing_shared), 0);
+}
+
 /* Who waits long leaves the processor to others, whatever it waits for. */
 static int wait_asleep(coll_comm *comm, int rank, int n)
 {

@@ -96,9 +96,10 @@ int coll_comm_count(const coll_comm *comm);
 int coll_comm_user_rank(const coll_comm *comm);
 
 /* Forces or forbids algorithms from the next call on, in COLL_ALGO's words:
- * "ring", "allreduce:0-4k:recursive_doubling;4k-:^ring"; NULL or "" goes back
- * to the library's own choice, and to what it has yet to learn. Every rank must
- * make the same call, with no request outstanding. Fails with INVALID; the
+ * "ring", "allreduce:0-4k:recursive_doubling;4k-:^ring", and with an order of
+ * the ranks "ring@by_hosts", "^@by_hosts" (see coll_candidate); NULL or "" goes
+ * back to the library's own choice, and to what it has yet to learn. Every rank
+ * must make the same call, with no request outstanding. Fails with INVALID; the
  * sentence lists the valid names. */
 coll_status coll_comm_set_algorithm(coll_comm *comm, const char *rules);
 
@@ -212,7 +213,9 @@ coll_status coll_explain(const coll_comm *comm, const char *collective,
 /* One way to run a collective, as the library sees it. */
 typedef struct coll_candidate {
     const char *algorithm;     /* static storage, as the two below */
-    const char *rank_order;    /* "given", "block" or "round_robin" */
+    const char *rank_order;    /* "given", "block" or "round_robin"; "by_hosts":
+                                  in shared memory on each host, so that the
+                                  algorithm runs between hosts */
     int segments;              /* pieces that are pipelined */
     double predicted_seconds;  /* by the model; negative: not priced */
     double latency_seconds;    /* of that, with links of endless bandwidth */
