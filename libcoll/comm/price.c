@@ -313,11 +313,11 @@ static double least(const struct pricing *p, enum coll_kind kind, int rung)
     return best;
 }
 
-/* Those that are not far behind, for so far as lines can tell. Segments
- * that were not tried here may help some. */
+/* Those that are not far behind, for so far as lines can tell. Segments that
+ * were not tried here may help some; where none was tried yet, in proportion. */
 static coll_status climb_rung(struct pricing *p, int rung, double behind)
 {
-    const double helped = 1.5;
+    const double helped = rung == LADDER_LAST ? PLAN_SEGMENTS_MAX : 1.5;
     coll_status status = COLL_OK;
     for (int i = 0; i < p->n && status == COLL_OK; i++) {
         struct candidate *c = &p->candidates[i];
