@@ -315,20 +315,23 @@ static double least(const struct pricing *p, enum coll_kind kind, int rung)
 
 /* Those that are not far behind, for so far as lines can tell. Segments that
  * were not tried here may help some; where none was tried yet, in proportion. */
-static coll_status climb_rung(struct pricing *p, int rung, double behind)
+static coll_status climb_rung(struct pricing *p, enum coll_kind kind, int rung,
+                              double behind)
 {
     const double helped = rung == LADDER_LAST ? PLAN_SEGMENTS_MAX : 1.5;
     coll_status status = COLL_OK;
     for (int i = 0; i < p->n && status == COLL_OK; i++) {
         struct candidate *c = &p->candidates[i];
         const double far = c->pipelines ? helped * behind : behind;
-        if (expected(c, rung) <= far * least(p, c->algo->kind, rung))
+        if (c->algo->kind == kind
+            && expected(c, rung) <= far * least(p, kind, rung))
             status = rung == LADDER_LAST ? climb_longest(p, c)
                                          : climb_shorter(p, c, rung);
     }
     return status;
 }
 
+/* The ends of all; then one collective after another, allreduce before all. */
 static coll_status rehearse_all(struct pricing *p)
 {
     static const struct {
@@ -352,9 +355,10 @@ static coll_status rehearse_all(struct pricing *p)
     for (int i = 0; i < 2 * p->n && status == COLL_OK; i++)
         status = climb(p, &p->candidates[i / 2], 0, i % 2 ? LADDER_LAST : 0,
                        &seconds);
-    for (size_t i = 0;
-         i < sizeof(steps) / sizeof(steps[0]) && status == COLL_OK; i++)
-        status = climb_rung(p, steps[i].rung, steps[i].behind);
+    const int nsteps = (int)(sizeof(steps) / sizeof(steps[0]));
+    for (int i = 0; i < NKINDS * nsteps && status == COLL_OK; i++)
+        status = climb_rung(p, (enum coll_kind)(i / nsteps),
+                            steps[i % nsteps].rung, steps[i % nsteps].behind);
     return status;
 }
 
