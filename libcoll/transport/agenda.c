@@ -2,16 +2,53 @@
 #include "transport/agenda.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+static void set(struct agenda *a, size_t i, struct agenda_item item)
+{
+    a->heap[i] = item;
+    a->place[item.what] = i + 1;
+}
 
 static void rise(struct agenda *a, size_t i, struct agenda_item item)
 {
     for (; i > 0 && item.at < a->heap[(i - 1) / 2].at; i = (i - 1) / 2)
-        a->heap[i] = a->heap[(i - 1) / 2];
-    a->heap[i] = item;
+        set(a, i, a->heap[(i - 1) / 2]);
+    set(a, i, item);
 }
 
-bool agenda_add(struct agenda *a, struct agenda_item item)
+static void sink(struct agenda *a, size_t i, struct agenda_item item)
 {
+    for (size_t child; (child = 2 * i + 1) < a->n; i = child) {
+        if (child + 1 < a->n && a->heap[child + 1].at < a->heap[child].at)
+            child++;
+        if (item.at <= a->heap[child].at)
+            break;
+        set(a, i, a->heap[child]);
+    }
+    set(a, i, item);
+}
+
+/* To the place of an item that is gone, or was another. */
+static void settle(struct agenda *a, size_t i, struct agenda_item item)
+{
+    if (i > 0 && item.at < a->heap[(i - 1) / 2].at)
+        rise(a, i, item);
+    else
+        sink(a, i, item);
+}
+
+static bool make_room(struct agenda *a, size_t what)
+{
+    if (what >= a->nplaces) {
+        const size_t n = 2 * what + 64;
+        size_t *place = realloc(a->place, n * sizeof(*place));
+        if (!place)
+            return false;
+        memset(place + a->nplaces, 0, (n - a->nplaces) * sizeof(*place));
+        a->place = place;
+        a->nplaces = n;
+    }
     if (a->n == a->capacity) {
         const size_t capacity = a->capacity ? 2 * a->capacity : 256;
         struct agenda_item *heap = realloc(a->heap, capacity * sizeof(*heap));
@@ -20,36 +57,49 @@ bool agenda_add(struct agenda *a, struct agenda_item item)
         a->heap = heap;
         a->capacity = capacity;
     }
-    rise(a, a->n++, item);
     return true;
+}
+
+bool agenda_put(struct agenda *a, struct agenda_item item)
+{
+    if (!make_room(a, (size_t)item.what))
+        return false;
+    const size_t at = a->place[item.what];
+    if (at)
+        settle(a, at - 1, item);
+    else
+        rise(a, a->n++, item);
+    return true;
+}
+
+void agenda_drop(struct agenda *a, int what)
+{
+    const size_t at = (size_t)what < a->nplaces ? a->place[what] : 0;
+    if (!at)
+        return;
+    const struct agenda_item last = a->heap[--a->n];
+    a->place[what] = 0;
+    if (at - 1 < a->n)
+        settle(a, at - 1, last);
 }
 
 struct agenda_item agenda_take(struct agenda *a)
 {
-    const struct agenda_item first = a->heap[0], last = a->heap[--a->n];
-    size_t i = 0;
-    for (size_t child; (child = 2 * i + 1) < a->n; i = child) {
-        if (child + 1 < a->n && a->heap[child + 1].at < a->heap[child].at)
-            child++;
-        if (last.at <= a->heap[child].at)
-            break;
-        a->heap[i] = a->heap[child];
-    }
-    a->heap[i] = last;
+    const struct agenda_item first = a->heap[0];
+    agenda_drop(a, first.what);
     return first;
 }
 
-void agenda_forget(struct agenda *a, int what)
+void agenda_clear(struct agenda *a)
 {
-    const size_t n = a->n;
+    for (size_t i = 0; i < a->n; i++)
+        a->place[a->heap[i].what] = 0;
     a->n = 0;
-    for (size_t i = 0; i < n; i++)
-        if (a->heap[i].what != what)
-            rise(a, a->n++, a->heap[i]);
 }
 
 void agenda_free(struct agenda *a)
 {
     free(a->heap);
+    free(a->place);
     *a = (struct agenda){0};
 }

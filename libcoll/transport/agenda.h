@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* What will happen when, in virtual time: a heap whose first is the earliest.
- */
+ * Each thing, a small number, stands in it at most once. */
 #ifndef TRANSPORT_AGENDA_H
 #define TRANSPORT_AGENDA_H
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 struct agenda_item {
     double at; /* seconds */
     int what;
-    uint32_t note; /* the user's own */
+    int note; /* the user's own */
 };
 
 /* All zero is empty. Items of one instant come in any order, but always in the
@@ -19,11 +18,14 @@ struct agenda_item {
 struct agenda {
     struct agenda_item *heap; /* heap[0] is the first of n */
     size_t n, capacity;
+    size_t *place, nplaces; /* by thing: 1 + where it stands; 0: nowhere */
 };
 
-bool agenda_add(struct agenda *, struct agenda_item); /* false: no memory */
-struct agenda_item agenda_take(struct agenda *);      /* of at least one */
-void agenda_forget(struct agenda *, int what);        /* all of its items */
+/* Adds a thing, or moves it to another time. False: no memory. */
+bool agenda_put(struct agenda *, struct agenda_item);
+struct agenda_item agenda_take(struct agenda *); /* of at least one */
+void agenda_drop(struct agenda *, int what);     /* if it stands there */
+void agenda_clear(struct agenda *);              /* and keeps the memory */
 void agenda_free(struct agenda *);
 
 #endif

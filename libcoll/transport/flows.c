@@ -2,7 +2,6 @@
 #include "transport/flows.h"
 
 #include <math.h>
-#include <stdint.h>
 #include <stdlib.h>
 
 #include "transport/agenda.h"
@@ -24,7 +23,6 @@ struct flow {
     int next_free;
     double left, rate, since; /* bytes left at `since`, bytes per second */
     double most;              /* its rate if it had all resources alone */
-    uint32_t version;         /* of its entry in the heap */
     unsigned pass;            /* in which it was last met */
     bool rated;
 };
@@ -50,7 +48,7 @@ struct flows {
     struct resource *resources;
     struct flow *flows;
     int nflows, capacity, free_flow;
-    struct agenda ends;
+    struct agenda ends, levels; /* of flows; of resources, while filled */
     struct list dirty, reached; /* resources */
     struct list fresh, met;     /* flows */
     unsigned pass;
@@ -95,6 +93,7 @@ void flows_free(struct flows *f)
     free(f->resources);
     free(f->flows);
     agenda_free(&f->ends);
+    agenda_free(&f->levels);
     free(f->dirty.at);
     free(f->reached.at);
     free(f->fresh.at);
@@ -107,11 +106,9 @@ static struct use *use_of(struct flows *f, int number)
     return &f->flows[number / FLOW_USES].use[number % FLOW_USES];
 }
 
-/* When a flow ends, as long as its version is this. */
 static void note_end(struct flows *f, int place, double at)
 {
-    f->failed |= !agenda_add(
-        &f->ends, (struct agenda_item){at, place, f->flows[place].version});
+    f->failed |= !agenda_put(&f->ends, (struct agenda_item){at, place, 0});
 }
 
 static void mark_dirty(struct flows *f, int resource)
@@ -138,7 +135,6 @@ static int take_place(struct flows *f)
         f->flows = flows;
         f->capacity = capacity;
     }
-    f->flows[f->nflows].version = 0;
     f->flows[f->nflows].pass = 0;
     return f->nflows++;
 }
@@ -207,7 +203,7 @@ void flows_remove(struct flows *f, int place)
             r->nflows ? r->demand - flow->use[i].weight * flow->most : 0;
         mark_dirty(f, flow->use[i].resource);
     }
-    flow->version++;
+    agenda_drop(&f->ends, place);
     flow->nuses = NONE;
     flow->next_free = f->free_flow;
     f->free_flow = place;
@@ -269,36 +265,49 @@ static void give_rate(struct flows *f, struct flow *flow, double rate,
         flow->left = 0;
     flow->since = now;
     flow->rate = rate;
-    flow->version++;
     note_end(f, (int)(flow - f->flows), now + flow->left / rate);
 }
 
-/* The rate that all flows may have by what the fullest resource leaves; those
- * that are done with are put out of the way. */
-static double find_level(struct flows *f)
+/* The rate that the flows of a resource may have by what it leaves. */
+static double level_of(const struct resource *r)
 {
-    struct list *l = &f->reached;
-    double least = INFINITY;
-    for (size_t i = 0; i < l->n;) {
-        const struct resource *r = &f->resources[l->at[i]];
-        if (r->waiting == 0) {
-            l->at[i] = l->at[--l->n];
-            continue;
-        }
-        least = fmin(least, fmax(r->spare, 0) / r->weights);
-        i++;
-    }
-    return least;
+    return fmax(r->spare, 0) / r->weights;
 }
 
-/* Flows that can never reach the level get what they can; returns how many. */
-static size_t rate_limited(struct flows *f, double level, double now)
+static void note_level(struct flows *f, int resource)
+{
+    f->failed |= !agenda_put(
+        &f->levels,
+        (struct agenda_item){level_of(&f->resources[resource]), resource, 0});
+}
+
+/* The fullest resource with flows to rate, or NONE. Levels only rise, so what
+ * stands first is the fullest if its level is still what is noted. */
+static int find_fullest(struct flows *f)
+{
+    while (f->levels.n) {
+        const struct agenda_item first = f->levels.heap[0];
+        const struct resource *r = &f->resources[first.what];
+        if (!r->waiting)
+            agenda_take(&f->levels);
+        else if (level_of(r) <= first.at * (1 + same))
+            return first.what;
+        else
+            note_level(f, first.what);
+    }
+    return NONE;
+}
+
+/* Flows that can never reach the level get what they can, and leave the list.
+ * Returns the least that one of the others could have. */
+static double rate_limited(struct flows *f, double level, double now)
 {
     struct list *l = &f->met;
-    const size_t before = l->n;
+    double least = INFINITY;
     for (size_t i = 0; i < l->n;) {
         struct flow *flow = &f->flows[l->at[i]];
         if (!flow->rated && flow->most > level) {
+            least = fmin(least, flow->most);
             i++;
             continue;
         }
@@ -306,21 +315,16 @@ static size_t rate_limited(struct flows *f, double level, double now)
             give_rate(f, flow, flow->most, now);
         l->at[i] = l->at[--l->n];
     }
-    return before - l->n;
+    return least;
 }
 
-static void rate_fullest(struct flows *f, double level, double now)
+static void rate_all(struct flows *f, int resource, double level, double now)
 {
-    for (size_t i = 0; i < f->reached.n; i++) {
-        const struct resource *r = &f->resources[f->reached.at[i]];
-        if (r->waiting == 0
-            || fmax(r->spare, 0) / r->weights > level * (1 + tolerance))
-            continue;
-        for (int u = r->first; u != NONE; u = use_of(f, u)->next) {
-            struct flow *flow = &f->flows[u / FLOW_USES];
-            if (!flow->rated)
-                give_rate(f, flow, fmax(level, 1e-30), now);
-        }
+    for (int u = f->resources[resource].first; u != NONE;
+         u = use_of(f, u)->next) {
+        struct flow *flow = &f->flows[u / FLOW_USES];
+        if (!flow->rated)
+            give_rate(f, flow, fmax(level, 1e-30), now);
     }
 }
 
@@ -330,11 +334,17 @@ static void fill(struct flows *f, double now)
 {
     for (size_t next = 0; next < f->reached.n; next++)
         meet_all(f, f->reached.at[next]);
-    while (f->met.n) {
-        const double level = find_level(f);
-        if (rate_limited(f, level, now) == 0)
-            rate_fullest(f, level, now);
+    for (size_t i = 0; i < f->reached.n; i++)
+        note_level(f, f->reached.at[i]);
+    double least = 0; /* that a flow of the list could have */
+    for (int fullest; (fullest = find_fullest(f)) != NONE;) {
+        const double level = level_of(&f->resources[fullest]);
+        if (least <= level)
+            least = rate_limited(f, level, now);
+        else
+            rate_all(f, fullest, level, now);
     }
+    rate_limited(f, INFINITY, now);
     f->reached.n = 0;
 }
 
@@ -366,17 +376,11 @@ bool flows_settle(struct flows *f, double now)
     return !f->failed;
 }
 
-bool flows_next(struct flows *f, double *at, int *flow)
+bool flows_next(const struct flows *f, double *at, int *flow)
 {
-    while (f->ends.n) {
-        const struct agenda_item e = f->ends.heap[0];
-        if (f->flows[e.what].version == e.note
-            && f->flows[e.what].nuses != NONE) {
-            *at = e.at;
-            *flow = e.what;
-            return true;
-        }
-        agenda_take(&f->ends);
-    }
-    return false;
+    if (!f->ends.n)
+        return false;
+    *at = f->ends.heap[0].at;
+    *flow = f->ends.heap[0].what;
+    return true;
 }

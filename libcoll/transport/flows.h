@@ -36,6 +36,6 @@ void flows_remove(struct flows *, int flow);
 bool flows_settle(struct flows *, double now);
 
 /* When the next flow ends; a settled one. False: there is none. */
-bool flows_next(struct flows *, double *at, int *flow);
+bool flows_next(const struct flows *, double *at, int *flow);
 
 #endif

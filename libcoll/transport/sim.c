@@ -150,7 +150,7 @@ static void match(struct sim *s, int from, struct transfer *tx, int to,
         };
     const double begin = fmax(fmax(tx->posted, rx->posted), s->now);
     if (place == FREE
-        || !agenda_add(&s->agenda, (struct agenda_item){begin, place, BEGINS}))
+        || !agenda_put(&s->agenda, (struct agenda_item){begin, place, BEGINS}))
         out_of_memory(tx, rx);
 }
 
@@ -351,20 +351,20 @@ static coll_status end_flow(struct sim *s, int flow)
     if (next != FREE && !start_flow(s, next))
         return COLL_ERR_MEMORY;
     const double at = s->now + link->alpha + jitter(s) * alone;
-    return agenda_add(&s->agenda, (struct agenda_item){at, place, ARRIVES})
+    return agenda_put(&s->agenda, (struct agenda_item){at, place, ARRIVES})
                ? COLL_OK
                : COLL_ERR_MEMORY;
 }
 
 /* Instants that differ by rounding only are one: what is symmetrical happens at
  * once, and rates are found anew but once for all of it. */
-static const double instant = 1e-12;
+static const double rounding = 1e-12;
 
 /* The next thing that happens; IN_PROGRESS: nothing is left that could. Events
  * and ends of one instant all come before rates are found anew. */
 static coll_status happen(struct sim *s, advance_fn *advance, void *context)
 {
-    const double soon = s->now * (1 + instant);
+    const double soon = s->now * (1 + fmax(s->net.instant, rounding));
     double ends = INFINITY;
     int flow = FREE;
     flows_next(s->flows, &ends, &flow);
@@ -417,7 +417,7 @@ static void sim_cancel(struct transport *t)
         if (m.flow >= 0)
             flows_remove(s->flows, m.flow);
         else
-            agenda_forget(&s->agenda, i);
+            agenda_drop(&s->agenda, i);
         give_message(s, i);
         if (m.from == me->me) {
             m.tx->status = COLL_ERR_ABORTED;

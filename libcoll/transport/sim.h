@@ -48,6 +48,9 @@ struct sim_net {
     const int *machine_of;      /* per rank, from 0; NULL: processors for all */
     int nmachines, nprocessors; /* so many on each machine */
     double machine; /* seconds per byte of all that a machine moves; 0: any */
+    double
+        instant; /* what is nearer than this to now, relatively, is taken
+                    to happen now when rates are found; 0: but for rounding */
     unsigned jitter_seed; /* nonzero: delay each arrival at random */
 };
 
