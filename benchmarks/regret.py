@@ -35,8 +35,8 @@ LAYOUTS = {
 
 
 def iterations(us, seconds, most):
-    """As many as take about so long, at least three."""
-    return max(3, min(most, int(1e6 * seconds / us)))
+    """As many as take about so long; three at least, or one if it is long."""
+    return max(3 if us < 3e5 else 1, min(most, int(1e6 * seconds / us)))
 
 
 def guess(layout, size):
@@ -81,7 +81,7 @@ def screen(options, layout, size, folder):
     """The candidates that may be the best: within 1.5 times of it in a short
     look at all, six at most."""
     n = iterations(guess(layout, size), 0.5, 50)
-    first = run(options, layout, size, "all", folder, n, 2)
+    first = run(options, layout, size, "all", folder, n, min(n, 2))
     least = min(first.values(), default=0)
     near = sorted((us, name) for name, us in first.items() if us < 1.5 * least)
     return least, [name for _, name in near[:6]], first
@@ -103,7 +103,7 @@ def measure(options, layout, size, folder):
             chosen.append(mine[""])
             names.append(mine["name"])
         for name, us in run(options, layout, size, ",".join(near), folder, n,
-                            3).items():
+                            min(n, 3)).items():
             forced.setdefault(name, []).append(us)
     if not chosen or not forced:
         return None
