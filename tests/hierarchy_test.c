@@ -2,9 +2,9 @@
 /* Plans on hosts in groups: random trees, every order of the ranks, every root.
  *
  * Element i of rank r is a random 64-bit weight of (r, i), and the sum wraps: a
- * result equal to the sum of all ranks' weights has each share exactly once, but
- * for one chance in 2^64. Messages arrive in a shuffled order, and are copied as
- * late as they may be.
+ * result equal to the sum of all ranks' weights has each share exactly once,
+ * but for one chance in 2^64. Messages arrive in a shuffled order, and are
+ * copied as late as they may be.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -90,14 +90,17 @@ static void make_cluster(struct cluster *c, int n, bool shuffled)
 {
     const int nhosts = 1 + draw(n), ngroups = 1 + draw(5);
     for (int r = 0; r < n; r++)
-        c->hosts[r] =
-            (uint64_t)(shuffled ? draw(nhosts) : r * nhosts / n);
+        c->hosts[r] = (uint64_t)(shuffled ? draw(nhosts) : r * nhosts / n);
     for (int h = 0; h < MAX_RANKS; h++)
         c->group_of[h] = shuffled ? draw(ngroups) : h * ngroups / nhosts;
     const struct layout_groups groups = {
-        ngroups, c->group_of, {2e-6, 1e-9, 0}, draw(2) ? 1e-9 : 0};
+        ngroups, c->group_of, {2e-6, 1e-9, 0},
+          draw(2) ? 1e-9 : 0
+    };
     const struct layout_costs costs = {
-        .local = {1e-7, 1e-10, 0}, .remote = {1e-6, 5e-10, 0}};
+        .local = {1e-7, 1e-10, 0},
+          .remote = {1e-6, 5e-10, 0}
+    };
     cr_assert_eq(layout_create(&c->layout, n, c->hosts, NULL, &groups, &costs),
                  COLL_OK, "%s", fail_sentence());
 }
@@ -261,12 +264,16 @@ Test(hierarchy, small_trees_are_all_right, .timeout = 120)
             for (int h = 0; h < MAX_RANKS; h++)
                 c.group_of[h] = h < (int)(host + 1) / 2 ? 0 : 1;
             const struct layout_groups groups = {
-                2, c.group_of, {2e-6, 1e-9, 0}, 1e-9};
-            const struct layout_costs costs = {.local = {1e-7, 1e-10, 0},
-                                               .remote = {1e-6, 5e-10, 0}};
-            cr_assert_eq(layout_create(&c.layout, n, c.hosts, NULL, &groups,
-                                       &costs),
-                         COLL_OK);
+                2, c.group_of, {2e-6, 1e-9, 0},
+                  1e-9
+            };
+            const struct layout_costs costs = {
+                .local = {1e-7, 1e-10, 0},
+                  .remote = {1e-6, 5e-10, 0}
+            };
+            cr_assert_eq(
+                layout_create(&c.layout, n, c.hosts, NULL, &groups, &costs),
+                COLL_OK);
             for (int a = 0; a < nplanned; a++)
                 if (!strcmp(algos[a].name, "hierarchical")
                     || !strcmp(algos[a].name, "leaders"))
@@ -288,11 +295,13 @@ Test(hierarchy, small_trees_are_all_right, .timeout = 120)
 /* Random groups in groups, of up to three levels, from one rank to all. */
 static void nest(struct layout *l, int n, int depth)
 {
-    *l = (struct layout){.nranks = n,
-                         .net = {.link = {1e-7, 1e-10, 0},
-                                 .nlevels = depth,
-                                 .nhost_levels = depth},
-                         .group_of = malloc(sizeof(int) * (size_t)(n * depth))};
+    *l = (struct layout){
+        .nranks = n,
+        .net = {.link = {1e-7, 1e-10, 0},
+                .nlevels = depth,
+                .nhost_levels = depth},
+        .group_of = malloc(sizeof(int) * (size_t)(n * depth))
+    };
     int *before = NULL;
     for (int k = 0; k < depth; k++) {
         int *group_of = l->group_of + k * n, group = 0;
@@ -302,9 +311,11 @@ static void nest(struct layout *l, int n, int depth)
             group += r > 0 && (parted || draw(3 * rarely) == 0);
             group_of[r] = group;
         }
-        l->net.level[k] = (struct sim_level){.group_of = group_of,
-                                             .ngroups = group + 1,
-                                             .link = {1e-6, 1e-9, 0}};
+        l->net.level[k] = (struct sim_level){
+            .group_of = group_of,
+            .ngroups = group + 1,
+            .link = {1e-6, 1e-9, 0}
+        };
         before = group_of;
     }
 }
@@ -366,8 +377,13 @@ Test(hierarchy, a_slow_link_carries_the_vector_once_each_way)
 {
     const uint64_t hosts[] = {0, 1, 2, 3};
     const int group_of[] = {0, 0, 1, 1};
-    const struct layout_groups groups = {2, group_of, {1e-6, 1e-9, 0}, 4e-9};
-    const struct layout_costs costs = {.remote = {1e-6, 1e-9, 0}};
+    const struct layout_groups groups = {
+        2, group_of, {1e-6, 1e-9, 0},
+          4e-9
+    };
+    const struct layout_costs costs = {
+        .remote = {1e-6, 1e-9, 0}
+    };
     struct layout l;
     cr_assert_eq(layout_create(&l, 4, hosts, NULL, &groups, &costs), COLL_OK);
     for (int a = 0; a < nplanned; a++) {
@@ -376,9 +392,9 @@ Test(hierarchy, a_slow_link_carries_the_vector_once_each_way)
         const size_t bytes = 1 << 20;
         if (strcmp(algos[a].full_name, "allreduce_hierarchical"))
             continue;
-        cr_assert_eq(price_one(&l, &algos[a], ORDER_BLOCK, 16, bytes, traffic,
-                               &seconds),
-                     COLL_OK);
+        cr_assert_eq(
+            price_one(&l, &algos[a], ORDER_BLOCK, 16, bytes, traffic, &seconds),
+            COLL_OK);
         for (int r = 0; r < 4; r++)
             crossing += (double)traffic[r].crossing[0];
         cr_assert_float_eq(crossing, 2.0 * (double)bytes, 0.5);
@@ -386,4 +402,61 @@ Test(hierarchy, a_slow_link_carries_the_vector_once_each_way)
         cr_assert_lt(seconds, 1.1 * 4e-9 * (double)bytes, "%g", seconds);
     }
     layout_free(&l);
+}
+
+/* Hosts of so many ranks; 0 ends the list. */
+static void check_uneven(const int *sizes, int segments)
+{
+    enum { MOST = 80 };
+    static const struct layout_costs costs = {
+        .local = {1e-7, 1e-10, 0},
+          .remote = {1e-6, 5e-10, 0}
+    };
+    uint64_t hosts[MOST];
+    struct layout l;
+    struct prices prices;
+    int n = 0, priced = 0;
+    for (int h = 0; sizes[h]; h++)
+        for (int i = 0; i < sizes[h]; i++)
+            hosts[n++] = (uint64_t)h;
+    cr_assert_eq(layout_create(&l, n, hosts, NULL, NULL, &costs), COLL_OK);
+    for (int a = 0; a < nplanned; a++)
+        for (size_t bytes = 64; bytes <= 4 << 20; bytes *= 256) {
+            const enum layout_order order =
+                in_parts(&algos[a]) ? ORDER_GIVEN : ORDER_BLOCK;
+            double seconds;
+            if (!algos[a].fits(&(struct plan_shape){0, n, 1, NULL}))
+                continue;
+            const coll_status status = price_one(&l, &algos[a], order, segments,
+                                                 bytes, NULL, &seconds);
+            cr_assert(status == COLL_OK || status == COLL_ERR_UNSUPPORTED,
+                      "%s on %d ranks, %zu bytes, %d segments: %d, %s",
+                      algos[a].full_name, n, bytes, segments, status,
+                      fail_sentence());
+        }
+    cr_assert_eq(price_all(&prices, &l, 1e6, 1e9), COLL_OK, "%s",
+                 fail_sentence());
+    for (int i = 0; i < prices.nrows; i++)
+        priced += prices.row[i].log_time[20] != PRICE_NONE;
+    cr_assert_gt(priced, prices.nrows * 3 / 4);
+    layout_free(&l);
+}
+
+/* Where a rank of a small group carries much it has many messages at once: they
+ * must not wait for one another. */
+Test(hierarchy, very_uneven_groups_are_right_or_left_out, .timeout = 120)
+{
+    static const int uneven[][36] = {
+        {11,  1, 1, 1,   1,  1, 1,  1 },
+        {10,  1, 1, 1,   1,  1, 1,  1 },
+        {4,   1, 1, 1,   1,  1, 1,  1,  1},
+        {7,   1,    1,  1, 1, 1},
+        {2, 31, 1, 3   },
+        {33,  1,  1,  1,    1,  1, 1,  1,    1, 1, 1, 1, 1, 1, 1, 1, 1,
+         1,  1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+        {8,  8,  8,  8,              8,    8,    8, 8},
+    };
+    for (size_t i = 0; i < sizeof(uneven) / sizeof(uneven[0]); i++)
+        for (int segments = 1; segments <= PLAN_SEGMENTS_MAX; segments *= 4)
+            check_uneven(uneven[i], segments);
 }

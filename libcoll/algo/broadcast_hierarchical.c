@@ -30,6 +30,7 @@
 #include "algo/rounds.h"
 
 /* Columns up to this long gather in one round. */
+enum { AT_ONCE = 60 }; /* transfers: less than the executor's window */
 enum { DIRECT = 8, FINEST = 8, MAX_ROUNDS = 34 * LANES_STAGES };
 
 enum act { SCATTER, GATHER, DOUBLE };
@@ -151,21 +152,23 @@ static void twofold(const struct column *c, struct plan *p, int have,
         move_items(c, p, peer, base, more - before, sends, ready);
 }
 
-static void add_round(const void *what, struct plan *p, int round, int segment,
-                      bool sends, step_id ready)
+static int nlanes(const void *what, int round)
 {
     const struct job *j = what;
-    const int d = j->round[round].d;
-    const int npaths = lanes_npaths(&j->lanes, d);
-    for (int i = 0; i < npaths; i++) {
-        const struct column c = column_of(j, d, segment, i);
-        if (j->round[round].act == SCATTER)
-            scatter(&c, p, sends, ready);
-        else if (j->round[round].act == GATHER)
-            gather(&c, p, sends, ready);
-        else
-            twofold(&c, p, j->round[round].have, sends, ready);
-    }
+    return lanes_npaths(&j->lanes, j->round[round].d);
+}
+
+static void add_lane(const void *what, struct plan *p, int round, int segment,
+                     int lane, bool sends, step_id ready)
+{
+    const struct job *j = what;
+    const struct column c = column_of(j, j->round[round].d, segment, lane);
+    if (j->round[round].act == SCATTER)
+        scatter(&c, p, sends, ready);
+    else if (j->round[round].act == GATHER)
+        gather(&c, p, sends, ready);
+    else
+        twofold(&c, p, j->round[round].have, sends, ready);
 }
 
 static void list_round(struct job *j, enum act act, int d, int have)
@@ -189,6 +192,31 @@ static void list_rounds(struct job *j, const int *longest)
                 list_round(j, GATHER, d, 0);
 }
 
+/* The most receives of any position in a round: parts, and where the root is
+ * not of the same group also pieces. */
+static int64_t most_heard(const struct job *j, const int *longest, int round)
+{
+    const int d = j->round[round].d;
+    const int64_t items = (d > 0 ? 2 : 1) * lanes_most_paths(&j->lanes, d);
+    return j->round[round].act == GATHER   ? items * (longest[d] - 1)
+           : j->round[round].act == DOUBLE ? 2 * items
+                                           : items;
+}
+
+/* Whether the receives of a tick fit the executor's window at all positions. As
+ * many segments are in a tick as there are rounds. */
+static bool fit(const struct job *j, const int *longest, int segments)
+{
+    for (int first = 0; first < j->nrounds; first++) {
+        int64_t heard = 0;
+        for (int i = first; i < first + segments && i < j->nrounds; i++)
+            heard += most_heard(j, longest, i);
+        if (heard > AT_ONCE)
+            return false;
+    }
+    return true;
+}
+
 /* What the root carries is to be cut into about equal pieces. */
 static int fineness(const struct lanes *l)
 {
@@ -204,23 +232,26 @@ void plan_broadcast_hierarchical(struct plan *p, const struct plan_shape *s)
     int longest[LANES_STAGES] = {0};
     const int segments = s->segments > 0 ? s->segments : 1;
     lanes_init(&j.lanes, s);
+    for (int d = 0; d <= j.lanes.depth; d++)
+        longest[d] = j.lanes.parts[d];
+    list_rounds(&j, longest);
     if (!j.lanes.nchunks) {
         plan_init(p, 1, 0);
         p->status = COLL_ERR_UNSUPPORTED;
         return;
     }
-    for (int d = 0; d <= j.lanes.depth; d++)
-        longest[d] = j.lanes.parts[d];
     if (longest[0] > 2) /* without the root's */
         lanes_recut(&j.lanes, longest[0] - 1);
     j.fine = fineness(&j.lanes);
     j.nchunks = j.lanes.nchunks * j.fine;
-    list_rounds(&j, longest);
     plan_init(p, j.nchunks * segments, 0);
-    plan_rounds(p, &(struct rounds){.nrounds = j.nrounds,
-                                    .segments = segments,
-                                    .add = add_round,
-                                    .what = &j});
+    plan_rounds(p,
+                &(struct rounds){.nrounds = j.nrounds,
+                                 .segments = segments,
+                                 .add = add_lane,
+                                 .nlanes = nlanes,
+                                 .what = &j,
+                                 .lane_by_lane = !fit(&j, longest, segments)});
     if (s->rank == 0)
         plan_copy(p, OUT_RUN(0, p->nchunks), IN_RUN(0, p->nchunks), PLAN_START);
 }

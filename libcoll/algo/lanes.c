@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "algo/lanes.h"
 
+#include <limits.h>
+
 enum { MOST_CHUNKS = 16 }; /* for each rank; 1 where groups are alike */
 
 /* The windows, of `parts`, that child i of n takes. */
 static struct range share(int parts, int n, int i)
 {
-    return (struct range){(i * parts + n - 1) / n,
-                          ((i + 1) * parts + n - 1) / n};
+    const int64_t from = (int64_t)i * parts + n - 1, to = from + parts;
+    return (struct range){(int)(from / n), (int)(to / n)};
 }
 
 void lanes_init(struct lanes *l, const struct plan_shape *s)
@@ -18,22 +20,23 @@ void lanes_init(struct lanes *l, const struct plan_shape *s)
     int64_t nchunks = 1;
     for (int d = 0; d <= l->depth; d++) {
         const int nouter = d ? groups_count(&l->groups, d - 1) : 1;
+        l->fewest[d] = INT_MAX;
         for (int g = 0; g < nouter; g++) {
             const struct range r = groups_children(&l->groups, d, g);
-            if (r.to - r.from > l->parts[d])
-                l->parts[d] = r.to - r.from;
+            const int n = r.to - r.from;
+            l->parts[d] = n > l->parts[d] ? n : l->parts[d];
+            l->fewest[d] = n < l->fewest[d] ? n : l->fewest[d];
         }
-        nchunks *= l->parts[d];
-        if (nchunks > (int64_t)MOST_CHUNKS * s->nranks) {
-            l->nchunks = 0;
-            return;
-        }
+        if (nchunks <= (int64_t)MOST_CHUNKS * s->nranks)
+            nchunks *= l->parts[d];
         const struct range r = groups_children(&l->groups, d, group);
         group = groups_find(&l->groups, d, s->rank);
         l->first[d] = r.from;
         l->nsiblings[d] = r.to - r.from;
         l->mine[d] = group - r.from;
     }
+    if (nchunks > (int64_t)MOST_CHUNKS * s->nranks)
+        return;
     l->nchunks = (int)nchunks;
     int size = l->nchunks;
     for (int d = l->depth; d >= 0; d--)
@@ -58,6 +61,14 @@ int lanes_npaths(const struct lanes *l, int d)
     int n = 1;
     for (int e = d + 1; e <= l->depth; e++)
         n *= own(l, e).to - own(l, e).from;
+    return n;
+}
+
+int64_t lanes_most_paths(const struct lanes *l, int d)
+{
+    int64_t n = 1;
+    for (int e = d + 1; e <= l->depth; e++)
+        n *= (l->parts[e] + l->fewest[e] - 1) / l->fewest[e];
     return n;
 }
 

@@ -20,9 +20,11 @@ enum { LANES_STAGES = PLAN_LEVELS + 1 };
 
 struct lanes {
     struct groups groups;
-    int depth; /* that of groups */
-    int parts[LANES_STAGES]; /* windows that stage d cuts into */
-    int size[LANES_STAGES];  /* chunks of one of them */
+    int depth;                /* that of groups */
+    int parts[LANES_STAGES];  /* windows that stage d cuts into: the children of
+                                 the largest group */
+    int fewest[LANES_STAGES]; /* children of the smallest one */
+    int size[LANES_STAGES];   /* chunks of one of them */
     int nchunks; /* all of them; 0: too many, as groups differ much */
     /* This position's siblings at each stage, and which of them it is in. */
     int first[LANES_STAGES], nsiblings[LANES_STAGES], mine[LANES_STAGES];
@@ -36,6 +38,7 @@ void lanes_recut(struct lanes *, int parts);
 /* The i-th path of stage d that this position holds, as its first chunk, and
  * how many there are: 1 where all groups of a level are of one size. */
 int lanes_npaths(const struct lanes *, int d);
+int64_t lanes_most_paths(const struct lanes *, int d); /* of any position */
 struct lane_path {
     int at[LANES_STAGES]; /* window taken at stages d + 1 to depth */
     int chunk;

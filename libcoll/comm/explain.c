@@ -145,7 +145,8 @@ static void say_why(coll_candidate *c, const coll_candidate *best)
         return;
     if (c->predicted_seconds < 0)
         snprintf(c->why, sizeof(c->why),
-                 "too many messages to be rehearsed at start");
+                 "not rehearsed at start: too many messages, or no plan for "
+                 "these groups");
     else if (c->samples && c->measured_seconds >= best->measured_seconds
              && best->samples)
         snprintf(c->why, sizeof(c->why), "measured: %s against %s",

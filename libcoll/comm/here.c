@@ -140,7 +140,7 @@ int here_fewest_processors(const coll_comm *c)
         if (info->quota > 0 && info->quota < fewest)
             fewest = info->quota;
     }
-    return fewest;
+    return fewest == INT_MAX ? 1 : fewest;
 }
 
 /* Shared memory within a host, TCP on 10 Gbit/s between hosts, a sum at 8 GB/s.

@@ -258,9 +258,17 @@ static coll_status climb(struct pricing *p, struct candidate *c, int variant,
         const coll_status status =
             rehearse_one(c->lineup, c->algo, 1 << variant,
                          price_bytes(ladder_class[rung]), instant, NULL, at);
-        if (status < 0)
+        if (status == COLL_ERR_PEER)
+            log_line(COLL_LOG_WARN, "select",
+                     "%s is not considered: on %d ranks %s", c->algo->full_name,
+                     p->layout->nranks, fail_sentence());
+        if (status == COLL_ERR_UNSUPPORTED || status == COLL_ERR_PEER) {
+            *at = NAN;
+            c->messages[variant] = INFINITY;
+        } else if (status < 0) {
             return fail(status, "select", "rehearsal of %s on %d ranks: %s",
                         c->algo->full_name, p->layout->nranks, fail_sentence());
+        }
         c->seconds = now() - begun;
         c->seconds_of = c->messages[variant];
         p->rehearsals++;

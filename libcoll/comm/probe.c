@@ -344,7 +344,10 @@ static coll_status measure_local(coll_comm *c, const struct leaders *leader,
     struct pair *all = calloc((size_t)c->nranks, sizeof(*all));
     float *scratch = malloc((size_t)nhosts * sizeof(float));
     const struct leaders of = leader[host[c->rank]];
-    coll_status status = all && scratch ? COLL_OK : COLL_ERR_MEMORY;
+    coll_status status =
+        all && scratch
+            ? COLL_OK
+            : fail(COLL_ERR_MEMORY, "probe", "no memory for %d hosts", nhosts);
     if (status == COLL_OK && of.second >= 0
         && (of.first == c->rank || of.second == c->rank))
         status = measure(c, c->rank == of.first ? of.second : of.first, 0, 0,
@@ -381,7 +384,9 @@ static coll_status meet_across(coll_comm *c, const struct leaders *leader,
     float mine = 0;
     float *all = calloc((size_t)c->nranks, sizeof(float));
     const int me = host[c->rank], other = me ^ mask;
-    coll_status status = all ? COLL_OK : COLL_ERR_MEMORY;
+    coll_status status =
+        all ? COLL_OK
+            : fail(COLL_ERR_MEMORY, "probe", "no memory for %d hosts", nhosts);
     if (status == COLL_OK && leader[me].first == c->rank && other < nhosts
         && g->group_of[me] != g->group_of[other]
         && (all_pairs || me == 0 || other == 0)) {

@@ -77,7 +77,8 @@ static int list_rows(const struct select *s, enum coll_kind kind, int class,
         const struct price_row *row = &s->prices.row[i];
         const struct price_row *twin = &s->prices.row[row->twin];
         if (algos[row->algo].kind != kind || !(may[row->order] >> row->algo & 1)
-            || (twin != row && (may[twin->order] >> twin->algo & 1)))
+            || (twin != row && (may[twin->order] >> twin->algo & 1)
+                && twin->log_time[class] != PRICE_NONE))
             continue;
         int at = n < LEARN_CANDIDATES ? n++ : LEARN_CANDIDATES;
         for (; at > 0

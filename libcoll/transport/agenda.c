@@ -62,13 +62,13 @@ static bool make_room(struct agenda *a, size_t what)
 
 bool agenda_put(struct agenda *a, struct agenda_item item)
 {
-    if (!make_room(a, (size_t)item.what))
-        return false;
-    const size_t at = a->place[item.what];
-    if (at)
-        settle(a, at - 1, item);
-    else
+    const size_t what = (size_t)item.what;
+    if (what < a->nplaces && a->place[what])
+        settle(a, a->place[what] - 1, item);
+    else if (make_room(a, what))
         rise(a, a->n++, item);
+    else
+        return false;
     return true;
 }
 
@@ -88,13 +88,6 @@ struct agenda_item agenda_take(struct agenda *a)
     const struct agenda_item first = a->heap[0];
     agenda_drop(a, first.what);
     return first;
-}
-
-void agenda_clear(struct agenda *a)
-{
-    for (size_t i = 0; i < a->n; i++)
-        a->place[a->heap[i].what] = 0;
-    a->n = 0;
 }
 
 void agenda_free(struct agenda *a)

@@ -25,7 +25,6 @@ struct agenda {
 bool agenda_put(struct agenda *, struct agenda_item);
 struct agenda_item agenda_take(struct agenda *); /* of at least one */
 void agenda_drop(struct agenda *, int what);     /* if it stands there */
-void agenda_clear(struct agenda *);              /* and keeps the memory */
 void agenda_free(struct agenda *);
 
 #endif

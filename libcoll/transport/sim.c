@@ -46,8 +46,8 @@ struct sim {
     struct agenda agenda; /* messages that begin or arrive */
     struct flows *flows;
     int first_rank_port, first_link[SIM_LEVELS], first_machine; /* resources */
-    double *free_at; /* per processor of each machine: when it is free */
-    double now;
+    double *free_at;   /* per processor of each machine: when it is free */
+    double now, rated; /* rated: when rates were last found */
     unsigned random;
 };
 
@@ -364,13 +364,15 @@ static const double rounding = 1e-12;
  * and ends of one instant all come before rates are found anew. */
 static coll_status happen(struct sim *s, advance_fn *advance, void *context)
 {
-    const double soon = s->now * (1 + fmax(s->net.instant, rounding));
+    const double soon =
+        fmax(s->now * (1 + rounding), s->rated * (1 + s->net.instant));
     double ends = INFINITY;
     int flow = FREE;
     flows_next(s->flows, &ends, &flow);
     if (ends > soon && (!s->agenda.n || s->agenda.heap[0].at > soon)) {
         if (!flows_settle(s->flows, s->now))
             return COLL_ERR_MEMORY;
+        s->rated = s->now;
         ends = INFINITY;
         flow = FREE;
         flows_next(s->flows, &ends, &flow);
@@ -566,5 +568,9 @@ coll_status sim_run(struct sim *s, advance_fn *advance, void *context,
         *seconds = fmax(*seconds, s->ranks[r].clock);
         all &= s->ranks[r].over;
     }
-    return status < 0 ? status : all ? COLL_OK : COLL_ERR_PEER;
+    if (status == COLL_OK || status == COLL_IN_PROGRESS)
+        status = all ? COLL_OK
+                     : fail(COLL_ERR_PEER, "sim",
+                            "the plans of the ranks wait for one another");
+    return status;
 }
