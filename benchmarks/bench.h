@@ -14,7 +14,8 @@ struct bench_options {
     coll_dtype dtype;
     coll_op op;
     const char *algorithms; /* NULL: the library's choice; "all": each; else
-                               names with commas between them */
+                               names with commas between them, of which
+                               "auto" is the library's choice */
     const char *memory;    /* "heap" or "malloc" */
     bool in_place, cold, check_every;
     const char *json, *csv, *plot, *baseline; /* paths or NULL */

@@ -54,7 +54,8 @@ static const struct option_row rows[] = {
      "check the result of every iteration; without it, of the first and the "
      "last"},
     {0, "algo", "NAME[,NAME]", OPTION_TEXT, &bench.options.algorithms, 0, 0,
-     NULL, "force these algorithms, one after another, or all that fit"},
+     NULL, "force these algorithms, one after another, or all that fit; auto is "
+     "what the library chooses"},
     {0, "memory", "KIND", OPTION_TEXT, &bench.options.memory, 0, 0,
      "heap|malloc",
      "where the vectors lie: coll_mem_alloc() (default) or elsewhere"},
@@ -163,7 +164,8 @@ static void check_algorithms(const char *names)
         return;
     char name[ALGORITHM_BYTES];
     for (const char *at = names; collective_next_name(&at, name);)
-        check_algorithm(name);
+        if (strcmp(name, "auto") != 0)
+            check_algorithm(name);
 }
 
 static void check_file(const char *option, const char *path)

@@ -6,8 +6,9 @@
 
 For each layout and size: what the library takes when it chooses and has learned
 (--warm operations before the timed ones), over the least of what any candidate
-takes when it is forced. Both are medians over interleaved rounds, each a job of
-its own; a short look at all candidates first leaves those that may be best. Hosts are network namespaces
+takes when it is forced: the median of the ratios of several jobs, in each of
+which both are timed. A short look at all candidates leaves those that may be
+best. Hosts are network namespaces
 (tests/netlab), so root is needed for all layouts but those of one host.
 """
 import argparse
@@ -47,7 +48,8 @@ def guess(layout, size):
 
 
 def run(options, layout, size, algorithms, folder, n, warm):
-    """p50 in microseconds by algorithm name; "" is the library's choice."""
+    """Names and p50 in microseconds, in the order asked for; of auto the name is
+    what was chosen."""
     out = pathlib.Path(folder) / "out.json"
     out.unlink(missing_ok=True)
     how = LAYOUTS[layout][0]
@@ -60,60 +62,62 @@ def run(options, layout, size, algorithms, folder, n, warm):
     command = start + [str(options.build / "coll_bench"), "allreduce",
                        "-b", str(size), "-e", str(size), "-n", str(n),
                        "-w", str(warm), "--json", str(out)]
-    if algorithms:
-        command += ["--algo", algorithms]
+    command += ["--algo", algorithms]
     try:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL,
                        stderr=subprocess.PIPE, timeout=options.timeout + 30)
         report = json.loads(out.read_text(encoding="utf-8"))
     except (subprocess.SubprocessError, OSError) as error:
         detail = getattr(error, "stderr", b"") or b""
-        print(f"# {layout} {size} {algorithms or 'chosen'}: {error} "
+        print(f"# {layout} {size} {algorithms}: {error} "
               f"{detail.decode()[-200:]}", file=sys.stderr)
-        return {}
-    if algorithms:
-        return {r["algorithm"]: r["time_us"]["p50"] for r in report["results"]}
-    result = report["results"][0]
-    return {"": result["time_us"]["p50"], "name": result["algorithm"]}
+        return []
+    return [(r["algorithm"], r["time_us"]["p50"]) for r in report["results"]]
 
 
 def screen(options, layout, size, folder):
-    """The candidates that may be the best: within 1.5 times of it in a short
-    look at all, six at most."""
+    """What the best takes in a short look at all candidates, and those that may
+    be the best: within 1.5 times of it, six at most."""
     n = iterations(guess(layout, size), 0.5, 50)
     first = run(options, layout, size, "all", folder, n, min(n, 2))
-    least = min(first.values(), default=0)
-    near = sorted((us, name) for name, us in first.items() if us < 1.5 * least)
-    return least, [name for _, name in near[:6]], first
+    least = min((us for _, us in first), default=0)
+    near = sorted((us, name) for name, us in first if us < 1.5 * least)
+    return least, [name for _, name in near[:6]], dict(first)
 
 
 def measure(options, layout, size, folder):
-    """One cell: chosen, its name, best, its name."""
+    """One cell: chosen, its name, best, its name. In each job the choice comes
+    first or last in turn, as what a machine does changes from job to job, and
+    within one."""
     least, near, first = screen(options, layout, size, folder)
     if not near:
         return None
     n = iterations(least, options.seconds, 200)
     # A new job has learned nothing; what it pays for that is not asked here.
-    warm = iterations(least, 4 * options.seconds, options.warm)
-    rounds = options.rounds if least < 5e5 else min(options.rounds, 2)
+    warm = iterations(least, 2 * options.seconds, options.warm)
+    rounds = options.rounds if least < 3e5 else min(options.rounds, 2)
     chosen, names, forced = [], [], {}
-    for _ in range(rounds):
-        mine = run(options, layout, size, "", folder, n, warm)
-        if mine:
-            chosen.append(mine[""])
-            names.append(mine["name"])
-        for name, us in run(options, layout, size, ",".join(near), folder, n,
-                            min(n, 3)).items():
-            forced.setdefault(name, []).append(us)
-    if not chosen or not forced:
+    for i in range(rounds):
+        order = ["auto"] + near if i % 2 == 0 else near + ["auto"]
+        rows = run(options, layout, size, ",".join(order), folder, n, warm)
+        if len(rows) != len(order):
+            continue
+        for wanted, (name, us) in zip(order, rows):
+            if wanted == "auto":
+                chosen.append(us)
+                names.append(name)
+            else:
+                forced.setdefault(name, []).append(us)
+    if not chosen:
         return None
     best = min(forced, key=lambda name: statistics.median(forced[name]))
     reference = statistics.median(forced[best])
     return {"layout": layout, "bytes": size,
-            "chosen": statistics.mode(names),
+            "chosen": statistics.mode(names), "chosen_each": names,
             "chosen_us": statistics.median(chosen), "best": best,
             "best_us": reference,
-            "ratio": statistics.median(chosen) / reference,
+            "ratio": statistics.median(
+                mine / other for mine, other in zip(chosen, forced[best])),
             "chosen_all_us": chosen, "forced_all_us": forced,
             "screened_us": first}
 

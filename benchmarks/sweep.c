@@ -107,10 +107,13 @@ static int wanted_algorithms(const struct bench_options *o, enum collective c,
     if (!o->algorithms)
         out[n++] = NULL;
     else
-        for (const char *at = o->algorithms; collective_next_name(&at, name);)
+        for (const char *at = o->algorithms; collective_next_name(&at, name);) {
+            if (strcmp(name, "auto") == 0 && n < COLLECTIVE_ALGORITHMS)
+                out[n++] = NULL;
             for (int i = 0; i < nof && n < COLLECTIVE_ALGORITHMS; i++)
                 if (strcmp(of[i], name) == 0)
                     out[n++] = of[i];
+        }
     return n;
 }
 
