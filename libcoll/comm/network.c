@@ -125,7 +125,8 @@ coll_status comm_price(coll_comm *c)
     const double begun = comm_clock();
     if (status == COLL_OK && c->rank == 0)
         status = price_all(&c->select.prices, &c->layout, PRICE_MAX_MESSAGES,
-                           PRICE_MAX_SECONDS);
+                           c->select.node.nranks ? PRICE_NODE_SECONDS
+                                                 : PRICE_MAX_SECONDS);
     if (status == COLL_OK && c->rank == 0 && c->adapts)
         store_load(c);
     if (status == COLL_OK && c->rank == 0)

@@ -56,6 +56,7 @@ bool price_fits(const struct layout *, const struct algo *, enum layout_order);
 /* What a job affords at start. Messages that share links cost more. */
 #define PRICE_MAX_MESSAGES 2e5
 #define PRICE_MAX_SECONDS  2.0
+#define PRICE_NODE_SECONDS 0.05 /* where node/ serves all but forced plans */
 
 /* max_messages: so many may be simulated in one rehearsal; a candidate that
  * needs more has no price, and is only taken when nothing else is allowed.
