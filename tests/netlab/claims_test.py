@@ -49,11 +49,11 @@ GROUPS = {'COLL_CLUSTER': 'rack:2 node:2 core:1'}
 # Of these, one moves least through ports and the other least over the trunk, so
 # the choice must change. Among all there are some that do both: then what is
 # held at the end must be good, and the choice change only if it was not.
-RIVALS = {'direct_scatter': 6, 'leaders': 18}
+RIVALS = {'direct_scatter': 18, 'leaders': 18}
 # How often each is run alone; 18 is enough to come to the other order of ranks.
-FORCED = {'hierarchical': 6, 'halving_doubling_near': 6, 'swing': 6,
-          'halving_doubling': 18, 'binary_blocks': 18, 'ring_segmented': 6,
-          'ring': 6, 'direct_scatter': 6}
+FORCED = dict.fromkeys(
+    ('hierarchical', 'halving_doubling_near', 'swing', 'halving_doubling',
+     'binary_blocks', 'ring_segmented', 'ring', 'direct_scatter'), 18)
 
 
 def figures(run):
@@ -89,6 +89,31 @@ def changes(operations):
           'COLL_ALGO': f'allreduce:{",".join(FORCED)}'})))
 def a_slow_trunk_changes_the_choice_within_100_calls(setting):
     forced, settings = setting
+    for _ in range(STARTS):
+        run, old, new = slowed(forced, settings)
+        found = figures(run)
+        if old in found and new in found:
+            break
+        note('another start:', old, 'or', new, 'was not run alone')
+    for candidate in sorted(found, key=found.get):
+        note(f'{found[candidate] / 1e3:6.1f} ms', *candidate,
+             '(before)' if candidate == old else '',
+             '(after)' if candidate == new else '')
+    least = min(found.values())
+    expect(old in found and new in found, 'not forced:', old, new)
+    expect(found[new] <= WORST * least,
+           f'{found[new]:.0f} us, least {least:.0f}')
+    if found[old] > WORST * least:
+        first = changes(run.operations)[1][0]
+        expect(first <= WITHIN, 'no change within', WITHIN, 'calls')
+    else:
+        note('what was chosen before is good on the slow trunk too')
+        expect(forced is FORCED, 'the rivals are none')
+
+
+def slowed(forced, settings):
+    """A run in which the trunk becomes slow, and what was held before and at
+    the end."""
     lab = netlab.Lab(netlab.Layout(groups=(2,), rate=PORT, trunk_rate=(TRUNK,)))
     words = [f'{BEFORE}x{SIZE}', '@slow', f'{AFTER}x{SIZE}']
     for name, times in forced.items():
@@ -101,23 +126,9 @@ def a_slow_trunk_changes_the_choice_within_100_calls(setting):
         lab.close()
     note(run.probe)
     path = changes(run.operations)
-    old, new = path[0][1], path[-1][1]
-    found = figures(run)
-    for candidate in sorted(found, key=found.get):
-        note(f'{found[candidate] / 1e3:6.1f} ms', *candidate,
-             '(before)' if candidate == old else '',
-             '(after)' if candidate == new else '')
     for calls, candidate in path[1:]:
         note(f'after {calls} calls', *candidate)
-    least = min(found.values())
-    expect(old in found and new in found, 'not forced:', old, new)
-    expect(found[new] <= WORST * least,
-           f'{found[new]:.0f} us, least {least:.0f}')
-    if found[old] > WORST * least:
-        expect(path[1][0] <= WITHIN, 'no change within', WITHIN, 'calls')
-    else:
-        note('what was chosen before is good on the slow trunk too')
-        expect(forced is FORCED, 'the rivals are none')
+    return run, path[0][1], path[-1][1]
 
 
 # --- random operations --------------------------------------------------------
