@@ -12,7 +12,8 @@
  *
  * give o2, the work at both ends, and alpha, what else passes. Long messages,
  * of one pair alone and of all, tell whether a machine can move what the ports
- * of its hosts can. Bounded: some 10 ms, or a few rounds of a slow network.
+ * of its hosts can. Takes up to 160 rounds, 60 where they last longer than a
+ * millisecond.
  */
 #ifndef COMM_CROWD_H
 #define COMM_CROWD_H

@@ -242,8 +242,8 @@ static bool affords(const struct pricing *p, struct candidate *c, int variant)
 }
 
 /* Where many messages share links, finding their rates at each of their ends
- * takes most of the time: finding them at every few gives prices that are off
- * by 2 % at most, in a tenth of the time. */
+ * takes most of the time. Finding them at every few takes a tenth of it; of 614
+ * random cases 24 were off by more than 2 %, the worst by 12 %. */
 enum { EXACT = 4000 }; /* messages, up to which it is done in full */
 static const double coarse = 5e-5;
 
