@@ -16,6 +16,9 @@
  * frames whole. Where a wire has BYTES waiting, further frames are dropped;
  * into the switch nothing is dropped, but a port is not read while much waits,
  * as a network card does.
+ *
+ * It goes before all other programs where it may, as no real switch waits for a
+ * processor.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,6 +26,7 @@
 #include <linux/if_tun.h>
 #include <linux/virtio_net.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -206,29 +210,50 @@ static void deliver(struct network *n, struct frame *f)
     free(f);
 }
 
-/* What happens to a frame at its time. */
-static void advance(struct network *n, struct frame *f)
+/* The next wire of its way. */
+static struct wire *wire_of(struct network *n, const struct frame *f)
 {
-    if (f->node == NO_NODE) {
-        deliver(n, f);
-        return;
-    }
     struct port *const p = &n->ports[f->to];
-    const int hop = f->node * n->nnodes + p->node;
-    struct wire *const w = f->node == p->node ? &p->out : n->next[hop];
+    return f->node == p->node ? &p->out
+                              : n->next[f->node * n->nnodes + p->node];
+}
+
+/* Over one wire; false: it is dropped. */
+static bool cross(struct network *n, struct frame *f)
+{
+    struct wire *const w = wire_of(n, f);
     if (waiting_bits(w, f->when) > n->queue_bits) {
         w->dropped++;
         free(f);
-        return;
+        return false;
     }
     carry(w, f);
-    if (w == &p->out) {
+    if (w == &n->ports[f->to].out) {
         f->node = NO_NODE;
         f->when = f->tail;
     } else {
-        f->node = n->next_node[hop];
+        f->node = n->next_node[f->node * n->nnodes + n->ports[f->to].node];
     }
+    return true;
+}
+
+/* A wire without a limit does the same to a frame at any time, so only before
+ * others need it wait for its turn. */
+static void send_on(struct network *n, struct frame *f)
+{
+    while (f->node != NO_NODE && wire_of(n, f)->rate <= 0)
+        if (!cross(n, f))
+            return;
     push(n, f);
+}
+
+/* What happens to a frame at its time. */
+static void advance(struct network *n, struct frame *f)
+{
+    if (f->node == NO_NODE)
+        deliver(n, f);
+    else if (cross(n, f))
+        send_on(n, f);
 }
 
 /* --- who is where ----------------------------------------------------------*/
@@ -256,7 +281,7 @@ static void send_copy(struct network *n, const struct frame *f, int to)
     struct frame *const copy = grow(NULL, 1, sizeof(*f) + f->bytes);
     memcpy(copy, f, sizeof(*f) + f->bytes);
     copy->to = to;
-    push(n, copy);
+    send_on(n, copy);
 }
 
 /* Takes a frame whose wire into the switch has carried it. */
@@ -491,6 +516,8 @@ int main(int argc, char **argv)
     if (getppid() != parent)
         return 1;
     prctl(PR_SET_TIMERSLACK, 1); /* ns */
+    sched_setscheduler(0, SCHED_FIFO,
+                       &(struct sched_param){.sched_priority = 1});
     find_ways(&n);
     for (int i = 0; i < n.nports; i++)
         open_port(&n.ports[i], i);
