@@ -30,10 +30,10 @@ ROW_KEYS = {'collective', 'bytes', 'count', 'dtype', 'op', 'memory',
             'wrong', 'cpu_s', 'bytes_moved', 'iterations'}
 
 
-def bench(*args, ranks=1, program=BENCH):
+def bench(*args, ranks=1, program=BENCH, **settings):
     """Returns (status, stdout, stderr)."""
     start = [COLLRUN, '-n', str(ranks)] if ranks > 1 else []
-    done = subprocess.run([*start, program, *map(str, args)], env=ENV,
+    done = subprocess.run([*start, program, *map(str, args)], env={**ENV, **settings},
                           text=True, capture_output=True, timeout=60,
                           check=False)
     return done.returncode, done.stdout, done.stderr
@@ -217,9 +217,9 @@ def test_a_baseline_adds_ratios():
         check(status == 0 and 'no row in common' in out, out, err)
 
 
-def refused(*args, ranks=1):
-    """The one line that options nobody can mean get."""
-    status, out, err = bench(*args, ranks=ranks)
+def refused(*args, **settings):
+    """The one line that options or settings nobody can mean get."""
+    status, out, err = bench(*args, **settings)
     check(status == 2, args, 'status', status, out, err)
     lines = err.strip().splitlines()
     check(len(lines) == 1 and lines[0].startswith('coll_bench: '), err)
@@ -262,6 +262,13 @@ def test_values_out_of_range_are_refused():
                  ['-f', '1'], ['-r', '1'], ['-o', 'band'],
                  ['--cold', '--warm'], ['allreduce', 'twice']):
         refused(*args)
+
+
+def test_bad_settings_are_refused():
+    line = refused(*TINY, COLL_ALGO='rng')
+    check('COLL_ALGO' in line and 'ring' in line, line)
+    check('COLL_OP_SECONDS' in refused(*TINY, COLL_OP_SECONDS='soon'))
+    check('COLL_RANK' in refused(*TINY, COLL_RANK='7'))
 
 
 def test_unusable_files_are_refused_before_measuring():

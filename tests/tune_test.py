@@ -46,6 +46,12 @@ def check(condition, *what):
         raise AssertionError(' '.join(map(str, what)))
 
 
+def test_a_bad_setting_is_refused(store):
+    status, out, err = tune(*SHORT, ranks=1, store=store, COLL_ALGO='rng')
+    check(status == 2 and not out, status, out)
+    check(err.startswith('coll_tune: COLL_ALGO') and err.count('\n') == 1, err)
+
+
 def succeeds(*args, **how):
     status, out, err = tune(*args, **how)
     check(status == 0, 'status', status, out, err)

@@ -60,13 +60,14 @@ __attribute__((format(printf, 1, 2))) static void complain(const char *format,
     funlockfile(stderr);
 }
 
+/* Returns the exit status: 2 where the environment or a setting is wrong. */
 static int join(coll_comm **comm)
 {
     const coll_status status = coll_comm_init(comm);
     if (status)
         complain("%s", *coll_last_error(NULL) ? coll_last_error(NULL)
                                               : coll_status_string(status));
-    return status ? 1 : 0;
+    return status == COLL_ERR_INVALID ? 2 : status ? 1 : 0;
 }
 
 /* After a failure of this rank the others are told; after success all leave

@@ -211,7 +211,9 @@ static void on_log(coll_log_level level, const char *subject, const char *line,
     static const char *const names[] = {"off", "error", "warn", "info",
                                         "debug"};
     (void)context;
-    fprintf(stderr, "coll: %s: %s: %s\n", names[level], subject, line);
+    /* An error that ends the run is told once, by the program. */
+    if (level > COLL_LOG_ERROR || getenv("COLL_LOG"))
+        fprintf(stderr, "coll: %s: %s: %s\n", names[level], subject, line);
     if (level <= COLL_LOG_WARN && !strcmp(subject, "store"))
         snprintf(store_said, sizeof(store_said), "%s", line);
 }
@@ -346,9 +348,10 @@ static int report(const struct run *run, const char *note,
 static void start(struct run *run)
 {
     coll_log_set_hook(is_first() ? on_log : NULL, NULL);
-    if (coll_comm_init(&run->job.comm) != COLL_OK) {
+    const coll_status status = coll_comm_init(&run->job.comm);
+    if (status != COLL_OK) {
         fprintf(stderr, "coll_tune: %s\n", coll_last_error(NULL));
-        exit(1);
+        exit(status == COLL_ERR_INVALID ? 2 : 1);
     }
     run->job.rank = coll_comm_user_rank(run->job.comm);
     run->job.nranks = coll_comm_count(run->job.comm);
