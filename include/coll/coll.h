@@ -248,14 +248,6 @@ coll_status coll_explain_cluster(const char *spec, int nranks,
 size_t coll_explain_print(const coll_candidate *candidates, int n, char *text,
                           size_t text_bytes);
 
-/* Sizes and names of datatypes and operators ("f32", "sum"); 0 or NULL for a
- * value outside the enum. The lookups return false for an unknown name. */
-size_t coll_dtype_bytes(coll_dtype dtype);
-const char *coll_dtype_name(coll_dtype dtype);
-const char *coll_op_name(coll_op op);
-int coll_dtype_find(const char *name, coll_dtype *dtype);
-int coll_op_find(const char *name, coll_op *op);
-
 /* The tables behind coll_info. The i-th entry, or 0 past the last. */
 typedef struct coll_setting_info {
     const char *name, *value, *fallback, *meaning;
