@@ -512,6 +512,14 @@ static int different_calls(coll_comm *comm, int rank, int n)
     const coll_status status =
         coll_allreduce(x, x, rank ? 100 : 99, COLL_F32, COLL_SUM, comm, NULL);
     EXPECT(status == COLL_ERR_MISMATCH, "%d", status);
+    const char *why = coll_last_error(comm);
+    EXPECT(strstr(why, rank ? "rank 1 called allreduce of 100 f32, sum"
+                            : "rank 0 called allreduce of 99 f32, sum"),
+           "%s", why);
+    /* Between hosts only who hears of it knows the other's. */
+    const int one_host = !strcmp(getenv("COLL_TRANSPORT"), "shm");
+    EXPECT(!one_host || strstr(why, rank ? " 99 f32" : " 100 f32"), "%s",
+           why);
     coll_comm_destroy(comm);
     _exit(0);
 }

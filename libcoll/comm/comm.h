@@ -88,7 +88,8 @@ struct coll_comm {
     size_t shared_bytes;
 
     coll_request *first, **last_request; /* in order; the first one runs */
-    uint32_t history;                    /* tag of the last one begun */
+    uint32_t history;                    /* tag of the last one begun, */
+    struct called called;                /* and what it was */
     uint32_t begun;                      /* so many; wraps */
     uint32_t finished; /* so many: each has its own deadline */
     coll_statistics stats;
@@ -109,7 +110,9 @@ struct coll_comm {
 coll_status comm_exchange(coll_comm *, const struct rank_info *mine);
 coll_status comm_connect(coll_comm *);
 
-/* fail.c: the first failure of a communicator wins and stays. */
+/* fail.c: the first failure of a communicator wins and stays. To MISMATCH is
+ * added what this rank called; so who hears of it from another rank is told
+ * both calls. */
 coll_status comm_fail(coll_comm *, coll_status, const char *sentence);
 /* COLL_OK, or the failure of this communicator or its job. */
 coll_status comm_check(coll_comm *);

@@ -44,6 +44,10 @@ static void sign(coll_request *r)
     r->tag = (c->history ^ r->fingerprint ^ how) * 0x9e3779b1u + 1;
     c->history = r->tag;
     c->begun++;
+    called_set(&c->called, r->kind, r->dtype, r->op, r->root, r->count);
+    if (c->node)
+        called_set(node_called(c->node), r->kind, r->dtype, r->op, r->root,
+                   r->count);
     if (c->hosts.n && c->node)
         node_begun(c->node, c->begun, r->tag);
 }
