@@ -154,9 +154,10 @@ coll_status coll_allgather(const void *send, void *recv, size_t sendcount,
 coll_status coll_barrier(coll_comm *comm, coll_request **request);
 
 /* COLL_OK: finished; *request is freed and set to NULL. Never blocks (but for
- * half a second, once, to learn why a transport failed), so it has no deadline
- * either: COLL_OP_SECONDS counts in coll_wait(). An error ends and
- * frees the request too. *request == NULL is COLL_OK. */
+ * half a second, once, to learn why a transport failed). TIMEOUT after calls for
+ * COLL_OP_SECONDS in which the running operation did not finish; a pause between
+ * two of them counts for a tenth of that at most. An error ends and frees the
+ * request too. *request == NULL is COLL_OK. */
 coll_status coll_test(coll_request **request);
 
 /* Like coll_test(), but returns only with COLL_OK or an error. */

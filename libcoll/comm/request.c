@@ -327,7 +327,9 @@ coll_status coll_test(coll_request **request)
     if (r->status == COLL_IN_PROGRESS) {
         comm_progress(r->comm);
         advance(r->comm);
-        const coll_status status = comm_check(r->comm);
+        coll_status status = comm_check(r->comm);
+        if (status == COLL_OK && r->status == COLL_IN_PROGRESS)
+            status = comm_asked(r->comm);
         if (status < 0 && r->status == COLL_IN_PROGRESS)
             fail_all(r->comm, status, r->comm->sentence);
     }
