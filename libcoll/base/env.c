@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/nearest.h"
+#include "base/plain.h"
 
 extern char **environ;
 
@@ -178,7 +179,7 @@ coll_status setting_number(enum setting s, double min, double max, double *out)
 {
     const struct setting_value v = setting_get(s);
     char *end;
-    const double x = strtod(v.value, &end);
+    const double x = plain_number(v.value, &end);
     if (end == v.value || *end || !(x >= min && x <= max))
         return fail(COLL_ERR_INVALID, subject,
                     "%s=%s (from %s): not a number from %g to %g", v.name,
@@ -191,7 +192,7 @@ coll_status setting_bytes(enum setting s, size_t min, size_t max, size_t *out)
 {
     const struct setting_value v = setting_get(s);
     char *end;
-    double x = strtod(v.value, &end);
+    double x = plain_number(v.value, &end);
     const char *units = "KMG",
                *unit = *end ? strchr(units, toupper(*end)) : NULL;
     for (long i = 0; unit && i <= unit - units; i++)

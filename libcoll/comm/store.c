@@ -12,6 +12,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "base/plain.h"
 
 enum { PATH_BYTES = 512, WORTH_KEEPING = 3 /* samples */ };
 static const char header[] = "# libcoll learned 1\n";
@@ -112,6 +113,7 @@ void store_load(coll_comm *c)
     int number = 1;
     if (!file)
         return;
+    const locale_t locale = uselocale(plain_locale());
     if (!fgets(line, sizeof(line), file) || strcmp(line, header))
         log_line(COLL_LOG_WARN, "store", "%s:1: not a file of learned times",
                  path);
@@ -120,6 +122,7 @@ void store_load(coll_comm *c)
             if (number++, !read_line(&c->select.prices, line))
                 log_line(COLL_LOG_WARN, "store", "%s:%d: not understood", path,
                          number);
+    uselocale(locale);
     fclose(file);
 }
 
@@ -179,7 +182,9 @@ void store_save(const coll_comm *c)
                  temporary, strerror(errno));
         return;
     }
+    const locale_t locale = uselocale(plain_locale());
     write_all(c, file);
+    uselocale(locale);
     const bool whole = !ferror(file);
     if (fclose(file) != 0 || !whole || rename(temporary, path) != 0) {
         log_line(COLL_LOG_WARN, "store", "what was learned is lost: %s: %s",
