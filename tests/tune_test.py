@@ -187,6 +187,15 @@ def test_binary_rubbish_does_not_stop_the_job(store):
         lines_of(path)
 
 
+def test_what_another_way_took_is_kept_apart(store):
+    ways = ({}, {'COLL_INTERFACE': 'lo'}, {'COLL_UCX_TLS': 'tcp'},
+            {'COLL_UCX_TLS': 'tcp', 'COLL_UCX_NET_DEVICES': 'lo'})
+    for n, way in enumerate(ways, 1):
+        succeeds(*SHORT, store=store, **way)
+        succeeds(*SHORT, store=store, **way)
+        check(len(os.listdir(store)) == n, way, os.listdir(store))
+
+
 def test_off_stores_nothing(store):
     home = os.path.join(store, 'home')
     out, _ = succeeds(*SHORT, store='off', HOME=home, XDG_CACHE_HOME=home)
