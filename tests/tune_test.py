@@ -266,7 +266,7 @@ def test_forget_deletes_files_of_libcoll_only(store):
     path = only_file(store)
     mine = [os.path.join(store, name) for name in
             ('learned-me.txt', 'learned-0123456789abcdef.txt.bak', 'notes')]
-    left = path + '.4711' # of a job that was killed
+    left = path + '.a1B2c3' # of a job that was killed
     for name in [*mine, left]:
         with open(name, 'w', encoding='utf-8'):
             pass
