@@ -107,6 +107,20 @@ def test_what_was_learned_is_stored_whole(store):
     check(len({row[:4] for row in rows}) == len(rows), 'a row twice')
 
 
+def test_lengths_left_out_are_told(store):
+    out, _ = succeeds(*SHORT, store=store)
+    check('Lengths from 128 to 4095 bytes were not run' in out, out)
+    out, _ = succeeds('allreduce', '-b', 64, '-e', 1024, '-f', 4, '-n', 30,
+                      store=store)
+    check('Lengths from 128 to 255 bytes, and others, were' in out, out)
+    path = os.path.join(store, 'out.json')
+    out, _ = succeeds('allreduce', '-b', 64, '-e', 300, '-n', 30, '--json',
+                      path, store=store)
+    check('not run' not in out, out)
+    check([r['bytes'] for r in results_of(path)['results']] == [64, 128, 256],
+          out)
+
+
 def test_json_says_what_the_file_says(store):
     path = os.path.join(store, 'out.json')
     succeeds(*SHORT, '--json', path, store=os.path.join(store, 'kept'))

@@ -28,7 +28,7 @@ static struct {
 } options = {
     .min_bytes = 8,
     .max_bytes = (size_t)16 << 20,
-    .factor = 4,
+    .factor = 2,
     .iterations = 300,
     .seconds = 3,
     .dtype = "f32",
@@ -46,8 +46,9 @@ static const struct option_row rows[] = {
      .help = "longest vector (default 16M)"},
     {.letter = 'f', .name = "factor", .arg = "FACTOR", .kind = OPTION_NUMBER,
      .out = &options.factor, .min = 1.1, .max = 1e9,
-     .help = "from one length to the next (default 4; what is learned of a "
-             "length serves up to its double, so 2 leaves no gap)"},
+     .help = "from one length to the next (default 2; what is learned of a "
+             "length serves up to its double, so more leaves gaps, which are "
+             "told)"},
     {.letter = 'n', .name = "iterations", .arg = "N", .kind = OPTION_INT,
      .out = &options.iterations, .min = 1, .max = 1e9,
      .help = "operations per length, at most (default 300)"},
