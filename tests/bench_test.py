@@ -12,7 +12,9 @@ import os
 import subprocess
 import sys
 import tempfile
-import traceback
+
+sys.dont_write_bytecode = True
+import tap  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv[1])
 COLLRUN = os.path.join(BUILD, 'collrun')
@@ -280,22 +282,7 @@ def test_unusable_files_are_refused_before_measuring():
         check(':2:' in refused('--baseline', file.name))
 
 
-def main():
-    tests = [(name[5:], test) for name, test in globals().items()
-             if name.startswith('test_')]
-    print(f'1..{len(tests)}')
-    failed = 0
-    for number, (name, test) in enumerate(tests, 1):
-        try:
-            test()
-            print(f'ok {number} - {name}', flush=True)
-        except Exception:  # a test that breaks is a test that fails
-            failed += 1
-            print(f'not ok {number} - {name}', flush=True)
-            print('# ' + traceback.format_exc().replace('\n', '\n# '),
-                  flush=True)
-    return failed > 0
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(tap.run([(tap.claim(test), test)
+                      for name, test in list(globals().items())
+                      if name.startswith('test_')]))

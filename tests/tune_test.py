@@ -5,13 +5,16 @@ Usage: tune_test.py BUILD_DIR; prints TAP. Each test is a function whose name is
 its claim. Messages go through UCX, as on one host shared memory would serve all
 and nothing would be learned.
 """
+import functools
 import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
-import traceback
+
+sys.dont_write_bytecode = True
+import tap  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv[1])
 COLLRUN = os.path.join(BUILD, 'collrun')
@@ -365,23 +368,12 @@ def test_bad_options_get_one_line_and_status_2(store):
         check(wanted in err, args, err)
 
 
-def main():
-    tests = [(name[5:], test) for name, test in globals().items()
-             if name.startswith('test_')]
-    print(f'1..{len(tests)}')
-    failed = 0
-    for number, (name, test) in enumerate(tests, 1):
-        try:
-            with tempfile.TemporaryDirectory() as store:
-                test(store)
-            print(f'ok {number} - {name}', flush=True)
-        except Exception:  # a test that breaks is a test that fails
-            failed += 1
-            print(f'not ok {number} - {name}', flush=True)
-            print('# ' + traceback.format_exc().replace('\n', '\n# '),
-                  flush=True)
-    return failed > 0
+def in_a_folder(test):
+    with tempfile.TemporaryDirectory() as store:
+        test(store)
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(tap.run([(tap.claim(test), functools.partial(in_a_folder, test))
+                      for name, test in list(globals().items())
+                      if name.startswith('test_')]))
