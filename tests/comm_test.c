@@ -16,16 +16,6 @@
 static const char *const over_shm[] = {"COLL_TRANSPORT=shm", NULL};
 static const char *const over_ucx[] = {"COLL_TRANSPORT=ucx", NULL};
 
-#define EXPECT(condition, ...)                                                 \
-    do {                                                                       \
-        if (!(condition)) {                                                    \
-            fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition);    \
-            fprintf(stderr, __VA_ARGS__);                                      \
-            fprintf(stderr, "; %s\n", coll_last_error(NULL));                  \
-            return 1;                                                          \
-        }                                                                      \
-    } while (0)
-
 static double now(void)
 {
     struct timespec t;
