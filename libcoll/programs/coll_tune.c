@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* coll_tune: lets the library learn what its algorithms take on the ranks of a
  * job, and keeps it for later jobs. */
-#include <errno.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "coll/coll.h"
 #include "coll/log.h"
@@ -126,21 +122,6 @@ static const char *read_operand(int noperands, char **argv)
                 near ? "?" : "");
 }
 
-/* Before any time is spent. Only rank 0 writes files, and only where it runs
- * can they be judged. */
-static void check_file(const char *option, const char *path)
-{
-    struct stat about;
-    char *copy = path ? strdup(path) : NULL;
-    if (!copy)
-        return;
-    const bool folder = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
-    if (folder || access(dirname(copy), W_OK | X_OK) != 0)
-        options_die(&program, "%s: %s: cannot be written: %s", option, path,
-                    strerror(folder ? EISDIR : errno));
-    free(copy);
-}
-
 static bool is_first(void)
 {
     const char *rank =
@@ -164,9 +145,10 @@ static void check_options(const char *collective)
     if (options.min_bytes > options.max_bytes)
         options_die(&program, "-b: found %zu, which is more than -e %zu",
                     options.min_bytes, options.max_bytes);
+    /* Only rank 0 writes files, and only where it runs can they be judged. */
     if (is_first()) {
-        check_file("--json", options.json);
-        check_file("--plot", options.plot);
+        options_check_file(&program, "--json", options.json);
+        options_check_file(&program, "--plot", options.plot);
     }
 }
 
@@ -257,22 +239,13 @@ static void run_collective(struct run *run, const char *collective)
         run_length(run, collective, (size_t)bytes, &last);
 }
 
-static const char *setting(const char *name)
-{
-    coll_setting_info s;
-    for (int i = 0; coll_setting_get(i, &s); i++)
-        if (!strcmp(s.name, name))
-            return s.value;
-    return "";
-}
-
 /* Why nothing can be learned, however long it runs; NULL: it can. */
 static const char *hopeless(const struct run *run)
 {
     if (run->job.nranks == 1)
         return "One rank has nothing to tune: start a job, such as collrun -n "
                "4 coll_tune.";
-    if (!strcmp(setting("COLL_ADAPT"), "off"))
+    if (!strcmp(tune_setting("COLL_ADAPT"), "off"))
         return "COLL_ADAPT is off: nothing is learned.";
     return NULL;
 }

@@ -39,7 +39,7 @@ const char *tune_spoken(double seconds, char text[24])
     return text;
 }
 
-static const char *setting(const char *name)
+const char *tune_setting(const char *name)
 {
     coll_setting_info s;
     for (int i = 0; coll_setting_get(i, &s); i++)
@@ -50,7 +50,7 @@ static const char *setting(const char *name)
 
 bool tune_folder(char *path, size_t bytes, const char **why)
 {
-    const char *set = setting("COLL_STORE");
+    const char *set = tune_setting("COLL_STORE");
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     int length = -1;
     *why = "COLL_STORE is off";
