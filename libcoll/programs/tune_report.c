@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "programs/json.h"
-#include "programs/sim_plot.h"
+#include "programs/chart.h"
 #include "programs/tune_store.h"
 
 /* --- table ------------------------------------------------------------------
