@@ -168,13 +168,6 @@ static void check_algorithms(const char *names)
             check_algorithm(name);
 }
 
-static void check_file(const char *option, const char *path)
-{
-    struct report_error error;
-    if (path && !files_possible(path, &error))
-        options_die(&program, "%s %s", option, error.text);
-}
-
 static void parse(int argc, char **argv)
 {
     struct bench_options *const o = &bench.options;
@@ -270,9 +263,9 @@ static void check_files(void)
         getenv("COLL_RANK") ? getenv("COLL_RANK") : getenv("RANK");
     if (rank && strcmp(rank, "0") != 0)
         return;
-    check_file("--json", bench.options.json);
-    check_file("--csv", bench.options.csv);
-    check_file("--plot", bench.options.plot);
+    options_check_file(&program, "--json", bench.options.json);
+    options_check_file(&program, "--csv", bench.options.csv);
+    options_check_file(&program, "--plot", bench.options.plot);
 }
 
 int main(int argc, char **argv)

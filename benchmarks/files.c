@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "report.h"
@@ -31,22 +29,5 @@ bool files_publish(char *temporary, const char *path, bool ok,
         ok = false;
     }
     free(temporary);
-    return ok;
-}
-
-bool files_possible(const char *path, struct report_error *error)
-{
-    char *const copy = strdup(path);
-    struct stat is;
-    bool ok = copy != NULL;
-    if (ok && stat(path, &is) == 0 && S_ISDIR(is.st_mode)) {
-        errno = EISDIR;
-        ok = false;
-    }
-    ok = ok && access(dirname(copy), W_OK | X_OK) == 0;
-    if (!ok)
-        snprintf(error->text, sizeof error->text, "%s: cannot be written: %s",
-                 path, strerror(errno));
-    free(copy);
     return ok;
 }

@@ -38,7 +38,7 @@ void job_check(const struct job *job, coll_status status)
         return;
     if (!job->comm) {
         fprintf(stderr, "coll_bench: %s\n", coll_last_error(NULL));
-        exit(1);
+        exit(status == COLL_ERR_INVALID ? 2 : 1);
     }
     fprintf(stderr, "coll_bench: rank %d: %s\n", job->rank,
             coll_last_error(job->comm));

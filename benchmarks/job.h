@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The ranks of this run, and what the program itself says to them. An error of
- * the library ends the program: one line on stderr, status 1. */
+ * the library ends the program: one line on stderr, status 1, or 2 where the
+ * environment describes no job that could be joined. */
 #ifndef JOB_H
 #define JOB_H
 

@@ -11,15 +11,13 @@ on no machine, and on the placeholders of the description. Of the papers,
 could be checked of it agrees, but it was not looked up. Writes Markdown.
 """
 import argparse
-import json
-import os
 import pathlib
-import subprocess
 import sys
-import tempfile
+
+sys.dont_write_bytecode = True
+from simulator import simulate  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-ENV = {k: v for k, v in os.environ.items() if not k.startswith("COLL_")}
 MIB = 1 << 20
 ALEXNET = 60965224 * 4   # with groups, which swCaffe trains: 232.6 MiB
 RESNET50 = 25557032 * 4
@@ -29,20 +27,11 @@ GAMMA_NS = 3 / 28        # a sum is three accesses at 28 GB/s, as recalled
 
 class Simulator:
     def __init__(self, build):
-        self.program = str(build / "coll_sim")
+        self.build = build
 
     def __call__(self, *args):
         """The results of one coll_sim."""
-        with tempfile.TemporaryDirectory() as folder:
-            out = pathlib.Path(folder) / "out.json"
-            command = [self.program, *map(str, args), "--json", str(out)]
-            done = subprocess.run(command, env=ENV, text=True, check=False,
-                                  stdout=subprocess.DEVNULL,
-                                  stderr=subprocess.PIPE)
-            if done.returncode:
-                sys.exit(f"papers.py: {' '.join(command)}: "
-                         f"{done.stderr.strip()}")
-            return json.loads(out.read_text(encoding="utf-8"))["results"]
+        return simulate(self.build, *args)["results"]
 
     def train(self, cluster, ranks, size, step_ms, *more):
         """Rows of coll_sim train; one call for all gradients."""

@@ -14,14 +14,13 @@ are within 1.10.
 import argparse
 import concurrent.futures
 import json
-import os
 import pathlib
-import subprocess
 import sys
-import tempfile
+
+sys.dont_write_bytecode = True
+from simulator import simulate  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-ENV = {k: v for k, v in os.environ.items() if not k.startswith("COLL_")}
 WITHIN = 1.10
 
 # Ranks, and ranks on each host: flat and grouped, powers of two and others,
@@ -48,22 +47,12 @@ QUICK = {
 MIN_BYTES, MAX_BYTES, FACTOR = 64, 16 << 20, 4
 
 
-def simulate(options, cluster, nranks, ranks_per_host):
+def candidates(options, cluster, nranks, ranks_per_host):
     """The report of coll_sim on all candidates at all sizes."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = pathlib.Path(folder) / "out.json"
-        command = [str(options.build / "coll_sim"), "allreduce", "--cluster",
-                   cluster, "-n", str(nranks), "--ranks-per-host",
-                   str(ranks_per_host), "-b", str(options.min_bytes), "-e",
-                   str(MAX_BYTES), "-f", str(FACTOR), "--algo", "all",
-                   "--threads", "1", "--json", str(out)]
-        done = subprocess.run(command, env=ENV, text=True, check=False,
-                              stdout=subprocess.DEVNULL,
-                              stderr=subprocess.PIPE)
-        if done.returncode:
-            sys.exit(f"regret_simulated.py: {' '.join(command)}: "
-                     f"{done.stderr.strip()}")
-        return json.loads(out.read_text(encoding="utf-8"))
+    return simulate(options.build, "allreduce", "--cluster", cluster, "-n",
+                    nranks, "--ranks-per-host", ranks_per_host, "-b",
+                    options.min_bytes, "-e", MAX_BYTES, "-f", FACTOR, "--algo",
+                    "all", "--threads", 1)
 
 
 def name_of(row):
@@ -95,7 +84,7 @@ def run(options, grid):
     cells, pricing = [], []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for job, report in zip(jobs, pool.map(
-                lambda job: simulate(options, *job), jobs)):
+                lambda job: candidates(options, *job), jobs)):
             found = cells_of(*job, report)
             cells += found
             price = report["pricing"][0]

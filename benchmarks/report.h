@@ -50,7 +50,5 @@ char *files_temporary(const char *path);
 /* Renames, or removes the temporary one if ok is false. Frees temporary. */
 bool files_publish(char *temporary, const char *path, bool ok,
                    struct report_error *error);
-/* Whether a file can be made at path, before any time is spent. */
-bool files_possible(const char *path, struct report_error *error);
 
 #endif

@@ -15,15 +15,15 @@ squares of the logarithms, and r^2 of that line. Writes Markdown.
 import argparse
 import json
 import math
-import os
 import pathlib
 import statistics
 import subprocess
 import sys
-import tempfile
+
+sys.dont_write_bytecode = True
+from simulator import ENV, simulate  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-ENV = {k: v for k, v in os.environ.items() if not k.startswith("COLL_")}
 REAL = {"shared memory": ({}, (2, 4, 8, 16, 32, 64)),
         "ucx": ({"COLL_TRANSPORT": "ucx"}, (2, 4, 8, 16))}
 # JSON key, heading, factor
@@ -123,19 +123,11 @@ def print_real(rows):
 
 def run_sim(options, nranks, algorithm, *more):
     """The report and the most memory of one coll_sim, in MiB."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = pathlib.Path(folder) / "out.json"
-        command = [str(options.build / "coll_sim"), "allreduce", "--costs",
-                   "--cluster", options.cluster, "-n", str(nranks), "-b",
-                   str(BYTES), "--segments", "1", "--order", "block",
-                   "--threads", "1", "--algo", algorithm, "--json", str(out),
-                   *more]
-        done = subprocess.run(command, env=ENV, check=False,
-                              stdout=subprocess.DEVNULL)
-        if done.returncode:
-            stop(f"{' '.join(command)}: status {done.returncode}")
-        report = json.loads(out.read_text(encoding="utf-8"))
-        return report["results"], report["peak_kib"] / 1024
+    report = simulate(options.build, "allreduce", "--costs", "--cluster",
+                      options.cluster, "-n", nranks, "-b", BYTES, "--segments",
+                      1, "--order", "block", "--threads", 1, "--algo",
+                      algorithm, *more)
+    return report["results"], report["peak_kib"] / 1024
 
 
 def measure_planned(options):

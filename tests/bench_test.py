@@ -12,7 +12,9 @@ import os
 import subprocess
 import sys
 import tempfile
-import traceback
+
+sys.dont_write_bytecode = True
+import tap  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv[1])
 COLLRUN = os.path.join(BUILD, 'collrun')
@@ -30,10 +32,10 @@ ROW_KEYS = {'collective', 'bytes', 'count', 'dtype', 'op', 'memory',
             'wrong', 'cpu_s', 'bytes_moved', 'iterations'}
 
 
-def bench(*args, ranks=1, program=BENCH):
+def bench(*args, ranks=1, program=BENCH, **settings):
     """Returns (status, stdout, stderr)."""
     start = [COLLRUN, '-n', str(ranks)] if ranks > 1 else []
-    done = subprocess.run([*start, program, *map(str, args)], env=ENV,
+    done = subprocess.run([*start, program, *map(str, args)], env={**ENV, **settings},
                           text=True, capture_output=True, timeout=60,
                           check=False)
     return done.returncode, done.stdout, done.stderr
@@ -217,9 +219,9 @@ def test_a_baseline_adds_ratios():
         check(status == 0 and 'no row in common' in out, out, err)
 
 
-def refused(*args, ranks=1):
-    """The one line that options nobody can mean get."""
-    status, out, err = bench(*args, ranks=ranks)
+def refused(*args, **settings):
+    """The one line that options or settings nobody can mean get."""
+    status, out, err = bench(*args, **settings)
     check(status == 2, args, 'status', status, out, err)
     lines = err.strip().splitlines()
     check(len(lines) == 1 and lines[0].startswith('coll_bench: '), err)
@@ -264,6 +266,13 @@ def test_values_out_of_range_are_refused():
         refused(*args)
 
 
+def test_bad_settings_are_refused():
+    line = refused(*TINY, COLL_ALGO='rng')
+    check('COLL_ALGO' in line and 'ring' in line, line)
+    check('COLL_OP_SECONDS' in refused(*TINY, COLL_OP_SECONDS='soon'))
+    check('COLL_RANK' in refused(*TINY, COLL_RANK='7'))
+
+
 def test_unusable_files_are_refused_before_measuring():
     check('/nowhere/x' in refused('--json', '/nowhere/x'))
     check('cannot be read' in refused('--baseline', '/nowhere/x'))
@@ -273,22 +282,7 @@ def test_unusable_files_are_refused_before_measuring():
         check(':2:' in refused('--baseline', file.name))
 
 
-def main():
-    tests = [(name[5:], test) for name, test in globals().items()
-             if name.startswith('test_')]
-    print(f'1..{len(tests)}')
-    failed = 0
-    for number, (name, test) in enumerate(tests, 1):
-        try:
-            test()
-            print(f'ok {number} - {name}', flush=True)
-        except Exception:  # a test that breaks is a test that fails
-            failed += 1
-            print(f'not ok {number} - {name}', flush=True)
-            print('# ' + traceback.format_exc().replace('\n', '\n# '),
-                  flush=True)
-    return failed > 0
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(tap.run([(tap.claim(test), test)
+                      for name, test in list(globals().items())
+                      if name.startswith('test_')]))

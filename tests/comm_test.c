@@ -16,16 +16,6 @@
 static const char *const over_shm[] = {"COLL_TRANSPORT=shm", NULL};
 static const char *const over_ucx[] = {"COLL_TRANSPORT=ucx", NULL};
 
-#define EXPECT(condition, ...)                                                 \
-    do {                                                                       \
-        if (!(condition)) {                                                    \
-            fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition);    \
-            fprintf(stderr, __VA_ARGS__);                                      \
-            fprintf(stderr, "; %s\n", coll_last_error(NULL));                  \
-            return 1;                                                          \
-        }                                                                      \
-    } while (0)
-
 static double now(void)
 {
     struct timespec t;
@@ -512,6 +502,14 @@ static int different_calls(coll_comm *comm, int rank, int n)
     const coll_status status =
         coll_allreduce(x, x, rank ? 100 : 99, COLL_F32, COLL_SUM, comm, NULL);
     EXPECT(status == COLL_ERR_MISMATCH, "%d", status);
+    const char *why = coll_last_error(comm);
+    EXPECT(strstr(why, rank ? "rank 1 called allreduce of 100 f32, sum"
+                            : "rank 0 called allreduce of 99 f32, sum"),
+           "%s", why);
+    /* Between hosts only who hears of it knows the other's. */
+    const int one_host = !strcmp(getenv("COLL_TRANSPORT"), "shm");
+    EXPECT(!one_host || strstr(why, rank ? " 99 f32" : " 100 f32"), "%s",
+           why);
     coll_comm_destroy(comm);
     _exit(0);
 }
@@ -584,6 +582,46 @@ Test(comm, an_operation_has_a_deadline)
 {
     static const char *const settings[] = {"COLL_OP_SECONDS=0.5", NULL};
     cr_assert_eq(run_ranks(2, settings, too_slow), 0);
+}
+
+/* Rank 1 comes late; rank 0 asks all the time, or not while it waits. */
+static int late_ms, asks;
+
+static int one_is_late(coll_comm *comm, int rank, int n)
+{
+    float x[10] = {0};
+    coll_request *request = NULL;
+    (void)n;
+    if (rank == 1)
+        usleep((useconds_t)late_ms * 1000);
+    coll_status status =
+        coll_allreduce(x, x, 10, COLL_F32, COLL_SUM, comm, &request);
+    for (long i = 0; request; i++) {
+        status = coll_test(&request);
+        if (i == 0 && rank == 0 && !asks)
+            usleep((useconds_t)late_ms * 1000);
+    }
+    EXPECT(status == (asks ? COLL_ERR_TIMEOUT : COLL_OK), "%d", status);
+    EXPECT(!asks || strstr(coll_last_error(comm), "within 0.5 s"), "%s",
+           coll_last_error(comm));
+    coll_comm_destroy(comm);
+    _exit(0);
+}
+
+Test(comm, who_asks_in_vain_is_told_at_the_deadline)
+{
+    static const char *const settings[] = {"COLL_OP_SECONDS=0.5", NULL};
+    late_ms = 2000;
+    asks = 1;
+    cr_assert_eq(run_ranks(2, settings, one_is_late), 0);
+}
+
+Test(comm, who_does_not_ask_has_not_waited)
+{
+    static const char *const settings[] = {"COLL_OP_SECONDS=1", NULL};
+    late_ms = 1200;
+    asks = 0;
+    cr_assert_eq(run_ranks(2, settings, one_is_late), 0);
 }
 
 Test(comm, one_rank_alone_needs_nobody)

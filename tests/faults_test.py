@@ -23,28 +23,14 @@ import tempfile
 import time
 import uuid
 
+sys.dont_write_bytecode = True
+import tap  # noqa: E402
+from tap import Wrong, case, expect  # noqa: E402
+
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 TEMP = None  # a temporary folder, set by main()
 BUSY = ["allreduce", "-b", "1M", "-e", "1M", "-n", "100000000"]
 QUICK = ["allreduce", "-b", "1K", "-e", "1K", "-n", "5", "-w", "1"]
-
-
-CASES = []
-
-
-def case(function):
-    """Marks a test; its name is the claim."""
-    CASES.append(function)
-    return function
-
-
-class Wrong(Exception):
-    """A claim that does not hold."""
-
-
-def expect(holds, *words):
-    if not holds:
-        raise Wrong(" ".join(str(w) for w in words))
 
 
 class Job:
@@ -385,22 +371,9 @@ def more_ranks_than_cores_and_one_rank_alone_work():
 
 def main():
     global TEMP
-    print(f"1..{len(CASES)}", flush=True)
-    failed = 0
     with tempfile.TemporaryDirectory() as folder:
         TEMP = pathlib.Path(folder)
-        for number, claim in enumerate(CASES, 1):
-            begin = time.monotonic()
-            try:
-                claim()
-                verdict = "ok"
-            except (Wrong, OSError) as error:
-                verdict, failed = "not ok", failed + 1
-                print("".join(f"# {line}\n" for line in
-                              str(error).splitlines()), end="")
-            print(f"{verdict} {number} - {claim.__name__.replace('_', ' ')}"
-                  f"\n# {time.monotonic() - begin:.1f} s", flush=True)
-    return failed > 0
+        return tap.run()
 
 
 if __name__ == "__main__":

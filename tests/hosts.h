@@ -4,20 +4,8 @@
 #ifndef TESTS_HOSTS_H
 #define TESTS_HOSTS_H
 
-#include <stdio.h>
-
 #include "comm/comm.h"
 #include "ranks.h"
-
-#define EXPECT(condition, ...)                                                 \
-    do {                                                                       \
-        if (!(condition)) {                                                    \
-            fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition);    \
-            fprintf(stderr, __VA_ARGS__);                                      \
-            fprintf(stderr, "; %s\n", coll_last_error(NULL));                  \
-            return 1;                                                          \
-        }                                                                      \
-    } while (0)
 
 /* Rules: all by hosts; the second, also what needs neighbours on them. */
 #define BY_HOSTS                                                               \

@@ -22,6 +22,6 @@ compile() {
 compile -c -DOP_ISA=neon -DVECTOR_BYTES=16 -o "$dir/neon.o" libcoll/op/combine.c
 compile -c -DOP_ISA=scalar -DVECTOR_BYTES=8 -o "$dir/scalar.o" \
     libcoll/op/combine.c
-compile -static -o "$dir/op_cross" tests/op_cross.c tests/op_checks.c \
-    libcoll/op/op.c libcoll/comm/names.c "$dir/neon.o" "$dir/scalar.o" -lm
+compile -static -o "$dir/op_cross" tests/op_cross.c tests/op_checks.c tests/op_oracle.c \
+    libcoll/op/op.c libcoll/op/names.c "$dir/neon.o" "$dir/scalar.o" -lm
 qemu-aarch64 "$dir/op_cross"

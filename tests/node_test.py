@@ -13,6 +13,10 @@ import re
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True
+import tap  # noqa: E402
+from tap import Skip, Wrong, case, expect  # noqa: E402
+
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 OPERATIONS = int(sys.argv[2]) if len(sys.argv) > 2 else 400000
 MACHINES = {  # and the groups of 16 ranks on each, as levels_test has them
@@ -23,26 +27,6 @@ MACHINES = {  # and the groups of 16 ranks on each, as levels_test has them
         "8 groups of 2 (cache) / 2 groups of 4 (package) / 1 group of 2",
     "server_4x48": "4 groups of 4 (package) / 1 group of 4 (machine)",
 }
-CASES = []
-
-
-class Wrong(Exception):
-    """A claim that does not hold."""
-
-
-class Skip(Exception):
-    """It cannot be tried here."""
-
-
-def case(function):
-    """Marks a test; its name is the claim."""
-    CASES.append(function)
-    return function
-
-
-def expect(holds, *words):
-    if not holds:
-        raise Wrong(" ".join(str(w) for w in words))
 
 
 def run(command, seconds=60, **settings):
@@ -183,23 +167,5 @@ def communicators_come_and_go_without_a_trace():
     expect(not left, left)
 
 
-def main():
-    wrong = 0
-    print(f"1..{len(CASES)}")
-    for number, function in enumerate(CASES, 1):
-        name = f"{number} - {function.__name__.replace('_', ' ')}"
-        try:
-            function()
-            print(f"ok {name}", flush=True)
-        except Skip as reason:
-            print(f"ok {name} # SKIP {reason}", flush=True)
-        except Wrong as error:
-            wrong += 1
-            print(f"not ok {name}", flush=True)
-            for line in str(error).splitlines():
-                print("#", line, flush=True)
-    return wrong > 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(tap.run())

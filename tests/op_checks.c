@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* The oracle knows the formats by their definition, computes in 128 bits, and
- * rounds by searching for the nearest code: nothing in common with the code
- * under test. */
 #include "op_checks.h"
 
 #include <math.h>
@@ -12,16 +9,10 @@
 
 #include "coll/coll.h"
 #include "op/op.h"
+#include "op_oracle.h"
 
 #define VECTOR_BYTES 8 /* as "scalar" has them */
 #include "op/convert.h"
-
-__extension__ typedef __int128 wide_int;
-#if defined(__aarch64__)
-typedef long double wide_float;
-#else
-__extension__ typedef __float128 wide_float;
-#endif
 
 enum { MOST_SRC = 9, MOST_DST = 4, LONGEST = 2100, GUARD = 64, LINE = 64 };
 
@@ -33,190 +24,6 @@ static uint64_t next_random(void)
     seed ^= seed >> 7;
     seed ^= seed << 17;
     return seed;
-}
-
-static bool is_signed(coll_dtype d)
-{
-    return d == COLL_I8 || d == COLL_I16 || d == COLL_I32 || d == COLL_I64;
-}
-
-static bool is_float(coll_dtype d)
-{
-    return d >= COLL_F16;
-}
-
-static bool is_narrow(coll_dtype d)
-{
-    return is_float(d) && d != COLL_F32 && d != COLL_F64;
-}
-
-static uint64_t load(coll_dtype d, const void *x, size_t i)
-{
-    uint64_t code = 0; /* little endian, as every CPU this runs on */
-    const size_t bytes = coll_dtype_bytes(d);
-    memcpy(&code, (const char *)x + i * bytes, bytes);
-    return code;
-}
-
-static void store(coll_dtype d, void *x, size_t i, uint64_t code)
-{
-    const size_t bytes = coll_dtype_bytes(d);
-    memcpy((char *)x + i * bytes, &code, bytes);
-}
-
-/* A narrow float by its definition. */
-static double decode_parts(uint64_t code, int exponent_bits, int mantissa_bits,
-                           bool has_infinity)
-{
-    const int top = (1 << exponent_bits) - 1;
-    const int bias = top >> 1, scale = 1 << mantissa_bits;
-    const int mantissa = (int)code & (scale - 1);
-    const int exponent = (int)(code >> mantissa_bits) & top;
-    const double sign = code >> (exponent_bits + mantissa_bits) & 1 ? -1 : 1;
-    if (has_infinity ? exponent == top
-                     : exponent == top && mantissa == scale - 1)
-        return copysign(has_infinity && !mantissa ? INFINITY : NAN, sign);
-    if (exponent == 0)
-        return sign * ldexp(mantissa, 1 - bias - mantissa_bits);
-    return sign * ldexp(scale + mantissa, exponent - bias - mantissa_bits);
-}
-
-static double decode(coll_dtype d, uint64_t code)
-{
-    float f;
-    double x;
-    switch (d) {
-    case COLL_F16:
-        return decode_parts(code, 5, 10, true);
-    case COLL_BF16:
-        return decode_parts(code, 8, 7, true);
-    case COLL_F8E4M3:
-        return decode_parts(code, 4, 3, false);
-    case COLL_F8E5M2:
-        return decode_parts(code, 5, 2, true);
-    case COLL_F32:
-        memcpy(&f, &code, sizeof f);
-        return f;
-    default:
-        memcpy(&x, &code, sizeof x);
-        return x;
-    }
-}
-
-/* The largest finite code, and what stands for larger numbers. */
-static uint64_t largest_code(coll_dtype d)
-{
-    return d == COLL_F16      ? 0x7bff
-           : d == COLL_BF16   ? 0x7f7f
-           : d == COLL_F8E4M3 ? 0x7e
-                              : 0x7b;
-}
-
-static uint64_t nan_code(coll_dtype d)
-{
-    return d == COLL_F16 ? 0x7e00 : d == COLL_BF16 ? 0x7fc0 : 0x7f;
-}
-
-/* The code nearest to v >= 0, of two the even one. The successor of the
- * largest code counts as a number while rounding. */
-static uint64_t nearest_code(coll_dtype d, wide_float v)
-{
-    const uint64_t largest = largest_code(d);
-    const double last = decode(d, largest);
-    const double beyond = last + (last - decode(d, largest - 1));
-    uint64_t lo = 0, hi = largest + 1;
-    if (v >= beyond)
-        return hi;
-    while (hi - lo > 1) {
-        const uint64_t mid = (lo + hi) / 2;
-        if (decode(d, mid) <= v)
-            lo = mid;
-        else
-            hi = mid;
-    }
-    const wide_float below = v - decode(d, lo);
-    const wide_float above = (hi > largest ? beyond : decode(d, hi)) - v;
-    if (below == above)
-        return lo % 2 ? hi : lo;
-    return below < above ? lo : hi;
-}
-
-static uint64_t encode(coll_dtype d, wide_float v)
-{
-    uint64_t code = 0;
-    if (d == COLL_F64) {
-        const double x = (double)v;
-        memcpy(&code, &x, sizeof x);
-        return code;
-    }
-    if (d == COLL_F32) {
-        const float x = (float)v;
-        memcpy(&code, &x, sizeof x);
-        return code;
-    }
-    if (v != v)
-        return nan_code(d);
-    const bool negative = signbit((double)v);
-    const int bits = (int)coll_dtype_bytes(d) * 8;
-    return nearest_code(d, negative ? -v : v)
-           | (uint64_t)negative << (bits - 1);
-}
-
-static wide_float reduce_float(coll_op op, double x, double y)
-{
-    if (op == COLL_SUM || op == COLL_AVG)
-        return (wide_float)x + y;
-    if (op == COLL_PROD)
-        return (wide_float)x * y;
-    if (isnan(x) || isnan(y))
-        return NAN;
-    if (x == 0 && y == 0)
-        return op == COLL_MIN ? copysign(0, signbit(x) || signbit(y) ? -1 : 1)
-                              : copysign(0, signbit(x) && signbit(y) ? -1 : 1);
-    return op == COLL_MIN ? fmin(x, y) : fmax(x, y);
-}
-
-static wide_int read_int(coll_dtype d, uint64_t code)
-{
-    const int bits = (int)coll_dtype_bytes(d) * 8;
-    wide_int v = code;
-    if (is_signed(d) && code >> (bits - 1))
-        v -= (wide_int)1 << bits;
-    return v;
-}
-
-static wide_int reduce_int(coll_op op, wide_int x, wide_int y)
-{
-    switch (op) {
-    case COLL_SUM:
-    case COLL_AVG:
-        return x + y;
-    case COLL_PROD:
-        return (wide_int)((uint64_t)x * (uint64_t)y);
-    case COLL_MIN:
-        return x < y ? x : y;
-    case COLL_MAX:
-        return x > y ? x : y;
-    case COLL_BAND:
-        return x & y;
-    case COLL_BOR:
-        return x | y;
-    case COLL_BXOR:
-        return x ^ y;
-    case COLL_LAND:
-        return x != 0 && y != 0;
-    default:
-        return x != 0 || y != 0;
-    }
-}
-
-static bool same(coll_dtype d, uint64_t x, uint64_t y)
-{
-    if (is_float(d) && isnan(decode(d, x)) && isnan(decode(d, y)))
-        return true;
-    const int bits = (int)coll_dtype_bytes(d) * 8;
-    const uint64_t mask = bits == 64 ? ~(uint64_t)0 : (1ull << bits) - 1;
-    return (x & mask) == (y & mask);
 }
 
 /* Operands: all codes of a byte, else the edges of the type and chance. */
@@ -235,7 +42,7 @@ static size_t operands(coll_dtype d, uint64_t *out)
         out[n++] = (1ull << k) - 1;  /* of exponents, and integers' extremes */
         out[n++] = ~((1ull << k) - 1);
     }
-    if (is_float(d)) {
+    if (oracle_is_float(d)) {
         const uint64_t one = d == COLL_F16    ? 0x3c00
                              : d == COLL_BF16 ? 0x3f80
                              : d == COLL_F32  ? 0x3f800000
@@ -255,13 +62,6 @@ static size_t operands(coll_dtype d, uint64_t *out)
     return n;
 }
 
-static uint64_t divided(coll_dtype d, uint64_t code, int nranks)
-{
-    if (is_float(d))
-        return encode(d, (wide_float)decode(d, code) / nranks);
-    return (uint64_t)(read_int(d, code) / nranks);
-}
-
 /* All pairs of operands. */
 static bool pairs_agree(const char *isa, coll_dtype d, coll_op op,
                         combine_fn *combine)
@@ -272,19 +72,17 @@ static bool pairs_agree(const char *isa, coll_dtype d, coll_op op,
     const void *const src[] = {row, column};
     const size_t n = operands(d, codes);
     for (size_t i = 0; i < n; i++)
-        store(d, row, i, codes[i]);
+        oracle_store(d, row, i, codes[i]);
     for (size_t j = 0; j < n; j++) {
         for (size_t i = 0; i < n; i++)
-            store(d, column, i, codes[j]);
+            oracle_store(d, column, i, codes[j]);
         combine(&dst, 1, src, 2, n, 1, false);
         for (size_t i = 0; i < n; i++) {
-            const uint64_t x = load(d, row, i), y = load(d, column, i);
-            const uint64_t expected =
-                is_float(d)
-                    ? encode(d, reduce_float(op, decode(d, x), decode(d, y)))
-                    : (uint64_t)reduce_int(op, read_int(d, x), read_int(d, y));
-            const uint64_t got = load(d, result, i);
-            if (!same(d, got, expected)) {
+            const uint64_t x = oracle_load(d, row, i),
+                           y = oracle_load(d, column, i);
+            const uint64_t expected = oracle_pair(d, op, x, y);
+            const uint64_t got = oracle_load(d, result, i);
+            if (!oracle_same(d, got, expected)) {
                 fprintf(stderr,
                         "%s %s %s: %#llx op %#llx is %#llx, not %#llx\n", isa,
                         coll_dtype_name(d), coll_op_name(op),
@@ -305,7 +103,7 @@ bool pairs_equal_oracle(void)
         for (int d = COLL_I8; d <= COLL_F8E5M2; d++) {
             for (int op = COLL_SUM; op <= COLL_LOR; op++) {
                 combine_fn *const combine = isa->kernels[d][op];
-                const bool defined = op < COLL_BAND || !is_float(d);
+                const bool defined = op < COLL_BAND || !oracle_is_float(d);
                 if ((combine != NULL) != defined) {
                     fprintf(stderr, "%s %s: defined? expected %d\n",
                             coll_dtype_name(d), coll_op_name(op), defined);
@@ -319,36 +117,10 @@ bool pairs_equal_oracle(void)
     return ok;
 }
 
-/* In f32 but for f64, in the order of the sources, rounded once. */
-static uint64_t fold_floats(coll_dtype d, coll_op op, const uint64_t *x,
-                            int nsrc, int divisor)
-{
-    double acc = decode(d, x[0]);
-    for (int s = 1; s < nsrc; s++) {
-        const wide_float next = reduce_float(op, acc, decode(d, x[s]));
-        acc = d == COLL_F64 ? (double)next : (double)(float)next;
-    }
-    if (op == COLL_AVG)
-        acc = d == COLL_F64 ? acc / divisor
-                            : (double)(float)((wide_float)acc / divisor);
-    return encode(d, acc);
-}
-
-static uint64_t fold_ints(coll_dtype d, coll_op op, const uint64_t *x, int nsrc,
-                          int divisor)
-{
-    const int bits = (int)coll_dtype_bytes(d) * 8;
-    uint64_t acc = x[0];
-    for (int s = 1; s < nsrc; s++)
-        acc = (uint64_t)reduce_int(op, read_int(d, acc), read_int(d, x[s]))
-              & ~(uint64_t)0 >> (64 - bits);
-    return op == COLL_AVG ? divided(d, acc, divisor) : acc;
-}
-
 static coll_dtype oracle_dtype;
 static coll_op oracle_op;
 
-/* A combine_fn for them. */
+/* The oracle as a combine_fn, for them. */
 static void oracle(void *const *dst, int ndst, const void *const *src, int nsrc,
                    size_t n, int divisor, bool stream)
 {
@@ -356,13 +128,11 @@ static void oracle(void *const *dst, int ndst, const void *const *src, int nsrc,
     for (size_t i = 0; i < n; i++) {
         uint64_t x[MOST_SRC];
         for (int s = 0; s < nsrc; s++)
-            x[s] = load(oracle_dtype, src[s], i);
+            x[s] = oracle_load(oracle_dtype, src[s], i);
         const uint64_t result =
-            is_float(oracle_dtype)
-                ? fold_floats(oracle_dtype, oracle_op, x, nsrc, divisor)
-                : fold_ints(oracle_dtype, oracle_op, x, nsrc, divisor);
+            oracle_fold(oracle_dtype, oracle_op, x, nsrc, divisor);
         for (int j = 0; j < ndst; j++)
-            store(oracle_dtype, dst[j], i, result);
+            oracle_store(oracle_dtype, dst[j], i, result);
     }
 }
 
@@ -377,7 +147,7 @@ static uint64_t random_code(coll_dtype d)
                          : d == COLL_F64    ? 52
                          : d == COLL_F8E4M3 ? 3
                                             : 2;
-    if (!is_float(d) || x % 4 == 0)
+    if (!oracle_is_float(d) || x % 4 == 0)
         return x;
     const int bias = (1 << (bits - 2 - mantissa)) - 1;
     return (x >> 8 & ((1ull << (mantissa + 3)) - 1))
@@ -441,9 +211,9 @@ static bool results_agree(coll_dtype d, const struct trial *t, arena got,
         char *const x = got[t->dst_array[j]] + at;
         const char *const y = expected[t->dst_array[j]] + at;
         for (size_t i = 0; i < t->n; i++) {
-            if (!same(d, load(d, x, i), load(d, y, i)))
+            if (!oracle_same(d, oracle_load(d, x, i), oracle_load(d, y, i)))
                 return false;
-            store(d, x, i, load(d, y, i));
+            oracle_store(d, x, i, oracle_load(d, y, i));
         }
     }
     for (int k = 0; k < MOST_SRC + MOST_DST; k++)
@@ -462,7 +232,7 @@ static bool trial_agrees(coll_dtype d, size_t n, combine_fn *kernel,
     for (int k = 0; k < MOST_SRC + MOST_DST; k++) {
         if (k < t.nsrc)
             for (size_t i = 0; i < used / bytes; i++)
-                store(d, got[k], i, random_code(d));
+                oracle_store(d, got[k], i, random_code(d));
         else
             memset(got[k], 0x5a, used);
         memcpy(expected[k], got[k], used);
@@ -570,14 +340,15 @@ bool finish_equals_oracle(void)
             char x[256 * 8], summed[256 * 8];
             const size_t n = operands(d, codes);
             for (size_t i = 0; i < n; i++)
-                store(d, x, i, codes[i]);
+                oracle_store(d, x, i, codes[i]);
             memcpy(summed, x, sizeof x);
             op_finish(d, COLL_SUM, summed, n, sizes[s]);
             ok = ok && memcmp(summed, x, n * coll_dtype_bytes(d)) == 0;
             op_finish(d, COLL_AVG, x, n, sizes[s]);
             for (size_t i = 0; i < n; i++)
-                if (!same(d, load(d, x, i),
-                          divided(d, load(d, summed, i), sizes[s]))) {
+                if (!oracle_same(d, oracle_load(d, x, i),
+                                 oracle_divided(d, oracle_load(d, summed, i),
+                                                sizes[s]))) {
                     fprintf(stderr, "%s: %#llx / %d\n", coll_dtype_name(d),
                             (unsigned long long)codes[i], sizes[s]);
                     return false;
@@ -604,11 +375,11 @@ static bool codes_survive(const char *isa, coll_dtype d, combine_fn *combine)
     void *const dst = out;
     const void *const src = in;
     for (size_t code = 0; code < ncodes; code++)
-        store(d, in, code, code);
+        oracle_store(d, in, code, code);
     combine(&dst, 1, &src, 1, ncodes, 1, false);
     for (size_t code = 0; code < ncodes; code++) {
-        const uint64_t back = load(d, out, code);
-        if (!same(d, back, code)
+        const uint64_t back = oracle_load(d, out, code);
+        if (!oracle_same(d, back, code)
             || (back ^ code) >> (coll_dtype_bytes(d) * 8 - 1)) {
             fprintf(stderr, "%s %s: %#zx comes back as %#llx\n", isa,
                     coll_dtype_name(d), code, (unsigned long long)back);
@@ -623,7 +394,7 @@ bool codes_survive_a_round_trip(void)
     bool ok = true;
     for (int k = 0; k < nop_isas; k++)
         for (int d = COLL_F16; d <= COLL_F8E5M2; d++)
-            if (is_narrow(d) && op_isas[k].supported())
+            if (oracle_is_narrow(d) && op_isas[k].supported())
                 ok = codes_survive(op_isas[k].name, d,
                                    op_isas[k].kernels[d][COLL_SUM])
                      && ok;
@@ -645,15 +416,15 @@ static bool rounds_to(coll_dtype d, float x, uint64_t code)
 bool midpoints_round_to_even(void)
 {
     for (int d = COLL_F16; d <= COLL_F8E5M2; d++) {
-        if (!is_narrow(d))
+        if (!oracle_is_narrow(d))
             continue;
-        const uint64_t largest = largest_code(d);
-        const double last = decode(d, largest);
+        const uint64_t largest = oracle_largest(d);
+        const double last = oracle_decode(d, largest);
         for (uint64_t code = 0; code <= largest; code++) {
-            const double lo = decode(d, code);
-            const double hi = code < largest
-                                  ? decode(d, code + 1)
-                                  : last + (last - decode(d, largest - 1));
+            const double lo = oracle_decode(d, code);
+            const double hi =
+                code < largest ? oracle_decode(d, code + 1)
+                               : last + (last - oracle_decode(d, largest - 1));
             const float mid = (float)(lo + (hi - lo) / 2);
             if (!rounds_to(d, mid, code + code % 2)
                 || !rounds_to(d, nextafterf(mid, 0), code)

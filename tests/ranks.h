@@ -3,7 +3,21 @@
 #ifndef TESTS_RANKS_H
 #define TESTS_RANKS_H
 
+#include <stdio.h>
+
 #include "coll/coll.h"
+
+/* For a rank_fn: says what does not hold, and the library's sentence, and
+ * returns 1. */
+#define EXPECT(condition, ...)                                                 \
+    do {                                                                       \
+        if (!(condition)) {                                                    \
+            fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition);    \
+            fprintf(stderr, __VA_ARGS__);                                      \
+            fprintf(stderr, "; %s\n", coll_last_error(NULL));                  \
+            return 1;                                                          \
+        }                                                                      \
+    } while (0)
 
 /* A rank's part; returns its exit status, 0 for success. The communicator is
  * made before and destroyed after, unless the function ends the process. */

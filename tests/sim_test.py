@@ -16,8 +16,9 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
-import traceback
+
+sys.dont_write_bytecode = True
+import tap  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv[1])
 SIM = os.path.join(BUILD, 'coll_sim')
@@ -455,24 +456,6 @@ SLOW_TESTS = (the_table_of_shares_is_reproduced,
               a_flat_ring_of_all_of_taihulight_is_refused)
 
 
-def main():
-    tests = SLOW_TESTS if 'large' in sys.argv[2:] else FAST_TESTS
-    print(f'1..{len(tests)}')
-    failed = 0
-    for number, test in enumerate(tests, 1):
-        began, said = time.monotonic(), 'ok'
-        try:
-            test()
-        except Exception:  # pylint: disable=broad-except
-            said = 'not ok'
-            failed += 1
-            for line in traceback.format_exc().splitlines():
-                print('#', line)
-        words = test.__name__.replace('_', ' ')
-        print(f'{said} {number} - {words} '
-              f'({time.monotonic() - began:.1f} s)', flush=True)
-    return failed > 0
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(tap.run([(tap.claim(test), test) for test in
+                      (SLOW_TESTS if 'large' in sys.argv[2:] else FAST_TESTS)]))

@@ -163,12 +163,21 @@ def refuse(folder):
              (["--checkpoint", path, "--resume", "--seed", "9"],
               "--seed was 1, found 9"),
              (["--resume", folder], "a folder"),
+             (["--checkpoint", "/nowhere/x"], "--checkpoint: /nowhere/x: "),
+             (["--checkpoint", folder], "--checkpoint: " + folder),
+             (["--log", "/nowhere/x"], "--log: /nowhere/x: cannot write"),
+             (["--plot", "/nowhere/x"], "--plot: /nowhere/x: cannot write"),
              (["--momentum", "2"], "--momentum"),
-             ([os.path.join(folder, "no.yaml")], "no.yaml: cannot read")]
-    for options, expected in cases:
-        done = subprocess.run([TRAIN, *OPTIONS, *options], env=ENV,
+             ([os.path.join(folder, "no.yaml")], "no.yaml: cannot read"),
+             (["COLL_ALGO=rng"], "did you mean ring?"),
+             (["COLL_RANK=7"], "COLL_RANK")]
+    for words, expected in cases:
+        settings = dict(word.split("=") for word in words if "COLL_" in word)
+        options = [word for word in words if "COLL_" not in word]
+        done = subprocess.run([TRAIN, *OPTIONS, *options],
+                              env={**ENV, **settings},
                               capture_output=True, text=True, timeout=60)
-        check(f"{' '.join(options)} is refused",
+        check(f"{' '.join(words)} is refused",
               done.returncode == 2 and expected in done.stderr
               and done.stderr.count("\n") == 1 and not done.stdout,
               repr(done.stderr))

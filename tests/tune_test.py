@@ -5,13 +5,16 @@ Usage: tune_test.py BUILD_DIR; prints TAP. Each test is a function whose name is
 its claim. Messages go through UCX, as on one host shared memory would serve all
 and nothing would be learned.
 """
+import functools
 import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
-import traceback
+
+sys.dont_write_bytecode = True
+import tap  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv[1])
 COLLRUN = os.path.join(BUILD, 'collrun')
@@ -44,6 +47,12 @@ def tune(*args, ranks=3, store=None, **settings):
 def check(condition, *what):
     if not condition:
         raise AssertionError(' '.join(map(str, what)))
+
+
+def test_a_bad_setting_is_refused(store):
+    status, out, err = tune(*SHORT, ranks=1, store=store, COLL_ALGO='rng')
+    check(status == 2 and not out, status, out)
+    check(err.startswith('coll_tune: COLL_ALGO') and err.count('\n') == 1, err)
 
 
 def succeeds(*args, **how):
@@ -99,6 +108,20 @@ def test_what_was_learned_is_stored_whole(store):
         check(0 < us < 1e7 and 1 <= samples <= 9, us, samples)
     check({row[1] for row in rows} == {64, 4096}, rows)
     check(len({row[:4] for row in rows}) == len(rows), 'a row twice')
+
+
+def test_lengths_left_out_are_told(store):
+    out, _ = succeeds(*SHORT, store=store)
+    check('Lengths from 128 to 4095 bytes were not run' in out, out)
+    out, _ = succeeds('allreduce', '-b', 64, '-e', 1024, '-f', 4, '-n', 30,
+                      store=store)
+    check('Lengths from 128 to 255 bytes, and others, were' in out, out)
+    path = os.path.join(store, 'out.json')
+    out, _ = succeeds('allreduce', '-b', 64, '-e', 300, '-n', 30, '--json',
+                      path, store=store)
+    check('not run' not in out, out)
+    check([r['bytes'] for r in results_of(path)['results']] == [64, 128, 256],
+          out)
 
 
 def test_json_says_what_the_file_says(store):
@@ -181,6 +204,15 @@ def test_binary_rubbish_does_not_stop_the_job(store):
         lines_of(path)
 
 
+def test_what_another_way_took_is_kept_apart(store):
+    ways = ({}, {'COLL_INTERFACE': 'lo'}, {'COLL_UCX_TLS': 'tcp'},
+            {'COLL_UCX_TLS': 'tcp', 'COLL_UCX_NET_DEVICES': 'lo'})
+    for n, way in enumerate(ways, 1):
+        succeeds(*SHORT, store=store, **way)
+        succeeds(*SHORT, store=store, **way)
+        check(len(os.listdir(store)) == n, way, os.listdir(store))
+
+
 def test_off_stores_nothing(store):
     home = os.path.join(store, 'home')
     out, _ = succeeds(*SHORT, store='off', HOME=home, XDG_CACHE_HOME=home)
@@ -251,7 +283,7 @@ def test_forget_deletes_files_of_libcoll_only(store):
     path = only_file(store)
     mine = [os.path.join(store, name) for name in
             ('learned-me.txt', 'learned-0123456789abcdef.txt.bak', 'notes')]
-    left = path + '.4711' # of a job that was killed
+    left = path + '.a1B2c3' # of a job that was killed
     for name in [*mine, left]:
         with open(name, 'w', encoding='utf-8'):
             pass
@@ -336,23 +368,12 @@ def test_bad_options_get_one_line_and_status_2(store):
         check(wanted in err, args, err)
 
 
-def main():
-    tests = [(name[5:], test) for name, test in globals().items()
-             if name.startswith('test_')]
-    print(f'1..{len(tests)}')
-    failed = 0
-    for number, (name, test) in enumerate(tests, 1):
-        try:
-            with tempfile.TemporaryDirectory() as store:
-                test(store)
-            print(f'ok {number} - {name}', flush=True)
-        except Exception:  # a test that breaks is a test that fails
-            failed += 1
-            print(f'not ok {number} - {name}', flush=True)
-            print('# ' + traceback.format_exc().replace('\n', '\n# '),
-                  flush=True)
-    return failed > 0
+def in_a_folder(test):
+    with tempfile.TemporaryDirectory() as store:
+        test(store)
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(tap.run([(tap.claim(test), functools.partial(in_a_folder, test))
+                      for name, test in list(globals().items())
+                      if name.startswith('test_')]))

@@ -2,6 +2,7 @@
 #include "parse.h"
 
 #include <ctype.h>
+#include <locale.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -124,7 +125,8 @@ static bool parse_real(struct parser *p, const char *what, double *x)
                           (int)sizeof(digits) - 1);
     memcpy(digits, start, (size_t)(end - start));
     digits[end - start] = '\0';
-    *x = strtod(digits, NULL);
+    /* Whatever locale the program has set. The C locale is a constant. */
+    *x = strtod_l(digits, NULL, newlocale(LC_ALL_MASK, "C", (locale_t)0));
     p->at = end;
     return true;
 }

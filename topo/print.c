@@ -3,6 +3,7 @@
 #include "machine.h"
 
 #include <inttypes.h>
+#include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -205,6 +206,9 @@ size_t coll_topo_print_notation(const coll_topo *topo, char *text, size_t bytes)
 {
     struct out out = {text, bytes, 0};
     int host = 0;
+    /* The parser's numbers have a point in every locale. */
+    const locale_t locale =
+        uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));
     if (bytes)
         text[0] = '\0';
     for (int l = 0; l < topo->nlevels; l++) {
@@ -216,6 +220,7 @@ size_t coll_topo_print_notation(const coll_topo *topo, char *text, size_t bytes)
     while (topo->objects[host].kind != COLL_TOPO_HOST)
         host++;
     put_inside(&out, topo, host, !counts_alike(topo, host));
+    uselocale(locale);
     return out.length;
 }
 

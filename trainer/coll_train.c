@@ -60,13 +60,14 @@ __attribute__((format(printf, 1, 2))) static void complain(const char *format,
     funlockfile(stderr);
 }
 
+/* Returns the exit status: 2 where the environment or a setting is wrong. */
 static int join(coll_comm **comm)
 {
     const coll_status status = coll_comm_init(comm);
     if (status)
         complain("%s", *coll_last_error(NULL) ? coll_last_error(NULL)
                                               : coll_status_string(status));
-    return status ? 1 : 0;
+    return status == COLL_ERR_INVALID ? 2 : status ? 1 : 0;
 }
 
 /* After a failure of this rank the others are told; after success all leave
@@ -161,6 +162,26 @@ static struct train_settings settings(void)
     };
 }
 
+/* Rank 0 alone writes files. Returns the exit status. */
+static int check_files(void)
+{
+    const struct {
+        const char *option, *path;
+    } files[] = {
+        {"--checkpoint", o->checkpoint},
+        {"--log",        o->log       },
+        {"--plot",       o->plot      },
+    };
+    char error[512];
+    for (int i = 0; i < 3; i++)
+        if (files[i].path
+            && file_possible(files[i].path, error, sizeof(error))) {
+            complain("%s: %s", files[i].option, error);
+            return 2;
+        }
+    return 0;
+}
+
 static int start_report(struct report *r, const struct train *t)
 {
     char error[512];
@@ -245,6 +266,18 @@ static int run(struct train *t, double start)
     return status;
 }
 
+static int work(struct train *t, coll_comm *comm, double start)
+{
+    int status = coll_comm_user_rank(comm) ? 0 : check_files();
+    if (status)
+        return status;
+    status = train_open(t, comm);
+    if (!status)
+        return run(t, start);
+    complain("%s", t->error);
+    return status;
+}
+
 static int train_main(int argc, char **argv)
 {
     const double start = now();
@@ -257,12 +290,7 @@ static int train_main(int argc, char **argv)
         complain("%s", t.error);
     } else if (!(status = join(&comm))) {
         catch_signals();
-        status = train_open(&t, comm);
-        if (status)
-            complain("%s", t.error);
-        else
-            status = run(&t, start);
-        status = leave(comm, status);
+        status = leave(comm, work(&t, comm, start));
     }
     train_close(&t);
     free(own_net);

@@ -73,6 +73,20 @@ void file_drop(struct new_file *f)
     unlink(f->temporary);
 }
 
+int file_possible(const char *path, char *error, size_t error_bytes)
+{
+    struct new_file f;
+    struct stat status;
+    if (!stat(path, &status) && S_ISDIR(status.st_mode)) {
+        errno = EISDIR;
+        return refuse(path, "write", error, error_bytes);
+    }
+    if (file_begin(&f, path, error, error_bytes))
+        return -1;
+    file_drop(&f);
+    return 0;
+}
+
 char *file_text(const char *path, size_t max_bytes, char *error,
                 size_t error_bytes)
 {

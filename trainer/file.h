@@ -20,6 +20,9 @@ int file_begin(struct new_file *, const char *path, char *error,
 int file_commit(struct new_file *, char *error, size_t error_bytes);
 /* Gives up instead of file_commit(). */
 void file_drop(struct new_file *);
+/* Whether file_begin() and file_commit() would succeed now, before time is
+ * spent on what is to be written: 0, or -1 with one line in error. */
+int file_possible(const char *path, char *error, size_t error_bytes);
 
 /* Reads a small text file whole. The caller frees; NULL with error set. */
 char *file_text(const char *path, size_t max_bytes, char *error,

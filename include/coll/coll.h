@@ -154,9 +154,10 @@ coll_status coll_allgather(const void *send, void *recv, size_t sendcount,
 coll_status coll_barrier(coll_comm *comm, coll_request **request);
 
 /* COLL_OK: finished; *request is freed and set to NULL. Never blocks (but for
- * half a second, once, to learn why a transport failed), so it has no deadline
- * either: COLL_OP_SECONDS counts in coll_wait(). An error ends and
- * frees the request too. *request == NULL is COLL_OK. */
+ * half a second, once, to learn why a transport failed). TIMEOUT after calls for
+ * COLL_OP_SECONDS in which the running operation did not finish; a pause between
+ * two of them counts for a tenth of that at most. An error ends and frees the
+ * request too. *request == NULL is COLL_OK. */
 coll_status coll_test(coll_request **request);
 
 /* Like coll_test(), but returns only with COLL_OK or an error. */
@@ -247,14 +248,6 @@ coll_status coll_explain_cluster(const char *spec, int nranks,
  * all of it has, and writes at most text_bytes with the final 0. */
 size_t coll_explain_print(const coll_candidate *candidates, int n, char *text,
                           size_t text_bytes);
-
-/* Sizes and names of datatypes and operators ("f32", "sum"); 0 or NULL for a
- * value outside the enum. The lookups return false for an unknown name. */
-size_t coll_dtype_bytes(coll_dtype dtype);
-const char *coll_dtype_name(coll_dtype dtype);
-const char *coll_op_name(coll_op op);
-int coll_dtype_find(const char *name, coll_dtype *dtype);
-int coll_op_find(const char *name, coll_op *op);
 
 /* The tables behind coll_info. The i-th entry, or 0 past the last. */
 typedef struct coll_setting_info {

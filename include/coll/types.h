@@ -3,6 +3,8 @@
 #ifndef COLL_TYPES_H
 #define COLL_TYPES_H
 
+#include <stddef.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -52,6 +54,17 @@ typedef enum coll_op {
     COLL_LOR,
 } coll_op;
 
+#pragma GCC visibility push(default)
+
+/* Sizes and names of datatypes and operators ("f32", "sum"); 0 or NULL for a
+ * value outside the enum. The lookups return false for an unknown name. */
+size_t coll_dtype_bytes(coll_dtype dtype);
+const char *coll_dtype_name(coll_dtype dtype);
+const char *coll_op_name(coll_op op);
+int coll_dtype_find(const char *name, coll_dtype *dtype);
+int coll_op_find(const char *name, coll_op *op);
+
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -56,6 +56,12 @@ void options_parse(const struct program *, int argc, char **argv,
 __attribute__((format(printf, 2, 3), noreturn)) void
 options_die(const struct program *, const char *format, ...);
 
+/* Ends the program as options_die() does unless a file can be made at path, the
+ * argument of an option, before any time is spent on what it will hold. NULL is
+ * no file. */
+void options_check_file(const struct program *, const char *option,
+                        const char *path);
+
 /* See libcoll/base/nearest.h. */
 const char *nearest_name(const char *word, const char *const *names, int count);
 

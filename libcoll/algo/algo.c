@@ -26,6 +26,11 @@ const char *const kind_names[NKINDS] = {
     [ALLGATHER] = "allgather", [BARRIER] = "barrier",
 };
 
+bool kind_reduces(enum coll_kind kind)
+{
+    return kind == ALLREDUCE || kind == REDUCE || kind == REDUCE_SCATTER;
+}
+
 const struct algo *algo_find(enum coll_kind kind, const char *name)
 {
     for (int i = 0; i < nalgos; i++)

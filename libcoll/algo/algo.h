@@ -34,6 +34,7 @@ extern const struct algo algos[];
 extern const int nalgos;
 extern const int nplanned; /* those with a plan, which come first */
 extern const char *const kind_names[NKINDS];
+bool kind_reduces(enum coll_kind);
 
 /* By short or full name; NULL: no such algorithm. */
 const struct algo *algo_find(enum coll_kind kind, const char *name);

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/nearest.h"
+#include "base/plain.h"
 
 extern char **environ;
 
@@ -171,13 +172,16 @@ const char *setting_text(enum setting s)
     return setting_get(s).value;
 }
 
+/* Not "settings", which is shown unasked: who made the call tells it. */
+static const char subject[] = "comm";
+
 coll_status setting_number(enum setting s, double min, double max, double *out)
 {
     const struct setting_value v = setting_get(s);
     char *end;
-    const double x = strtod(v.value, &end);
+    const double x = plain_number(v.value, &end);
     if (end == v.value || *end || !(x >= min && x <= max))
-        return fail(COLL_ERR_INVALID, "settings",
+        return fail(COLL_ERR_INVALID, subject,
                     "%s=%s (from %s): not a number from %g to %g", v.name,
                     v.value, v.source, min, max);
     *out = x;
@@ -188,14 +192,14 @@ coll_status setting_bytes(enum setting s, size_t min, size_t max, size_t *out)
 {
     const struct setting_value v = setting_get(s);
     char *end;
-    double x = strtod(v.value, &end);
+    double x = plain_number(v.value, &end);
     const char *units = "KMG",
                *unit = *end ? strchr(units, toupper(*end)) : NULL;
     for (long i = 0; unit && i <= unit - units; i++)
         x *= 1024;
     if (end == v.value || (*end && (!unit || end[1])) || !(x >= (double)min)
         || !(x <= (double)max))
-        return fail(COLL_ERR_INVALID, "settings",
+        return fail(COLL_ERR_INVALID, subject,
                     "%s=%s (from %s): not a size from %zu to %zu bytes, such "
                     "as 64K",
                     v.name, v.value, v.source, min, max);

@@ -11,11 +11,6 @@
 #include "base/nearest.h"
 #include "comm/request.h"
 
-static bool reduces(enum coll_kind kind)
-{
-    return kind == ALLREDUCE || kind == REDUCE || kind == REDUCE_SCATTER;
-}
-
 static bool reads_in(const coll_request *r)
 {
     return r->kind != BROADCAST || r->root == r->comm->rank;
@@ -56,7 +51,7 @@ static coll_status check_arguments(const coll_request *r)
     if (!elem)
         return fail(COLL_ERR_INVALID, "comm", "coll_%s: %d is no coll_dtype",
                     name, (int)r->dtype);
-    if (reduces(r->kind) && !coll_op_name(r->op))
+    if (kind_reduces(r->kind) && !coll_op_name(r->op))
         return fail(COLL_ERR_INVALID, "comm", "coll_%s: %d is no coll_op", name,
                     (int)r->op);
     if (r->root < 0 || r->root >= r->comm->nranks)
@@ -116,8 +111,8 @@ static coll_status look_up(const coll_request *r)
     coll_comm *c = r->comm;
     struct select_choice choice;
     combine_fn *const combine =
-        reduces(r->kind) ? op_combine(r->dtype, r->op) : NULL;
-    if (reduces(r->kind) && !combine)
+        kind_reduces(r->kind) ? op_combine(r->dtype, r->op) : NULL;
+    if (kind_reduces(r->kind) && !combine)
         return fail(COLL_ERR_UNSUPPORTED, "comm",
                     "coll_%s: %s is not defined on %s", kind_names[r->kind],
                     coll_op_name(r->op), coll_dtype_name(r->dtype));

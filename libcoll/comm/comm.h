@@ -88,9 +88,14 @@ struct coll_comm {
     size_t shared_bytes;
 
     coll_request *first, **last_request; /* in order; the first one runs */
-    uint32_t history;                    /* tag of the last one begun */
+    uint32_t history;                    /* tag of the last one begun, */
+    struct called called;                /* and what it was */
     uint32_t begun;                      /* so many; wraps */
     uint32_t finished; /* so many: each has its own deadline */
+    struct asked {
+        double last, seconds; /* when, and for how long, as comm_asked() says */
+        uint32_t finished;    /* before the operation that is asked after */
+    } asked;
     coll_statistics stats;
 
     bool adapts, calibrates, explains; /* COLL_ADAPT and so on */
@@ -109,7 +114,9 @@ struct coll_comm {
 coll_status comm_exchange(coll_comm *, const struct rank_info *mine);
 coll_status comm_connect(coll_comm *);
 
-/* fail.c: the first failure of a communicator wins and stays. */
+/* fail.c: the first failure of a communicator wins and stays. To MISMATCH is
+ * added what this rank called; so who hears of it from another rank is told
+ * both calls. */
 coll_status comm_fail(coll_comm *, coll_status, const char *sentence);
 /* COLL_OK, or the failure of this communicator or its job. */
 coll_status comm_check(coll_comm *);
@@ -120,6 +127,11 @@ coll_status comm_check(coll_comm *);
  * for the sentence of a timeout, which fails the communicator. */
 coll_status comm_wait(coll_comm *, coll_status (*step)(void *context),
                       void *context, double seconds, const char *what);
+/* coll_test()'s part of it: TIMEOUT, which fails the communicator, once the
+ * caller has asked after the running operation for op_seconds; a pause between
+ * two questions counts for a tenth of that at most, as the operation may well
+ * have needed this rank meanwhile. Else IN_PROGRESS. */
+coll_status comm_asked(coll_comm *);
 bool comm_progress(coll_comm *); /* all transports; whether anything moved */
 bool comm_on_node(const coll_comm *); /* the running operation needs none */
 double comm_clock(void);              /* seconds, monotonic */

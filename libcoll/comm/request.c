@@ -44,6 +44,10 @@ static void sign(coll_request *r)
     r->tag = (c->history ^ r->fingerprint ^ how) * 0x9e3779b1u + 1;
     c->history = r->tag;
     c->begun++;
+    called_set(&c->called, r->kind, r->dtype, r->op, r->root, r->count);
+    if (c->node)
+        called_set(node_called(c->node), r->kind, r->dtype, r->op, r->root,
+                   r->count);
     if (c->hosts.n && c->node)
         node_begun(c->node, c->begun, r->tag);
 }
@@ -323,7 +327,9 @@ coll_status coll_test(coll_request **request)
     if (r->status == COLL_IN_PROGRESS) {
         comm_progress(r->comm);
         advance(r->comm);
-        const coll_status status = comm_check(r->comm);
+        coll_status status = comm_check(r->comm);
+        if (status == COLL_OK && r->status == COLL_IN_PROGRESS)
+            status = comm_asked(r->comm);
         if (status < 0 && r->status == COLL_IN_PROGRESS)
             fail_all(r->comm, status, r->comm->sentence);
     }

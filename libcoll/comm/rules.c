@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/nearest.h"
+#include "base/plain.h"
 
 struct word {
     const char *at;
@@ -30,7 +31,7 @@ static struct word until(const char **at, const char *separators)
 static bool parse_size(const char **at, size_t *bytes)
 {
     char *end;
-    double x = strtod(*at, &end);
+    double x = plain_number(*at, &end);
     if (end == *at || !isdigit((unsigned char)**at))
         return false;
     static const char units[] = "kmg";

@@ -12,6 +12,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "base/plain.h"
 
 enum { PATH_BYTES = 512, WORTH_KEEPING = 3 /* samples */ };
 static const char header[] = "# libcoll learned 1\n";
@@ -39,19 +40,27 @@ static bool folder(char *path, size_t bytes)
            && snprintf(path, bytes, "%s/.cache/libcoll", home) < (int)bytes;
 }
 
-static bool file_of(const coll_comm *c, char *path, size_t bytes)
+/* The job's hosts and groups, and by what it goes between them. */
+static uint64_t world(const coll_comm *c)
 {
-    char at[PATH_BYTES];
+    static const enum setting ways[] = {SETTING_TRANSPORT, SETTING_INTERFACE,
+                                        SETTING_UCX_TLS,
+                                        SETTING_UCX_NET_DEVICES};
     const struct layout *l = &c->layout;
-    const char *transport = setting_text(SETTING_TRANSPORT);
     uint64_t h = hash(0xcbf29ce484222325u, &l->nranks, sizeof(l->nranks));
     for (int k = 0; k < l->net.nlevels; k++)
         h = hash(h, l->net.level[k].group_of, sizeof(int) * (size_t)l->nranks);
-    h = hash(h, transport, strlen(transport) + 1);
-    h = hash(h, c->ranks[0].hostname, strlen(c->ranks[0].hostname));
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+        h = hash(h, setting_text(ways[i]), strlen(setting_text(ways[i])) + 1);
+    return hash(h, c->ranks[0].hostname, strlen(c->ranks[0].hostname));
+}
+
+static bool file_of(const coll_comm *c, char *path, size_t bytes)
+{
+    char at[PATH_BYTES];
     return folder(at, sizeof(at))
            && snprintf(path, bytes, "%s/learned-%016llx.txt", at,
-                       (unsigned long long)h)
+                       (unsigned long long)world(c))
                   < (int)bytes;
 }
 
@@ -112,6 +121,7 @@ void store_load(coll_comm *c)
     int number = 1;
     if (!file)
         return;
+    const locale_t locale = uselocale(plain_locale());
     if (!fgets(line, sizeof(line), file) || strcmp(line, header))
         log_line(COLL_LOG_WARN, "store", "%s:1: not a file of learned times",
                  path);
@@ -120,6 +130,7 @@ void store_load(coll_comm *c)
             if (number++, !read_line(&c->select.prices, line))
                 log_line(COLL_LOG_WARN, "store", "%s:%d: not understood", path,
                          number);
+    uselocale(locale);
     fclose(file);
 }
 
@@ -179,7 +190,9 @@ void store_save(const coll_comm *c)
                  temporary, strerror(errno));
         return;
     }
+    const locale_t locale = uselocale(plain_locale());
     write_all(c, file);
+    uselocale(locale);
     const bool whole = !ferror(file);
     if (fclose(file) != 0 || !whole || rename(temporary, path) != 0) {
         log_line(COLL_LOG_WARN, "store", "what was learned is lost: %s: %s",

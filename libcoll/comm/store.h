@@ -5,8 +5,8 @@
  *   allreduce 1048576 ring block 123.4 us 9
  *
  * collective, least bytes of the class of sizes, algorithm, order of the ranks,
- * time, samples. The file's name is a hash of the ranks' layout, the
- * transport, and the host of rank 0. It appears whole, by rename.
+ * time, samples. The file's name is a hash of the ranks' layout, of
+ * the settings that say by what they reach one another, and of rank 0's host. It appears whole, by rename.
  */
 #ifndef COMM_STORE_H
 #define COMM_STORE_H

@@ -147,6 +147,21 @@ static coll_status look_at_clock(struct wait *w, double seconds,
     return w->status;
 }
 
+coll_status comm_asked(coll_comm *c)
+{
+    struct asked *a = &c->asked;
+    const double now = comm_clock(), most = c->op_seconds / 10;
+    const double pause = now - a->last;
+    if (a->last == 0 || a->finished != c->finished)
+        *a = (struct asked){.finished = c->finished};
+    else
+        a->seconds += pause < most ? pause : most;
+    a->last = now;
+    return c->op_seconds > 0 && a->seconds > c->op_seconds
+               ? too_late(c, "a collective", c->op_seconds)
+               : COLL_IN_PROGRESS;
+}
+
 coll_status comm_wait(coll_comm *c, coll_status (*step)(void *context),
                       void *context, double seconds, const char *what)
 {

@@ -33,8 +33,9 @@ coll_status node_look_around(struct node *n)
 
 void node_begun(struct node *n, uint32_t number, uint32_t tag)
 {
+    /* Read by node_check(). */
     atomic_store_explicit(&n->peers[n->me].region->begun,
-                          (uint64_t)number << 32 | tag, memory_order_relaxed);
+                          (uint64_t)number << 32 | tag, memory_order_release);
 }
 
 coll_status node_check(const struct node *n, uint32_t number)
@@ -43,7 +44,7 @@ coll_status node_check(const struct node *n, uint32_t number)
         n->awaited < 0
             ? 0
             : atomic_load_explicit(&n->peers[n->awaited].region->begun,
-                                   memory_order_relaxed);
+                                   memory_order_acquire);
     return begun >> 32 == number && (uint32_t)begun != n->call.tag
                ? node_mismatch(n, n->awaited, (uint32_t)begun)
                : COLL_IN_PROGRESS;
@@ -69,9 +70,12 @@ uint16_t node_heard(const struct node *n)
 
 coll_status node_mismatch(const struct node *n, int place, uint32_t tag)
 {
+    char its[CALLED_TEXT];
     return fail(COLL_ERR_MISMATCH, "shm",
-                "rank %d is in another operation (tag %08x) than this rank "
-                "(tag %08x): kind, count, dtype, op, root and order must be "
-                "equal on all ranks",
-                n->rank_of[place], tag, n->call.tag);
+                "rank %d is in another operation (tag %08x, last called: %s) "
+                "than this rank (tag %08x): kind, count, dtype, op, root and "
+                "order must be equal on all ranks",
+                n->rank_of[place], tag,
+                called_text(&n->peers[place].region->called, its),
+                n->call.tag);
 }

@@ -3,11 +3,9 @@
  * ranks on a cluster that is only described. */
 #include <ctype.h>
 #include <errno.h>
-#include <libgen.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/env.h"
@@ -191,21 +189,6 @@ int sim_parse_numbers(const struct program *p, const char *option,
     return kept;
 }
 
-/* Before the simulation, which may take a minute. */
-static void check_file(const char *option, const char *path)
-{
-    struct stat about;
-    char *copy = path ? strdup(path) : NULL;
-    if (!copy)
-        return;
-    const bool folder = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
-    const bool able = !folder && access(dirname(copy), W_OK | X_OK) == 0;
-    if (!able)
-        options_die(&program, "%s: %s: cannot be written: %s", option, path,
-                    strerror(folder ? EISDIR : errno));
-    free(copy);
-}
-
 void sim_open_file(const struct sim_job *j, struct sim_file *f,
                    const char *path)
 {
@@ -336,9 +319,9 @@ static void check_options(bool trains)
         if (only[i].given)
             options_die(&program, "%s: only valid %s", only[i].name,
                         trains ? "with a collective" : "with train");
-    check_file("--json", o->json);
-    check_file("--csv", o->csv);
-    check_file("--plot", o->plot);
+    options_check_file(&program, "--json", o->json);
+    options_check_file(&program, "--csv", o->csv);
+    options_check_file(&program, "--plot", o->plot);
 }
 
 int main(int argc, char **argv)

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* coll_tune: lets the library learn what its algorithms take on the ranks of a
  * job, and keeps it for later jobs. */
-#include <errno.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "coll/coll.h"
 #include "coll/log.h"
@@ -28,7 +24,7 @@ static struct {
 } options = {
     .min_bytes = 8,
     .max_bytes = (size_t)16 << 20,
-    .factor = 4,
+    .factor = 2,
     .iterations = 300,
     .seconds = 3,
     .dtype = "f32",
@@ -46,8 +42,9 @@ static const struct option_row rows[] = {
      .help = "longest vector (default 16M)"},
     {.letter = 'f', .name = "factor", .arg = "FACTOR", .kind = OPTION_NUMBER,
      .out = &options.factor, .min = 1.1, .max = 1e9,
-     .help = "from one length to the next (default 4; what is learned of a "
-             "length serves up to its double, so 2 leaves no gap)"},
+     .help = "from one length to the next (default 2; what is learned of a "
+             "length serves up to its double, so more leaves gaps, which are "
+             "told)"},
     {.letter = 'n', .name = "iterations", .arg = "N", .kind = OPTION_INT,
      .out = &options.iterations, .min = 1, .max = 1e9,
      .help = "operations per length, at most (default 300)"},
@@ -125,21 +122,6 @@ static const char *read_operand(int noperands, char **argv)
                 near ? "?" : "");
 }
 
-/* Before any time is spent. Only rank 0 writes files, and only where it runs
- * can they be judged. */
-static void check_file(const char *option, const char *path)
-{
-    struct stat about;
-    char *copy = path ? strdup(path) : NULL;
-    if (!copy)
-        return;
-    const bool folder = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
-    if (folder || access(dirname(copy), W_OK | X_OK) != 0)
-        options_die(&program, "%s: %s: cannot be written: %s", option, path,
-                    strerror(folder ? EISDIR : errno));
-    free(copy);
-}
-
 static bool is_first(void)
 {
     const char *rank =
@@ -163,9 +145,10 @@ static void check_options(const char *collective)
     if (options.min_bytes > options.max_bytes)
         options_die(&program, "-b: found %zu, which is more than -e %zu",
                     options.min_bytes, options.max_bytes);
+    /* Only rank 0 writes files, and only where it runs can they be judged. */
     if (is_first()) {
-        check_file("--json", options.json);
-        check_file("--plot", options.plot);
+        options_check_file(&program, "--json", options.json);
+        options_check_file(&program, "--plot", options.plot);
     }
 }
 
@@ -211,7 +194,9 @@ static void on_log(coll_log_level level, const char *subject, const char *line,
     static const char *const names[] = {"off", "error", "warn", "info",
                                         "debug"};
     (void)context;
-    fprintf(stderr, "coll: %s: %s: %s\n", names[level], subject, line);
+    /* An error that ends the run is told once, by the program. */
+    if (level > COLL_LOG_ERROR || getenv("COLL_LOG"))
+        fprintf(stderr, "coll: %s: %s: %s\n", names[level], subject, line);
     if (level <= COLL_LOG_WARN && !strcmp(subject, "store"))
         snprintf(store_said, sizeof(store_said), "%s", line);
 }
@@ -254,22 +239,13 @@ static void run_collective(struct run *run, const char *collective)
         run_length(run, collective, (size_t)bytes, &last);
 }
 
-static const char *setting(const char *name)
-{
-    coll_setting_info s;
-    for (int i = 0; coll_setting_get(i, &s); i++)
-        if (!strcmp(s.name, name))
-            return s.value;
-    return "";
-}
-
 /* Why nothing can be learned, however long it runs; NULL: it can. */
 static const char *hopeless(const struct run *run)
 {
     if (run->job.nranks == 1)
         return "One rank has nothing to tune: start a job, such as collrun -n "
                "4 coll_tune.";
-    if (!strcmp(setting("COLL_ADAPT"), "off"))
+    if (!strcmp(tune_setting("COLL_ADAPT"), "off"))
         return "COLL_ADAPT is off: nothing is learned.";
     return NULL;
 }
@@ -346,9 +322,10 @@ static int report(const struct run *run, const char *note,
 static void start(struct run *run)
 {
     coll_log_set_hook(is_first() ? on_log : NULL, NULL);
-    if (coll_comm_init(&run->job.comm) != COLL_OK) {
+    const coll_status status = coll_comm_init(&run->job.comm);
+    if (status != COLL_OK) {
         fprintf(stderr, "coll_tune: %s\n", coll_last_error(NULL));
-        exit(1);
+        exit(status == COLL_ERR_INVALID ? 2 : 1);
     }
     run->job.rank = coll_comm_user_rank(run->job.comm);
     run->job.nranks = coll_comm_count(run->job.comm);

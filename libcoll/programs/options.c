@@ -8,12 +8,15 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <libgen.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { WIDTH = 80, HELP_COLUMN = 28, MAX_CHOICES = 64 };
 
@@ -38,6 +41,20 @@ void options_die(const struct program *p, const char *format, ...)
     fputc('\n', stderr);
     funlockfile(stderr);
     exit(2);
+}
+
+void options_check_file(const struct program *p, const char *option,
+                        const char *path)
+{
+    struct stat about;
+    char *copy = path ? strdup(path) : NULL;
+    if (!copy)
+        return;
+    const bool folder = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+    if (folder || access(dirname(copy), W_OK | X_OK) != 0)
+        options_die(p, "%s: %s: cannot be written: %s", option, path,
+                    strerror(folder ? EISDIR : errno));
+    free(copy);
 }
 
 /* The table's rows, then the built-in ones. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "programs/sim.h"
-#include "programs/sim_plot.h"
+#include "programs/chart.h"
 
 void sim_print_costs(const struct sim_results *r)
 {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "programs/sim.h"
-#include "programs/sim_plot.h"
+#include "programs/chart.h"
 
 static size_t bytes_of(const struct sim_results *r, const struct trial *t)
 {

@@ -15,7 +15,7 @@
 
 #include "base/log.h"
 #include "programs/sim.h"
-#include "programs/sim_plot.h"
+#include "programs/chart.h"
 
 /* Layer by layer; AlexNet without groups, GoogLeNet without its side heads. */
 static const struct {

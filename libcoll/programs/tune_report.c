@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "programs/json.h"
-#include "programs/sim_plot.h"
+#include "programs/chart.h"
 #include "programs/tune_store.h"
 
 /* --- table ------------------------------------------------------------------
@@ -59,6 +59,37 @@ void tune_table_row(const struct tune_result *r)
     fflush(stdout);
 }
 
+/* The power of two that is not above it: what is learned serves up to the
+ * next. */
+static size_t octave(size_t bytes)
+{
+    size_t x = 1;
+    while (x <= bytes / 2)
+        x *= 2;
+    return x;
+}
+
+/* Lengths between two that were run, of which nothing was learned. */
+static void tell_gaps(const struct tune_report *t)
+{
+    int gaps = 0;
+    size_t from = 0, to = 0;
+    for (int i = 1; i < t->n; i++) {
+        const struct tune_result *a = &t->results[i - 1], *b = a + 1;
+        if (a->native || b->native || strcmp(a->collective, b->collective)
+            || octave(b->bytes) <= 2 * octave(a->bytes))
+            continue;
+        if (gaps++ == 0) {
+            from = 2 * octave(a->bytes);
+            to = octave(b->bytes) - 1;
+        }
+    }
+    if (gaps)
+        printf("Lengths from %zu to %zu bytes%s were not run: there the choice "
+               "keeps to the model. -f 2 leaves none out.\n",
+               from, to, gaps > 1 ? ", and others," : "");
+}
+
 void tune_table_foot(const struct tune_report *t)
 {
     int learned = 0, kept = 0, priced = 0;
@@ -82,6 +113,7 @@ void tune_table_foot(const struct tune_report *t)
         printf("; its times were off by a factor of %.2f on average",
                exp(off / priced));
     printf("%s", learned ? ".\n" : "");
+    tell_gaps(t);
 }
 
 /* --- files ------------------------------------------------------------------

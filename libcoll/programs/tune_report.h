@@ -16,7 +16,7 @@ struct tune_report {
 
 void tune_table_head(int nranks);
 void tune_table_row(const struct tune_result *);
-/* What the model had chosen, and how far off it was. */
+/* What the model had chosen, how far off it was, and what was left out. */
 void tune_table_foot(const struct tune_report *);
 
 /* The files appear whole. False, after a line on stderr. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "programs/tune_store.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -38,7 +39,7 @@ const char *tune_spoken(double seconds, char text[24])
     return text;
 }
 
-static const char *setting(const char *name)
+const char *tune_setting(const char *name)
 {
     coll_setting_info s;
     for (int i = 0; coll_setting_get(i, &s); i++)
@@ -49,7 +50,7 @@ static const char *setting(const char *name)
 
 bool tune_folder(char *path, size_t bytes, const char **why)
 {
-    const char *set = setting("COLL_STORE");
+    const char *set = tune_setting("COLL_STORE");
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     int length = -1;
     *why = "COLL_STORE is off";
@@ -67,8 +68,8 @@ bool tune_folder(char *path, size_t bytes, const char **why)
     return length >= 0 && (size_t)length < bytes;
 }
 
-/* "learned-0123456789abcdef.txt", and behind it maybe ".123" while a job writes
- * it. Nothing else in the folder is ours. */
+/* "learned-0123456789abcdef.txt", and behind it six letters and digits, as in
+ * ".a1B2c3", while a job writes it. Nothing else in the folder is ours. */
 static bool is_ours(const char *name, bool *whole)
 {
     static const char before[] = "learned-", after[] = ".txt";
@@ -79,8 +80,10 @@ static bool is_ours(const char *name, bool *whole)
         return false;
     at += 16 + sizeof(after) - 1;
     *whole = !*at;
-    return !*at
-           || (*at == '.' && at[1] && !at[1 + strspn(at + 1, "0123456789")]);
+    for (int i = 0; i < 6 && *at == '.'; i++)
+        if (!isalnum((unsigned char)at[1 + i]))
+            return false;
+    return !*at || (*at == '.' && !at[7]);
 }
 
 static int by_name(const void *a, const void *b)

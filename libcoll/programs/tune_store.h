@@ -24,6 +24,9 @@ struct tune_files {
     int n;
 };
 
+/* The value of a setting, by its name; "": there is none. */
+const char *tune_setting(const char *name);
+
 /* The folder where files are kept. False: they are not; *why says so. */
 bool tune_folder(char *path, size_t bytes, const char **why);
 

@@ -12,6 +12,7 @@ cases whose name has one of them.
 Links are slow enough that two busy processors do not matter.
 """
 import collections
+import functools
 import os
 import statistics
 import sys
@@ -19,6 +20,8 @@ import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
+import inside  # noqa: E402
+from inside import tap  # noqa: E402
 import lab as netlab  # noqa: E402
 import steps  # noqa: E402
 from steps import expect  # noqa: E402
@@ -30,7 +33,9 @@ CASES = []
 def case(*settings):
     """Marks a test, tried with each of these; its name is the claim."""
     def mark(function):
-        CASES.extend((function, setting) for setting in settings)
+        CASES.extend((f'{tap.claim(function)}: {name}',
+                      functools.partial(function, setting))
+                     for name, setting in settings)
         return function
     return mark
 
@@ -255,30 +260,5 @@ def the_trunk_carries_what_the_formula_says(setting):
     raise steps.Wrong('in no start S each way, and 1.5 S in the ring')
 
 
-def work():
-    chosen = [(function, setting) for function, setting in CASES
-              if not sys.argv[2:]
-              or any(word in function.__name__ for word in sys.argv[2:])]
-    print(f'1..{len(chosen)}', flush=True)
-    failed = 0
-    for number, (function, (name, setting)) in enumerate(chosen, 1):
-        name = f'{function.__name__.replace("_", " ")}: {name}'
-        try:
-            function(setting)
-            print(f'ok {number} - {name}', flush=True)
-        except steps.Wrong as error:
-            failed += 1
-            print(f'not ok {number} - {name}\n# {error}', flush=True)
-    return int(failed > 0)
-
-
-def main():
-    why = netlab.missing()
-    if why:
-        print(f'1..0 # SKIP {why}')
-        return 0
-    return netlab.run_inside(work, 280)
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(inside.run(CASES))

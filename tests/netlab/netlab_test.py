@@ -20,8 +20,11 @@ sys.path.insert(0, str(HERE))
 sys.dont_write_bytecode = True
 import lab as netlab  # noqa: E402
 
+sys.path.insert(0, str(HERE.parent))
+import tap  # noqa: E402
+from tap import case, expect  # noqa: E402
+
 SWITCH = pathlib.Path(sys.argv[1]).resolve() / 'delay_switch'
-CASES = []
 # Rank 0 sends to the last rank what takes a while, and times one byte there and
 # back. Prints Mbit/s of contents, the least time in us, and the most Mbit/s of
 # 256 KiB that are answered.
@@ -69,21 +72,6 @@ elif rank == 0:
     for _ in range(BLOCKS):
         link.sendall(bytes(256 << 10))
 '''
-
-
-class Wrong(Exception):
-    """A claim that does not hold."""
-
-
-def case(function):
-    """Marks a test; its name is the claim."""
-    CASES.append(function)
-    return function
-
-
-def expect(holds, *words):
-    if not holds:
-        raise Wrong(' '.join(map(str, words)))
 
 
 def command(*words):
@@ -246,18 +234,7 @@ def main():
     if why:
         print(f'1..0 # SKIP {why}')
         return 0
-    print(f'1..{len(CASES)}')
-    failed = 0
-    for number, test in enumerate(CASES, 1):
-        name = test.__name__.replace('_', ' ')
-        try:
-            test()
-            print(f'ok {number} - {name}', flush=True)
-        except Wrong as error:
-            failed += 1
-            print(f'not ok {number} - {name}')
-            print(f'# {error}'.replace('\n', '\n# '), flush=True)
-    return int(failed > 0)
+    return tap.run()
 
 
 if __name__ == '__main__':

@@ -8,12 +8,15 @@ Speaks TAP. With words, only cases whose name has one of them. Every case is
 tried twice: with the address of rank 0's host in COLL_ROOT, and with an id that
 lists every address that host has.
 """
+import functools
 import os
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
+import inside  # noqa: E402
+from inside import tap  # noqa: E402
 import lab as netlab  # noqa: E402
 import launch  # noqa: E402
 
@@ -25,16 +28,14 @@ WAYS = ['root', 'id']
 CASES = []
 
 
-class Wrong(Exception):
-    """A claim that does not hold."""
-
-
 def case(works, says='', **settings):
     """Marks a test; its name is the claim. works: an error will not do. says:
     a word that some rank's error must have. settings: variables of all ranks.
     """
     def mark(function):
-        CASES.append((function, works, says, settings))
+        CASES.extend((f'{tap.claim(function)}, by {way}',
+                      functools.partial(try_case, function, works, says,
+                                        settings, way)) for way in WAYS)
         return function
     return mark
 
@@ -53,18 +54,18 @@ def check(ranks, outs, errs, ended, works, says):
         print(f'# rank {rank.number}: status {rank.status} after '
               f'{rank.seconds:.1f} s {out.strip()} {err.strip()[:300]}')
     if not ended:
-        raise Wrong(f'not over after {MOST_SECONDS} s')
+        raise tap.Wrong(f'not over after {MOST_SECONDS} s')
     if all(rank.status == 0 for rank in ranks):
         return
     if works:
-        raise Wrong('the job failed')
+        raise tap.Wrong('the job failed')
     for rank, err in zip(ranks, errs):
         if rank.status == 0 or rank.status >= 128:
-            raise Wrong(f'rank {rank.number} ended with {rank.status}')
+            raise tap.Wrong(f'rank {rank.number} ended with {rank.status}')
         if not a_sentence(err):
-            raise Wrong(f'rank {rank.number} does not say why')
+            raise tap.Wrong(f'rank {rank.number} does not say why')
     if not any(says in err for err in errs):
-        raise Wrong(f'no rank speaks of "{says}"')
+        raise tap.Wrong(f'no rank speaks of "{says}"')
 
 
 def try_case(make, works, says, settings, way):
@@ -202,30 +203,5 @@ def no_such_interface():
     return netlab.Lab(layout())
 
 
-def work():
-    chosen = [(case, way) for case in CASES for way in WAYS
-              if not sys.argv[2:]
-              or any(word in case[0].__name__ for word in sys.argv[2:])]
-    print(f'1..{len(chosen)}')
-    failed = 0
-    for number, ((make, *how), way) in enumerate(chosen, 1):
-        name = f'{make.__name__}, by {way}'.replace('_', ' ')
-        try:
-            try_case(make, *how, way)
-            print(f'ok {number} - {name}', flush=True)
-        except Wrong as error:
-            failed += 1
-            print(f'not ok {number} - {name}\n# {error}', flush=True)
-    return int(failed > 0)
-
-
-def main():
-    why = netlab.missing()
-    if why:
-        print(f'1..0 # SKIP {why}')
-        return 0
-    return netlab.run_inside(work, 280)
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(inside.run(CASES))

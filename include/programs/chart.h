@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Curves on axes, as a PNG: up to a few panels side by side. */
-#ifndef PROGRAMS_SIM_PLOT_H
-#define PROGRAMS_SIM_PLOT_H
+/* Curves on axes, as a PNG: up to a few panels side by side. Not installed. */
+#ifndef PROGRAMS_CHART_H
+#define PROGRAMS_CHART_H
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -22,7 +22,8 @@ struct chart_series {
     char name[256];             /* a line each, where several curves are one */
     struct chart_point *points; /* by ascending x */
     int n;
-    bool reference; /* dashed and grey: nothing that was simulated */
+    bool reference; /* dashed and grey: no result, but what one is held to */
+    int of; /* reference: 1 + the series that it has the colour of; 0: grey */
 };
 
 struct chart {

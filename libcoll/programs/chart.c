@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "programs/sim_plot.h"
+#include "programs/chart.h"
 
 #include <cairo.h>
 #include <errno.h>
@@ -209,8 +209,8 @@ static void paint_y(const struct axes *a)
 
 static void set_colour(cairo_t *c, const struct chart_series *s, int i)
 {
-    const double *rgb = colours[i % NCOLOURS];
-    if (s->reference)
+    const double *rgb = colours[(s->of ? s->of - 1 : i) % NCOLOURS];
+    if (s->reference && !s->of)
         set_grey(c, 0.55);
     else
         cairo_set_source_rgb(c, rgb[0], rgb[1], rgb[2]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Names and sizes of datatypes and operators, from their two tables. */
-#include "coll/coll.h"
+#include "coll/types.h"
 
 #include <string.h>
 

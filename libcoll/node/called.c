@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#include "node/called.h"
+
+#include <stdio.h>
+
+const char *called_text(const struct called *c, char text[CALLED_TEXT])
+{
+    struct called *from = (struct called *)c; /* C17 loads from no const */
+    const uint64_t what =
+        atomic_load_explicit(&from->what, memory_order_relaxed);
+    const uint64_t count =
+        atomic_load_explicit(&from->count, memory_order_relaxed);
+    const unsigned kind = (unsigned)(what >> 48) - 1;
+    const char *dtype = coll_dtype_name((coll_dtype)(what >> 40 & 0xff));
+    const char *op = coll_op_name((coll_op)(what >> 32 & 0xff));
+    int n = snprintf(text, CALLED_TEXT, "%s",
+                     kind < NKINDS ? kind_names[kind] : "nothing");
+    if (kind >= NKINDS || kind == BARRIER)
+        return text;
+    n += snprintf(text + n, CALLED_TEXT - (size_t)n, " of %llu %s",
+                  (unsigned long long)count, dtype ? dtype : "?");
+    if (kind_reduces((enum coll_kind)kind))
+        n += snprintf(text + n, CALLED_TEXT - (size_t)n, ", %s",
+                      op ? op : "?");
+    if (kind == REDUCE || kind == BROADCAST)
+        snprintf(text + n, CALLED_TEXT - (size_t)n, ", root %u",
+                 (unsigned)(what & 0xffffffff));
+    return text;
+}

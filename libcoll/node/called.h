@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* What a rank called, for the sentence that tells two different calls. Other
+ * threads and ranks read it after a mismatch only, so one that just begins its
+ * next call may show a mix of both. */
+#ifndef NODE_CALLED_H
+#define NODE_CALLED_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "algo/algo.h"
+#include "coll/types.h"
+
+enum { CALLED_TEXT = 96 };
+
+/* Zeros: nothing yet. */
+struct called {
+    _Atomic uint64_t what; /* kind + 1, dtype, op, root */
+    _Atomic uint64_t count;
+};
+
+static inline void called_set(struct called *c, enum coll_kind kind,
+                              coll_dtype dtype, coll_op op, int root,
+                              size_t count)
+{
+    const uint64_t what = (uint64_t)(kind + 1) << 48 | (uint64_t)dtype << 40
+                          | (uint64_t)op << 32 | (uint32_t)root;
+    atomic_store_explicit(&c->what, what, memory_order_relaxed);
+    atomic_store_explicit(&c->count, count, memory_order_relaxed);
+}
+
+/* "reduce of 99 f32, sum, root 2", or "nothing". Returns text. What may be
+ * another process's memory is checked. */
+const char *called_text(const struct called *, char text[CALLED_TEXT]);
+
+#endif

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: MIT
+"""Runs the cases of a test where a Lab can be made, as tap.py does."""
+import os
+import sys
+
+import lab as netlab
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import tap  # noqa: E402
+
+SECONDS = 280  # all cases together
+
+
+def _tried(function):
+    def run():
+        try:
+            function()
+        except netlab.Skip as why:
+            raise tap.Skip(why) from why
+    return run
+
+
+def run(cases):
+    """Those that the command line chooses. Returns the exit status."""
+    why = netlab.missing()
+    if why:
+        print(f'1..0 # SKIP {why}')
+        return 0
+    cases = [(claim, _tried(function)) for claim, function in cases]
+    return netlab.run_inside(lambda: tap.run(tap.chosen(cases)), SECONDS)

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: MIT */
+/* What plans cost, by their formulas to the byte and on the simulator's clock,
+ * and what makes them cost that: who talks to whom, and in which order. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "algo/algo.h"
+#include "exec/rehearse.h"
+#include "plans.h"
+
+/* What each algorithm costs, from its formula. sent: by all ranks together, in
+ * vectors; rounds: messages one after another; busiest: vectors through the
+ * busiest port, for counts that n divides. Negative: no closed form; not exact:
+ * an upper bound. The vector of a reduce-scatter or allgather is that of all
+ * ranks. */
+struct cost {
+    const char *name;
+    double sent, rounds, busiest;
+    bool exact;
+};
+
+static int log2_floor(int n)
+{
+    int k = 0;
+    while (n >>= 1)
+        k++;
+    return k;
+}
+
+/* n as a product of numbers up to radix: as few as can be, then of the least
+ * sum of (factor - 1). Of all products, by trying. */
+struct product {
+    int n, factors, peers;
+};
+
+static struct product best_product(int n, int radix)
+{
+    struct product best = {n, n == 1 ? 0 : 99, 0};
+    for (int k = 2; k <= radix; k++) {
+        if (n % k != 0)
+            continue;
+        struct product p = best_product(n / k, radix);
+        p = (struct product){n, p.factors + 1, p.peers + k - 1};
+        if (p.factors < best.factors
+            || (p.factors == best.factors && p.peers < best.peers))
+            best = p;
+    }
+    return best;
+}
+
+static struct cost multiplied(const char *name, int n, int radix)
+{
+    int most = n;
+    while (best_product(most, radix).factors >= 99)
+        most--;
+    const struct product p = best_product(most, radix);
+    const double rest = n - most, fold = rest > 0 ? 2 : 0;
+    return (struct cost){name, (double)most * p.peers + 2 * rest,
+                         p.factors + fold, p.peers + fold, true};
+}
+
+static struct cost divided(const char *name, int n, int radix)
+{
+    const struct cost whole = multiplied(name, n, radix);
+    int most = n;
+    while (best_product(most, radix).factors >= 99)
+        most--;
+    const double fold = n > most ? 2 : 0;
+    return (struct cost){name, 2.0 * (most - 1) + 2.0 * (n - most),
+                         2 * whole.rounds - fold,
+                         2.0 * (most - 1) / most + fold, true};
+}
+
+/* Every block between the largest and the smallest must hear from below before
+ * it can hand over its ranks' parts, and so on the way back. */
+static double blocks_port(int n)
+{
+    const int largest = 1 << log2_floor(n), smallest = n & -n;
+    double port = 1;
+    for (int size = 2 * smallest; size < largest; size *= 2)
+        port += n & size ? 1.0 / size : 0;
+    return 2 * (largest == n ? (n - 1.0) / n : port);
+}
+
+static struct cost cost_of(const char *name, int n)
+{
+    const int floor = log2_floor(n), pow2 = 1 << floor, rem = n - pow2;
+    const bool full = rem == 0;
+    const double fold = full ? 0 : 2, down = floor + fold;
+    const double up = floor + !full, more = n > 1 ? up + 1 : 0;
+    const double rest = n - 1, most = rest / n;
+    const double doubled = pow2 * floor + 2.0 * rem;
+    const double halved = 2.0 * (pow2 - 1) + 2.0 * rem, rounds = down + floor;
+    const double port = 2.0 * (pow2 - 1) / pow2 + fold;
+    const double logs = floor, one = n > 1, two = 2 * one,
+                 blocks = blocks_port(n), all = n <= 16 ? one : up;
+    const struct cost costs[] = {
+        {"allreduce_recursive_doubling",    doubled,  down,     down,     true },
+        {"allreduce_halving_doubling",      halved,   rounds,   port,     true },
+        {"allreduce_halving_doubling_near", halved,   rounds,   port,     true },
+        {"allreduce_ring",                  2 * rest, 2 * rest, 2 * most, true },
+        {"allreduce_binomial_tree",         2 * rest, 2 * up,   2 * up,   full },
+        {"allreduce_double_binary_tree",    2 * rest, -1,       -1,       false},
+        {"allreduce_direct",                n * rest, one,      rest,     true },
+        {"allreduce_direct_scatter",        2 * rest, two,      2 * most, true },
+        multiplied("allreduce_recursive_multiplying", n, 4),
+        multiplied("allreduce_recursive_multiplying_8", n, 8),
+        divided("allreduce_dividing_multiplying", n, 4),
+        divided("allreduce_dividing_multiplying_16", n, 16),
+        {"allreduce_binary_blocks",         2 * rest, 2 * logs, blocks,   true },
+        {"allreduce_swing",                 halved,   rounds,   port,     true },
+        {"allreduce_ring_segmented",        2 * rest, 2 * rest, 2 * most, true },
+        {"allreduce_hierarchical",          2 * rest, -1,       -1,       false},
+        {"allreduce_leaders",               doubled,  -1,       -1,       false},
+        {"reduce_binomial_tree",            rest,     up,       up,       full },
+        {"reduce_halving_gather",           n,        more,     2 * most, true },
+        {"reduce_chain",                    rest,     rest,     rest,     true },
+        {"reduce_hierarchical",             rest,     -1,       -1,       false},
+        {"broadcast_binomial_tree",         rest,     up,       -1,       full },
+        {"broadcast_scatter_allgather",     rest,     more,     2,        false},
+        {"broadcast_chain",                 rest,     rest,     rest,     true },
+        {"broadcast_hierarchical",          rest,     -1,       -1,       false},
+        {"reduce_scatter_halving",          rest,     up,       most,     true },
+        {"reduce_scatter_ring",             rest,     rest,     most,     true },
+        {"reduce_scatter_hierarchical",     rest,     all,      most,     true },
+        {"allgather_bruck",                 rest,     up,       most,     true },
+        {"allgather_ring",                  rest,     rest,     most,     true },
+        {"allgather_hierarchical",          rest,     all,      most,     true },
+        {"barrier_dissemination",           n * up,   up,       up,       true },
+    };
+    for (size_t i = 0; i < sizeof(costs) / sizeof(costs[0]); i++)
+        if (!strcmp(costs[i].name, name))
+            return costs[i];
+    cr_assert_fail("%s has no cost formula here: add its row", name);
+    return costs[0];
+}
+
+static double dry_run(const struct algo *algo, int n, size_t count,
+                      struct sim_net net, struct sim_traffic *traffic)
+{
+    const struct rehearsal c = {
+        .plan = algo->plan,
+        .nranks = n,
+        .segments = 1,
+        .count = count,
+        .elem_bytes = 1,
+        .net = net,
+        .traffic = traffic,
+    };
+    double seconds;
+    cr_assert_eq(rehearse(&c, &seconds), COLL_OK, "%s, %d ranks", algo->name,
+                 n);
+    return seconds;
+}
+
+Test(plan_costs, traffic_is_what_the_formula_says_to_the_byte)
+{
+    const size_t counts[] = {0, 1, 63, 64, 65, 997, 7919, 1 << 20};
+    for (int a = 0; a < nplanned; a++)
+        for (int n = 1; n <= 64 && serves(&algos[a], n); n++)
+            for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+                struct sim_traffic traffic[64];
+                dry_run(&algos[a], n, counts[i], (struct sim_net){0}, traffic);
+                uint64_t sent = 0;
+                for (int r = 0; r < n; r++)
+                    sent += traffic[r].bytes;
+                const struct cost cost = cost_of(algos[a].full_name, n);
+                /* The root of this one need not send itself its chunk. */
+                const bool gathers =
+                    algos[a].plan == plan_reduce_halving_gather;
+                const size_t m = (size_t)n, chunk0 = (counts[i] + m - 1) / m;
+                cr_assert_eq((double)sent,
+                             cost.sent * (double)counts[i]
+                                 - (double)(gathers ? chunk0 : 0),
+                             "%s, %d ranks, %zu bytes: sent %lu",
+                             algos[a].full_name, n, counts[i],
+                             (unsigned long)sent);
+            }
+}
+
+/* Latency alone, then bandwidth alone, on vectors that every n divides, and so
+ * do the numbers near it that have small factors. */
+Test(plan_costs, time_is_what_the_formula_says)
+{
+    for (int a = 0; a < nplanned; a++)
+        for (int n = 1; n <= 64 && serves(&algos[a], n); n++) {
+            const struct cost cost = cost_of(algos[a].full_name, n);
+            const size_t bytes = (size_t)n * 64 * 27 * 25 * 49 * 11 * 13;
+            if (cost.rounds < 0)
+                continue;
+            const double latency = dry_run(&algos[a], n, bytes,
+                                           (struct sim_net){
+                                               .link = {1, 0, 0}
+            },
+                                           NULL);
+            const bool exact = cost.exact;
+            cr_assert(exact ? fabs(latency - cost.rounds) < 1e-9
+                            : latency <= cost.rounds + 1e-9,
+                      "%s, %d ranks: %g rounds", algos[a].full_name, n,
+                      latency);
+            if (cost.busiest < 0)
+                continue;
+            const double wire = dry_run(&algos[a], n, bytes,
+                                        (struct sim_net){
+                                            .link = {0, 1.0 / (double)bytes, 0}
+            },
+                                        NULL);
+            cr_assert(exact ? fabs(wire - cost.busiest) < 1e-9
+                            : wire <= cost.busiest + 1e-9,
+                      "%s, %d ranks: %g vectors", algos[a].full_name, n, wire);
+        }
+}
+
+/* A rank with children in both trees carries two inner streams: there is none
+ * for an even number of ranks and at most one for an odd number. */
+Test(plan_costs, two_trees_share_at_most_one_inner_rank)
+{
+    for (int n = 3; n <= 64; n++) {
+        int both = 0;
+        for (int r = 0; r < n; r++) {
+            struct plan p;
+            int upper = 0, lower = 0;
+            make_plan(algo_find(ALLREDUCE, "double_binary_tree"), &p, r, n, 1);
+            for (int i = 0; i < p.nsteps; i++)
+                if (p.steps[i].kind == PLAN_REDUCE)
+                    *(p.steps[i].chunk ? &upper : &lower) += 1;
+            cr_assert(upper <= 2 && lower <= 2, "rank %d of %d", r, n);
+            both += upper && lower;
+            plan_free(&p);
+        }
+        cr_assert_leq(both, n % 2, "%d ranks", n);
+    }
+}
+
+/* Where the blocks end up, as swCaffe's text has it: the largest exchange is
+ * with the partner at distance p/2 in one order, at distance 1 in the other. */
+Test(plan_costs, step_orders_differ_in_who_gets_the_half)
+{
+    const char *const names[] = {"halving_doubling", "halving_doubling_near"};
+    const int first_partner[] = {3 ^ 8, 3 ^ 1};
+    for (int i = 0; i < 2; i++) {
+        struct plan p;
+        make_plan(algo_find(ALLREDUCE, names[i]), &p, 3, 16, 1);
+        cr_assert_eq(p.steps[0].kind, PLAN_RECV);
+        cr_assert_eq(p.steps[0].nchunks, 8);
+        cr_assert_eq(p.steps[0].peer, first_partner[i]);
+        plan_free(&p);
+    }
+}
+
+/* The chunk of which a rank computes the whole sum: the last one added. */
+static int summed_last(const char *name, int r, int n)
+{
+    struct plan p;
+    int chunk = -1;
+    make_plan(algo_find(ALLREDUCE, name), &p, r, n, 1);
+    for (int i = 0; i < p.nsteps; i++)
+        if (p.steps[i].kind == PLAN_REDUCE) {
+            chunk = p.steps[i].chunk;
+            cr_assert(p.steps[i].nchunks == 1 || i + 1 < p.nsteps);
+        }
+    plan_free(&p);
+    return chunk;
+}
+
+static int reversed(int x, int bits)
+{
+    int y = 0;
+    for (int i = 0; i < bits; i++)
+        y |= (x >> i & 1) << (bits - 1 - i);
+    return y;
+}
+
+/* Halving the distance leaves block r at rank r, doubling it the block whose
+ * number is r with its bits in reverse. */
+Test(plan_costs, blocks_lie_in_order_or_in_order_of_reversed_bits)
+{
+    for (int bits = 1; bits <= 6; bits++)
+        for (int n = 1 << bits, r = 0; r < n; r++) {
+            cr_assert_eq(summed_last("halving_doubling", r, n), r);
+            cr_assert_eq(summed_last("halving_doubling_near", r, n),
+                         reversed(r, bits));
+            cr_assert_eq(summed_last("binary_blocks", r, n), r);
+            cr_assert_eq(summed_last("direct_scatter", r, n), r);
+        }
+}
+
+/* Bytes of a vector that the busiest rank sends. */
+static uint64_t most_sent(const char *name, int n, size_t count)
+{
+    struct sim_traffic traffic[160];
+    uint64_t most = 0;
+    dry_run(algo_find(ALLREDUCE, name), n, count, (struct sim_net){0}, traffic);
+    for (int r = 0; r < n; r++)
+        most = traffic[r].bytes > most ? traffic[r].bytes : most;
+    return most;
+}
+
+/* Folding sends as much in all, but not from all. */
+Test(plan_costs, binary_blocks_spare_the_ranks_that_folding_loads)
+{
+    static const int ns[] = {12, 24, 48, 160};
+    for (size_t i = 0; i < sizeof(ns) / sizeof(ns[0]); i++) {
+        const int n = ns[i], pow2 = 1 << log2_floor(n);
+        const size_t count = (size_t)pow2 * 100;
+        const uint64_t folded = most_sent("halving_doubling", n, count);
+        const uint64_t blocks = most_sent("binary_blocks", n, count);
+        /* Above halving and doubling, one sends a whole vector to who folded
+         * in, the other its part of one to who is in the smaller block. */
+        const size_t both = 2 * (count - count / (size_t)pow2);
+        cr_assert_eq(folded, both + count);
+        cr_assert_eq(blocks, both + count / (size_t)pow2, "%d ranks: %lu", n,
+                     (unsigned long)blocks);
+        cr_assert_lt(4 * blocks, 3 * folded);
+    }
+}
+
+/* On a ring of ranks, chunks times the links that they cross. */
+static double hops(const char *name, int n)
+{
+    double all = 0;
+    for (int r = 0; r < n; r++) {
+        struct plan p;
+        make_plan(algo_find(ALLREDUCE, name), &p, r, n, 1);
+        for (int i = 0; i < p.nsteps; i++) {
+            const int far = abs(p.steps[i].peer - r);
+            if (p.steps[i].kind == PLAN_SEND)
+                all += (double)p.steps[i].nchunks
+                       * (far < n - far ? far : n - far);
+        }
+        plan_free(&p);
+    }
+    return all / n;
+}
+
+/* Round k moves n / 2^(k+1) chunks by 2^k ranks, or by |rho(k)|: the k-th sum
+ * of 1 - 2 + 4 ..., about 2^(k+1) / 3. */
+Test(plan_costs, swing_takes_shorter_ways_on_a_ring)
+{
+    for (int n = 4, rounds = 2; n <= 1024; n *= 2, rounds++) {
+        double swung = 0;
+        for (int k = 0, rho = 1; k < rounds; k++, rho = 1 - 2 * rho)
+            swung += 2.0 * (n >> (k + 1)) * abs(rho);
+        cr_assert_eq(hops("halving_doubling_near", n), (double)n * rounds);
+        cr_assert_eq(hops("swing", n), swung, "%d ranks: %g", n,
+                     hops("swing", n));
+        cr_assert(n < 64 || swung < 0.75 * n * rounds);
+    }
+}
+
+Test(plan_costs, segmented_ring_with_one_segment_is_the_ring)
+{
+    for (int n = 1; n <= 9; n++)
+        for (int r = 0; r < n; r++) {
+            struct plan p, q;
+            make_plan(algo_find(ALLREDUCE, "ring"), &p, r, n, 1);
+            make_plan(algo_find(ALLREDUCE, "ring_segmented"), &q, r, n, 1);
+            cr_assert_eq(p.nsteps, q.nsteps);
+            cr_assert_eq(p.nslots, q.nslots);
+            for (int i = 0; i < p.nsteps; i++)
+                cr_assert(!memcmp(&p.steps[i], &q.steps[i], sizeof(p.steps[i])),
+                          "rank %d of %d, step %d", r, n, i);
+            plan_free(&p);
+            plan_free(&q);
+        }
+}
+
+/* Adding takes as long as sending here: a plain ring does one after the other,
+ * pieces hide all of it but a piece's. */
+Test(plan_costs, segmented_ring_adds_while_it_receives)
+{
+    const double rounds = 7, chunk = 1 << 20;
+    struct rehearsal c = {
+        .plan = plan_allreduce_ring_segmented,
+        .nranks = 8,
+        .count = 8 << 20,
+        .elem_bytes = 1,
+        .net = {.link = {0, 1e-9, 0}, .gamma = 1e-9},
+    };
+    for (c.segments = 1; c.segments <= 16; c.segments *= 4) {
+        double seconds;
+        cr_assert_eq(rehearse(&c, &seconds), COLL_OK);
+        const double most = rounds * chunk * 1e-9 * (2 + 2.0 / c.segments);
+        cr_assert_leq(seconds, most, "%d segments: %g s", c.segments, seconds);
+    }
+}
+
+Test(plan_costs, print_as_text)
+{
+    struct plan p;
+    char text[1024];
+    make_plan(algo_find(ALLREDUCE, "ring"), &p, 1, 3, 1);
+    const size_t length = plan_print(&p, text, sizeof(text));
+    cr_assert_str_eq(text, "3 chunks, 1 slot\n"
+                           "  0  recv from 0  TMP[0] slot 0\n"
+                           "  1  send to 2  IN[1]\n"
+                           "  2  reduce  OUT[0] = IN[0] + TMP[0] slot 0"
+                           "  after 0\n"
+                           "  3  recv from 0  TMP[2] slot 0\n"
+                           "  4  send to 2  OUT[0]  after 2\n"
+                           "  5  reduce  OUT[2] = IN[2] + TMP[2] slot 0"
+                           "  after 3\n"
+                           "  6  recv from 0  OUT[1]\n"
+                           "  7  send to 2  OUT[2]  after 5\n"
+                           "  8  recv from 0  OUT[0]\n"
+                           "  9  send to 2  OUT[1]  after 6\n");
+    cr_assert_eq(length, strlen(text));
+    char little[8] = "1234567";
+    cr_assert_eq(plan_print(&p, little, 4), length);
+    cr_assert_str_eq(little, "3 c");
+    plan_free(&p);
+}
+
+Test(plan_costs, ring_meets_its_bandwidth_bound_at_1024_ranks)
+{
+    const double bytes = 1 << 28, n = 1024;
+    const struct rehearsal c = {
+        .plan = plan_allreduce_ring,
+        .nranks = 1024,
+        .segments = 1,
+        .count = (1 << 28) / 4,
+        .elem_bytes = 4,
+        .net = {.link = {2e-6, 1 / 12.5e9, 0}},
+    };
+    double seconds;
+    const double bound = 2 * (n - 1) / n * bytes * c.net.link.beta;
+    cr_assert_eq(rehearse(&c, &seconds), COLL_OK);
+    cr_assert_leq(seconds, 1.25 * bound, "%g s, bound %g s", seconds, bound);
+}

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+"""The Test Anything Protocol, as Meson reads it, for tests in Python."""
+import sys
+import time
+import traceback
+
+
+class Wrong(Exception):
+    """A claim that does not hold."""
+
+
+class Skip(Exception):
+    """A claim cannot be tried here: str() says why."""
+
+
+def expect(holds, *words):
+    if not holds:
+        raise Wrong(' '.join(map(str, words)))
+
+
+CASES = []
+
+
+def case(function):
+    """Marks a test; its name is the claim."""
+    CASES.append((claim(function), function))
+    return function
+
+
+def claim(function):
+    return function.__name__.removeprefix('test_').replace('_', ' ')
+
+
+def chosen(cases):
+    """Those whose claim has one of the words behind the build folder on the
+    command line; all of them if there is none."""
+    words = [word.replace('_', ' ') for word in sys.argv[2:]]
+    return [c for c in cases if not words or any(w in c[0] for w in words)]
+
+
+def run(cases=None):
+    """Runs pairs of a claim and a function without arguments, those marked if
+    none are given. Whatever one raises fails its claim. Returns the exit
+    status."""
+    cases = CASES if cases is None else cases
+    failed = 0
+    print(f'1..{len(cases)}', flush=True)
+    for number, (words, function) in enumerate(cases, 1):
+        began, verdict, end = time.monotonic(), 'ok', ''
+        try:
+            function()
+        except Skip as why:
+            end = f' # SKIP {why}'
+        except Exception:  # pylint: disable=broad-except
+            verdict = 'not ok'
+            failed += 1
+            for line in traceback.format_exc().splitlines():
+                print('#', line)
+        print(f'{verdict} {number} - {words}{end}\n'
+              f'# {time.monotonic() - began:.1f} s', flush=True)
+    return int(failed > 0)
