@@ -212,3 +212,12 @@ Test(nearby, the_better_of_two_is_kept)
     cr_assert_eq(pair.overhead, 1);
     cr_assert_eq(pair.beta, 5);
 }
+
+/* Messages that came late came all at once: their rate is none. */
+Test(nearby, what_came_late_is_forgotten)
+{
+    struct nearby_pair pair = {5e-3f, 0, 1e-12f};
+    nearby_keep_better(&pair, &(struct nearby_pair){20e-6f, 1e-6f, 0});
+    cr_assert_eq(pair.alpha, 20e-6f);
+    cr_assert_eq(pair.beta, 0);
+}

@@ -14,6 +14,9 @@ static const float margin = 1.4f;
 /* Short latencies vary too much to tell hosts apart. */
 static const float far_seconds = 50e-6f;
 
+/* Who was so late once came late to all that was measured then. */
+static const float late = 4, late_seconds = 1e-3f;
+
 static int round_mask(int round, int nhosts)
 {
     int npowers = 0, k = 1;
@@ -60,6 +63,11 @@ static float least_known(float a, float b)
 void nearby_keep_better(struct nearby_pair *pair,
                         const struct nearby_pair *again)
 {
+    if (again->alpha > 0 && pair->alpha > late * again->alpha
+        && pair->alpha > late_seconds) {
+        *pair = *again;
+        return;
+    }
     pair->alpha = least_known(pair->alpha, again->alpha);
     pair->overhead = least_known(pair->overhead, again->overhead);
     pair->beta = least_known(pair->beta, again->beta);

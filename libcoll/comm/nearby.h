@@ -47,7 +47,9 @@ int nearby_find(const struct nearby_table *, float floor, int *group_of,
 struct sim_link nearby_link(const struct nearby_table *, const int *group_of,
                             bool across);
 
-/* Of two measurements of a table's pair the one with less noise, by figure. */
+/* Of two measurements of a pair the less of each figure, as noise only adds.
+ * But where the first took milliseconds for what the second took much less for,
+ * it was no message that took them, and none of its figures counts. */
 void nearby_keep_better(struct nearby_pair *, const struct nearby_pair *again);
 
 #endif
