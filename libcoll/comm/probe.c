@@ -9,7 +9,8 @@
 #include "comm/here.h"
 #include "comm/pair.h"
 
-static const double budget_seconds = 0.024; /* of the rates of all rounds */
+static const double budget_seconds = 0.024; /* of the rates of all rounds, */
+static const double most_seconds = 0.006;   /* and of a pair's */
 /* A pair across that is so much faster alone shares its link with the others.
  */
 static const float shares = 1.4f;
@@ -279,7 +280,7 @@ coll_status probe_hosts(coll_comm *c, const int *host, int nhosts,
         .meter = {.comm = c,
                   .buf = calloc(1, PAIR_BUFFER_BYTES),
                   .budget = budget_seconds,
-                  .share = budget_seconds / (nrounds + 1),
+                  .share = fmin(budget_seconds / (nrounds + 1), most_seconds),
                   .cost = &g->cost},
     };
     memset(&mine, 0, sizeof(mine));
