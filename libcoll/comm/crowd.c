@@ -11,11 +11,15 @@ enum {
     SHORT = 64,
     LONG = 65536,
     PARTNERS = 4, /* at most */
-    TURNS = 12,   /* rounds that are timed together */
+    TURNS = 12,   /* rounds that are timed together, at most */
     TRIES = 3,
 };
 /* Less than this is noise where bytes are moved by one pair and by all. */
 static const double shares = 1.3;
+/* Of all rounds of a kind; where one takes that long, a few are enough. */
+static const double budget_seconds = 3e-3, long_seconds = 1e-3;
+/* Seconds per byte that no machine needs to move one. */
+static const double slowest_machine = 2e-9;
 
 /* The ranks that take part, in a circle. */
 struct circle {
@@ -59,51 +63,81 @@ static coll_status take_turns(const struct circle *c, struct exec *exec,
     return status;
 }
 
-/* Seconds of a round, of the slowest member; the first round does not count. */
-static coll_status time_round(const struct circle *c, int n, int partners,
-                              size_t bytes, double *seconds)
+/* Rounds that are alike: of the first n members, 0: none. */
+struct kind {
+    int n, partners;
+    size_t bytes;
+    double expected; /* seconds of one */
+};
+
+static int tries_of(const struct kind *k)
 {
-    coll_comm *comm = c->comm;
+    return k->expected > long_seconds ? 1 : TRIES;
+}
+
+static int turns_of(const struct kind *k)
+{
+    const double turns = budget_seconds / (tries_of(k) * k->expected);
+    return turns < 2 ? 2 : turns > TURNS ? TURNS : (int)turns;
+}
+
+/* Seconds of a round, try by try; the first round does not count. */
+static coll_status time_rounds(const struct circle *c, const struct kind *k,
+                               double *took)
+{
     struct plan plan;
     struct exec exec;
-    double mine = 0, *all = calloc((size_t)comm->nranks, sizeof(double));
-    coll_status status = all ? COLL_OK : COLL_ERR_MEMORY;
-    if (c->me >= 0 && c->me < n && status == COLL_OK) {
-        status = plan_round(c, n, partners, &plan);
-        if (status == COLL_OK)
-            status = exec_init(&exec, &plan, comm->to);
-        if (status == COLL_OK) {
-            status = take_turns(c, &exec, bytes, 1);
-            const double start = comm_clock();
-            if (status == COLL_OK)
-                status = take_turns(c, &exec, bytes, TURNS);
-            mine = (comm_clock() - start) / TURNS;
-            exec_free(&exec);
-        }
-        plan_free(&plan);
-    }
+    coll_status status = plan_round(c, k->n, k->partners, &plan);
     if (status == COLL_OK)
-        status = bootstrap_allgather(comm->bootstrap, &mine, all, sizeof(mine));
-    *seconds = 0;
-    for (int r = 0; r < comm->nranks && status == COLL_OK; r++)
-        *seconds = fmax(*seconds, all[r]);
-    free(all);
+        status = exec_init(&exec, &plan, c->comm->to);
+    if (status == COLL_OK) {
+        status = take_turns(c, &exec, k->bytes, 1);
+        for (int i = 0; i < tries_of(k) && status == COLL_OK; i++) {
+            const double start = comm_clock();
+            status = take_turns(c, &exec, k->bytes, turns_of(k));
+            took[i] = (comm_clock() - start) / turns_of(k);
+        }
+        exec_free(&exec);
+    }
+    plan_free(&plan);
     return status;
 }
 
-/* The least of a few, as other programs only add. */
-static coll_status least_round(const struct circle *c, int n, int partners,
-                               size_t bytes, double *seconds)
+/* In this order: those of a pair come last, when the others have ended. */
+enum { ONE, FEW, ALL, PAIR, KINDS };
+
+/* Of each kind the slowest member's time, and of its tries the least, as other
+ * programs only add. All rounds, then all tell all. */
+static coll_status time_kinds(const struct circle *c, const struct kind *kinds,
+                              struct probe_cost *cost, double *seconds)
 {
-    coll_status status = COLL_OK;
-    *seconds = INFINITY;
-    for (int i = 0; i < TRIES && status == COLL_OK; i++) {
-        double once = 0;
-        status = time_round(c, n, partners, bytes, &once);
-        *seconds = fmin(*seconds, once);
-        if (once > 1e-3) /* a slow network, which says more than chance does */
-            break;
+    coll_comm *comm = c->comm;
+    double mine[KINDS][TRIES] = {{0}};
+    double(*all)[KINDS][TRIES] = calloc((size_t)comm->nranks, sizeof(*all));
+    coll_status status = all ? COLL_OK : COLL_ERR_MEMORY;
+    for (int k = 0; k < KINDS && status == COLL_OK; k++)
+        if (c->me >= 0 && c->me < kinds[k].n) {
+            const unsigned sent = (unsigned)kinds[k].partners
+                                  * (1
+                                     + (unsigned)tries_of(&kinds[k])
+                                           * (unsigned)turns_of(&kinds[k]));
+            cost->messages += sent;
+            cost->bytes += sent * kinds[k].bytes;
+            status = time_rounds(c, &kinds[k], mine[k]);
+        }
+    cost->gathers++;
+    if (status == COLL_OK)
+        status = bootstrap_allgather(comm->bootstrap, mine, all, sizeof(mine));
+    for (int k = 0; k < KINDS && status == COLL_OK; k++) {
+        seconds[k] = INFINITY;
+        for (int i = 0; i < tries_of(&kinds[k]); i++) {
+            double slowest = 0;
+            for (int r = 0; r < comm->nranks; r++)
+                slowest = fmax(slowest, all[r][k][i]);
+            seconds[k] = fmin(seconds[k], slowest);
+        }
     }
+    free(all);
     return status;
 }
 
@@ -121,30 +155,46 @@ static void split(double t1, double tk, double messages, int partners,
         link->alpha = fmax(alone - work, 0);
 }
 
+/* What rounds can tell something: work at the ends, where a way is not so long
+ * that it does not count and a circle has more than a pair; and whether a
+ * machine keeps up with its hosts' ports, if those are not too slow to ask. */
+static void choose_kinds(const struct circle *c, const struct probe_groups *g,
+                         double messages, struct kind *kinds)
+{
+    const int n = c->n, partners = n - 1 < PARTNERS ? n - 1 : PARTNERS;
+    const struct sim_link *way = g->ngroups > 1 ? &g->across : &g->inside;
+    const double once = way->alpha + 2 * way->overhead;
+    const double full = once + LONG * g->inside.beta;
+    const bool work = partners > 1 && once < long_seconds;
+    const bool machine = work && g->ngroups == 1 && messages > 2
+                         && slowest_machine * messages > shares * way->beta;
+    kinds[ONE] = (struct kind){work ? n : 0, 1, SHORT, once};
+    kinds[FEW] = (struct kind){work ? n : 0, partners, SHORT, partners * once};
+    kinds[ALL] = (struct kind){machine ? n : 0, 1, LONG, full};
+    kinds[PAIR] = (struct kind){machine ? 2 : 0, 1, LONG, full};
+}
+
 /* Rounds of all hosts. Members of a machine of several hosts move bytes through
  * the same processors and memory. */
 static coll_status measure(const struct circle *c, struct probe_groups *g,
                            struct crowd *crowd)
 {
-    const int n = c->n, partners = n - 1 < PARTNERS ? n - 1 : PARTNERS;
-    double one = 0, few = 0, pair = 0, all = 0;
-    coll_status status = least_round(c, n, 1, SHORT, &one);
-    if (status == COLL_OK)
-        status = least_round(c, n, partners, SHORT, &few);
-    if (status == COLL_OK)
-        status = least_round(c, 2, 1, LONG, &pair);
-    if (status == COLL_OK)
-        status = least_round(c, n, 1, LONG, &all);
+    const double messages = (double)c->n / crowd->nmachines;
+    struct kind kinds[KINDS];
+    double took[KINDS];
+    choose_kinds(c, g, messages, kinds);
+    if (!kinds[ONE].n)
+        return COLL_OK;
+    const coll_status status = time_kinds(c, kinds, &g->cost, took);
     if (status < 0)
         return status;
-    const double messages = (double)n / crowd->nmachines;
-    if (partners > 1) {
-        split(one, few, messages, partners, crowd->nprocessors, &g->inside);
-        split(one, few, messages, partners, crowd->nprocessors, &g->across);
-    }
-    const double alone = (pair - one) / LONG, together = (all - one) / LONG;
-    if (g->ngroups == 1 && messages > 2 && alone > 0
-        && together > shares * alone) {
+    const double one = took[ONE], few = took[FEW];
+    const int partners = kinds[FEW].partners;
+    split(one, few, messages, partners, crowd->nprocessors, &g->inside);
+    split(one, few, messages, partners, crowd->nprocessors, &g->across);
+    const double alone = (took[PAIR] - one) / LONG;
+    const double together = (took[ALL] - one) / LONG;
+    if (kinds[ALL].n && alone > 0 && together > shares * alone) {
         g->inside.beta = alone;
         crowd->machine = together / messages;
     }
@@ -155,8 +205,8 @@ static coll_status measure(const struct circle *c, struct probe_groups *g,
                  "%.1f us: work %.2f us at each end, alpha %.2f us, a machine "
                  "moves %.3g GB/s",
                  crowd->nmachines, crowd->nprocessors, 1e6 * one, partners,
-                 1e6 * few, 1e6 * pair, 1e6 * all, 1e6 * g->inside.overhead,
-                 1e6 * g->inside.alpha,
+                 1e6 * few, 1e6 * took[PAIR], 1e6 * took[ALL],
+                 1e6 * g->inside.overhead, 1e6 * g->inside.alpha,
                  crowd->machine > 0 ? 1e-9 / crowd->machine : 0);
     return COLL_OK;
 }

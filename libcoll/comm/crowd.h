@@ -12,8 +12,10 @@
  *
  * give o2, the work at both ends, and alpha, what else passes. Long messages,
  * of one pair alone and of all, tell whether a machine can move what the ports
- * of its hosts can. Takes up to 160 rounds, 60 where they last longer than a
- * millisecond.
+ * of its hosts can. Rounds that would tell nothing are left out. Each of the
+ * four kinds takes about 3 ms, by what messages were found to take before: up
+ * to 37 rounds, 3 where one lasts longer than a millisecond. Then all tell all,
+ * once.
  */
 #ifndef COMM_CROWD_H
 #define COMM_CROWD_H

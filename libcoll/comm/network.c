@@ -7,6 +7,7 @@
 #include "comm/crowd.h"
 #include "comm/here.h"
 #include "comm/probe.h"
+#include "comm/roofline.h"
 #include "comm/store.h"
 
 static coll_status spreads(void *context)
@@ -73,6 +74,11 @@ static coll_status probe(coll_comm *c, struct layout_costs *costs,
                  groups->shared > 0 ? 1e-9 / groups->shared : 0,
                  1e6 * costs->local.alpha, 1e6 * costs->local.overhead,
                  1e-9 / costs->local.beta);
+    if (c->rank == 0)
+        log_line(COLL_LOG_INFO, "probe",
+                 "rank 0 sent %u messages with %zu KiB; %u times all told all",
+                 groups->cost.messages, groups->cost.bytes >> 10,
+                 groups->cost.gathers);
     return COLL_OK;
 }
 
@@ -80,16 +86,14 @@ static coll_status probe(coll_comm *c, struct layout_costs *costs,
  * time. */
 static void measure_work(const coll_comm *c, struct layout_costs *costs)
 {
-    enum { NEAR = 65536, FAR = 8 << 20 };
     const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    costs->gamma = probe_gamma(NEAR);
+    costs->gamma = roofline_sum();
     if (c->nhosts == 1) /* by plans only if somebody asks for it */
         return;
     costs->cache = (cache > 0 ? (size_t)cache : (size_t)32 << 20)
                    / (2 * (size_t)c->local_ranks);
     costs->copy = costs->gamma * 2 / 3;
-    costs->memory =
-        probe_gamma(costs->cache < FAR ? 2 * costs->cache : 2 * FAR) / 3;
+    costs->memory = roofline_memory();
 }
 
 coll_status comm_price(coll_comm *c)

@@ -2,326 +2,40 @@
 #include "comm/probe.h"
 
 #include <math.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "comm/here.h"
+#include "comm/pair.h"
 
-enum {
-    MAX_ROUNDS = 15,
-    PINGS = 12,    /* at most */
-    BURST = 8,     /* short messages at once */
-    LEAST = 16384, /* bytes of a long message, */
-    FIRST = 65536, /* of the first one */
-    MOST = 2097152,
-};
-static const double budget_seconds = 0.040; /* of all rounds together */
-static const double ping_seconds = 0.002;   /* of one round's pings */
-static const double short_seconds = 0.001;  /* no less for a long message */
-static const double long_seconds = 0.015;   /* for a pair's long ones */
-/* A pair is slow if its messages are so many times as slow as those of others.
- */
-static const float slow = 2;
+static const double budget_seconds = 0.024; /* of the rates of all rounds, */
+static const double most_seconds = 0.006;   /* and of a pair's */
 /* A pair across that is so much faster alone shares its link with the others.
  */
-static const float shares = 1.3f;
+static const float shares = 1.4f;
 /* Where hosts share processors, faster links than this cannot be told apart. */
 static const float crowded_beta = 4e-9f;
-
-/* What a pair of hosts found; travels. 0: not measured. */
-struct pair {
-    float alpha, overhead, beta;
-};
-
-struct message {
-    struct transfer tx[BURST], rx[BURST];
-    int n;
-};
-
-/* Advances what is under way; COLL_OK once it is over. */
-static coll_status over(void *context)
-{
-    const struct message *m = context;
-    for (int i = 0; i < m->n; i++) {
-        if (m->tx[i].status < 0 || m->rx[i].status < 0)
-            return m->tx[i].status < 0 ? m->tx[i].status : m->rx[i].status;
-        if (m->tx[i].status == COLL_IN_PROGRESS
-            || m->rx[i].status == COLL_IN_PROGRESS)
-            return COLL_IN_PROGRESS;
-    }
-    return COLL_OK;
-}
-
-/* n messages each way at once, of so many bytes; 0 bytes: none that way. */
-static coll_status exchange(coll_comm *c, int peer, int n, const void *out,
-                            size_t out_bytes, void *in, size_t in_bytes)
-{
-    struct message m = {.n = n};
-    struct transport *to = c->to[peer];
-    for (int i = 0; i < n; i++) {
-        m.rx[i] = (struct transfer){
-            .buf = (char *)in + (size_t)i * in_bytes,
-            .bytes = in_bytes,
-            .peer = peer,
-            .status = in_bytes ? COLL_IN_PROGRESS : COLL_OK,
-        };
-        if (in_bytes)
-            to->ops->recv(to, &m.rx[i]);
-    }
-    for (int i = 0; i < n; i++) {
-        m.tx[i] = (struct transfer){
-            .buf = (char *)(uintptr_t)out + (size_t)i * out_bytes,
-            .bytes = out_bytes,
-            .peer = peer,
-            .status = out_bytes ? COLL_IN_PROGRESS : COLL_OK,
-        };
-        if (out_bytes)
-            to->ops->send(to, &m.tx[i]);
-    }
-    const coll_status status =
-        comm_wait(c, over, &m, c->join_seconds, "a measurement at start");
-    if (status < 0)
-        comm_cancel(c);
-    return status;
-}
-
-/* What both have found, the larger of each: so both decide alike. */
-struct word {
-    double took, spent; /* seconds: the last message, all so far */
-};
-
-static coll_status tell(coll_comm *c, int peer, struct word mine,
-                        struct word *both)
-{
-    struct word theirs = {0};
-    const coll_status status =
-        exchange(c, peer, 1, &mine, sizeof(mine), &theirs, sizeof(theirs));
-    both->took = fmax(mine.took, theirs.took);
-    both->spent = fmax(mine.spent, theirs.spent);
-    return status;
-}
-
-/* Short messages to and fro. Half of a round trip is one message. */
-static coll_status ping(coll_comm *c, int peer, double *one_way)
-{
-    struct word word = {.spent = 0};
-    const double begun = comm_clock();
-    coll_status status = tell(c, peer, word, &word); /* makes the connection */
-    double least = INFINITY;
-    for (int i = 0; i < PINGS && status == COLL_OK; i++) {
-        const double start = comm_clock();
-        const bool first = c->rank < peer;
-        struct word mine = {.spent = start - begun}, theirs = {0};
-        if (first)
-            status = exchange(c, peer, 1, &mine, sizeof(mine), NULL, 0);
-        if (status == COLL_OK)
-            status = exchange(c, peer, 1, NULL, 0, &theirs, sizeof(theirs));
-        if (status == COLL_OK && !first) {
-            mine.spent = theirs.spent; /* the first one's word counts */
-            status = exchange(c, peer, 1, &mine, sizeof(mine), NULL, 0);
-        }
-        if (i > 0)
-            least = fmin(least, comm_clock() - start);
-        if ((first ? mine.spent : theirs.spent) > ping_seconds && i > 0)
-            break;
-    }
-    *one_way = least / 2;
-    return status;
-}
-
-/* Both ways at once: seconds per byte of long messages, the last of a few. The
- * first ones open windows and empty token buckets, so they do not count: they
- * go on until two in a row agree, and are long enough for the clock. Both ends
- * decide by what both know, else one would wait for the other. */
-static coll_status stream(coll_comm *c, int peer, double one_way, char *buf,
-                          double *beta)
-{
-    const double enough = fmax(long_seconds, 8 * one_way);
-    size_t bytes = FIRST;
-    double before = 0, all = 0;
-    struct word agreed = {.took = enough};
-    coll_status status = tell(c, peer, agreed, &agreed);
-    *beta = 0;
-    while (status == COLL_OK) {
-        struct word word = {.took = 0};
-        const double start = comm_clock();
-        status = exchange(c, peer, 1, buf, bytes, buf + MOST, bytes);
-        if (status == COLL_OK)
-            status = tell(c, peer, (struct word){.took = comm_clock() - start},
-                          &word);
-        const double each = word.took / (double)bytes;
-        const bool same = fabs(each - before) < .25 * each
-                          && (word.took > short_seconds || bytes == MOST);
-        all += word.took;
-        if (same || all > agreed.took) {
-            /* What never settled is believed if it is slow, as buckets and
-             * windows only make the first messages look faster or slower. */
-            *beta = same || word.took > 4 * short_seconds
-                        ? each - fmin(one_way / (double)bytes, each / 2)
-                        : 0;
-            break;
-        }
-        before = each;
-        if (word.took < short_seconds && bytes < MOST)
-            bytes *= 2;
-        else if (word.took > 4 * short_seconds && bytes > LEAST)
-            bytes /= 2;
-    }
-    return status;
-}
-
-/* round 0 is measured in full whatever it takes: it may be all there is. */
-static coll_status measure(coll_comm *c, int peer, int round, double begun,
-                           char *buf, struct pair *pair)
-{
-    double one_way = 0, beta = 0, burst = 0;
-    struct word word = {.spent = 0};
-    coll_status status = ping(c, peer, &one_way);
-    if (status == COLL_OK)
-        status =
-            tell(c, peer, (struct word){.spent = comm_clock() - begun}, &word);
-    const bool more = round == 0 || word.spent < budget_seconds;
-    for (int i = 0; i < 2 && more && status == COLL_OK; i++) {
-        const double start = comm_clock();
-        status = exchange(c, peer, BURST, buf, 64, buf + MOST, 64);
-        burst = comm_clock() - start;
-    }
-    if (status == COLL_OK && more)
-        status = stream(c, peer, one_way, buf, &beta);
-    const double overhead =
-        fmin(fmax((burst - one_way) / (2 * (BURST - 1)), 0), one_way / 3);
-    *pair = (struct pair){(float)(one_way - 2 * overhead), (float)overhead,
-                          (float)beta};
-    return status;
-}
-
-static void keep_better(struct pair *pair, const struct pair *again)
-{
-    pair->alpha = fminf(pair->alpha, again->alpha);
-    pair->overhead = fminf(pair->overhead, again->overhead);
-    if (again->beta > 0 && (pair->beta <= 0 || again->beta < pair->beta))
-        pair->beta = again->beta;
-}
-
-/* Powers of two first: with few rounds they reach farthest. */
-static int round_mask(int round, int nhosts)
-{
-    int npowers = 0, k = 1;
-    for (; k < nhosts; k *= 2)
-        if (npowers++ == round)
-            return k;
-    for (k = 3; k < 2 * nhosts; k++)
-        if ((k & (k - 1)) && npowers++ == round)
-            return k;
-    return 0;
-}
-
-/* --- From pairs to groups. */
-
-struct table {
-    int nhosts, nrounds;
-    const struct pair *pairs; /* [nhosts][nrounds] */
-};
-
-static int partner(const struct table *t, int host, int round)
-{
-    const int mask = round_mask(round, t->nhosts);
-    return mask && (host ^ mask) < t->nhosts ? host ^ mask : -1;
-}
-
-static const struct pair *found(const struct table *t, int host, int round)
-{
-    return &t->pairs[host * t->nrounds + round];
-}
-
-static int by_size(const void *a, const void *b)
-{
-    const float x = *(const float *)a, y = *(const float *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* The middle of one figure over the pairs of hosts that are (not) in one group;
- * group_of NULL: over all pairs, and the figure of the fastest. */
-static float figure(const struct table *t, const int *group_of, bool across,
-                    size_t offset, float *scratch)
-{
-    int n = 0;
-    for (int h = 0; h < t->nhosts; h++)
-        for (int k = 0; k < t->nrounds; k++) {
-            const int other = partner(t, h, k);
-            float x;
-            memcpy(&x, (const char *)found(t, h, k) + offset, sizeof(x));
-            if (other < 0 || x <= 0
-                || (group_of && (group_of[h] != group_of[other]) != across))
-                continue;
-            scratch[n++] = x;
-        }
-    if (!n)
-        return 0;
-    qsort(scratch, (size_t)n, sizeof(float), by_size);
-    return scratch[group_of ? n / 2 : n / 8];
-}
-
-static void unite(int *group_of, int n, int a, int b)
-{
-    const int from = group_of[a] > group_of[b] ? group_of[a] : group_of[b];
-    const int to = group_of[a] > group_of[b] ? group_of[b] : group_of[a];
-    for (int i = 0; i < n; i++)
-        if (group_of[i] == from)
-            group_of[i] = to;
-}
-
-/* Hosts that have fast messages to one another, directly or through others.
- * floor: of seconds per byte; less tells of processors, not of links. */
-static int find_groups(const struct table *t, float floor, int *group_of,
-                       float *scratch)
-{
-    const float alpha =
-        figure(t, NULL, false, offsetof(struct pair, alpha), scratch);
-    const float beta =
-        figure(t, NULL, false, offsetof(struct pair, beta), scratch);
-    int ngroups = 0;
-    for (int h = 0; h < t->nhosts; h++)
-        group_of[h] = h;
-    for (int h = 0; h < t->nhosts; h++)
-        for (int k = 0; k < t->nrounds; k++) {
-            const int other = partner(t, h, k);
-            if (other < h)
-                continue;
-            const struct pair *there = found(t, h, k),
-                              *back = found(t, other, k);
-            const float b = there->beta < back->beta ? there->beta : back->beta;
-            const float a =
-                there->alpha < back->alpha ? there->alpha : back->alpha;
-            /* Short latencies vary too much to tell hosts apart. */
-            const bool far = a > slow * alpha && a > alpha + 50e-6f;
-            if (b > 0 && !far && b <= fmaxf(slow * beta, floor))
-                unite(group_of, t->nhosts, h, other);
-        }
-    for (int h = 0; h < t->nhosts; h++)
-        group_of[h] = group_of[h] == h ? ngroups++ : group_of[group_of[h]];
-    return ngroups;
-}
-
-static struct sim_link link_of(const struct table *t, const int *group_of,
-                               bool across, float *scratch)
-{
-    return (struct sim_link){
-        .alpha = (double)figure(t, group_of, across,
-                                offsetof(struct pair, alpha), scratch),
-        .beta = (double)figure(t, group_of, across, offsetof(struct pair, beta),
-                               scratch),
-        .overhead = (double)figure(t, group_of, across,
-                                   offsetof(struct pair, overhead), scratch),
-    };
-}
 
 /* The first two ranks of a host; -1: it has one. */
 struct leaders {
     int first, second;
 };
+
+struct probing {
+    coll_comm *comm;
+    const int *host; /* per rank */
+    struct leaders *leader;
+    int nhosts, nrounds;
+    struct pair_meter meter;
+};
+
+static coll_status gather(struct probing *p, const void *mine, void *all,
+                          size_t bytes)
+{
+    p->meter.cost->gathers++;
+    return bootstrap_allgather(p->comm->bootstrap, mine, all, bytes);
+}
 
 static void find_leaders(const coll_comm *c, const int *host, int nhosts,
                          struct leaders *leader)
@@ -334,100 +48,164 @@ static void find_leaders(const coll_comm *c, const int *host, int nhosts,
     }
 }
 
-/* Messages inside the hosts, of all at the same time; the middle of what the
- * hosts found. */
-static coll_status measure_local(coll_comm *c, const struct leaders *leader,
-                                 const int *host, int nhosts, char *buf,
-                                 struct sim_link *local)
+/* The lowest rank of the host that this rank's host meets; -1: none, or this
+ * rank is not the lowest of its own. */
+static int meets(const struct probing *p, int round)
 {
-    struct pair mine = {0, 0, 0};
-    struct pair *all = calloc((size_t)c->nranks, sizeof(*all));
-    float *scratch = malloc((size_t)nhosts * sizeof(float));
-    const struct leaders of = leader[host[c->rank]];
-    coll_status status =
-        all && scratch
-            ? COLL_OK
-            : fail(COLL_ERR_MEMORY, "probe", "no memory for %d hosts", nhosts);
-    if (status == COLL_OK && of.second >= 0
-        && (of.first == c->rank || of.second == c->rank))
-        status = measure(c, c->rank == of.first ? of.second : of.first, 0, 0,
-                         buf, &mine);
+    const int me = p->host[p->comm->rank];
+    const int other = nearby_partner(p->nhosts, me, round);
+    return other >= 0 && p->leader[me].first == p->comm->rank
+               ? p->leader[other].first
+               : -1;
+}
+
+/* All that are met later. */
+static coll_status greet(struct probing *p)
+{
+    int peers[NEARBY_MAX_ROUNDS], n = 0;
+    for (int k = 0; k < p->nrounds; k++)
+        if (meets(p, k) >= 0)
+            peers[n++] = meets(p, k);
+    return pair_greet(&p->meter, peers, n);
+}
+
+/* What a rank found; travels. */
+struct report {
+    struct nearby_pair pairs[NEARBY_MAX_ROUNDS], local;
+};
+
+/* All rounds: latencies while nothing fills the queues, then rates. First to
+ * last, and neighbours again, as most of what is found hangs on them; or last
+ * to first, as those may have had no time before. */
+static coll_status meet_all(struct probing *p, bool backwards,
+                            struct nearby_pair *mine)
+{
+    const int n = p->nrounds;
+    coll_status status = COLL_OK;
+    for (int k = 0; k < n && status == COLL_OK; k++) {
+        struct nearby_pair now;
+        if (meets(p, k) < 0)
+            continue;
+        status = pair_find_latency(&p->meter, meets(p, k), &now);
+        nearby_keep_better(&mine[k], &now);
+    }
+    p->meter.begun = comm_clock();
+    for (int i = 0; i < n + !backwards && status == COLL_OK; i++) {
+        const int k = backwards ? n - 1 - i : i % n;
+        if (meets(p, k) >= 0)
+            status = pair_find_rate(&p->meter, meets(p, k), i == 0, i == n,
+                                    &mine[k]);
+    }
+    return status;
+}
+
+/* Messages inside the hosts, of all at the same time. */
+static coll_status meet_inside(struct probing *p, struct nearby_pair *local)
+{
+    const int me = p->comm->rank;
+    const struct leaders of = p->leader[p->host[me]];
+    if (of.second < 0 || (of.first != me && of.second != me))
+        return COLL_OK;
+    const int peer = me == of.first ? of.second : of.first;
+    p->meter.beta = 0;
+    coll_status status = pair_find_latency(&p->meter, peer, local);
     if (status == COLL_OK)
-        status = bootstrap_allgather(c->bootstrap, &mine, all, sizeof(mine));
+        status = pair_find_rate(&p->meter, peer, true, false, local);
+    return status;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const float x = *(const float *)a, y = *(const float *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The middle of what the hosts with several ranks found. */
+static struct sim_link link_inside(const struct probing *p,
+                                   const struct report *all, float *scratch)
+{
     double figures[3] = {0};
-    for (int f = 0; f < 3 && status == COLL_OK; f++) {
+    for (int f = 0; f < 3; f++) {
         int n = 0;
-        for (int h = 0; h < nhosts; h++)
-            if (leader[h].second >= 0) {
-                const struct pair *p = &all[leader[h].first];
-                scratch[n++] = f == 0   ? p->alpha
-                               : f == 1 ? p->overhead
-                                        : p->beta;
+        for (int h = 0; h < p->nhosts; h++)
+            if (p->leader[h].second >= 0) {
+                const struct nearby_pair *pair = &all[p->leader[h].first].local;
+                scratch[n++] = f == 0   ? pair->alpha
+                               : f == 1 ? pair->overhead
+                                        : pair->beta;
             }
         qsort(scratch, (size_t)n, sizeof(float), by_size);
         figures[f] = n ? (double)scratch[n / 2] : 0;
     }
-    *local = (struct sim_link){
+    return (struct sim_link){
         .alpha = figures[0], .overhead = figures[1], .beta = figures[2]};
-    free(all);
-    free(scratch);
-    return status;
 }
 
-/* The seconds per byte of the slowest of those pairs of hosts that meet, host h
- * with h xor mask, all at once; only those across groups, or only host 0's. */
-static coll_status meet_across(coll_comm *c, const struct leaders *leader,
-                               const int *host, const struct probe_groups *g,
-                               int nhosts, int mask, bool all_pairs, char *buf,
-                               float *slowest)
+/* Seconds per byte between hosts h and h xor mask that are in different groups:
+ * of host 0 and its partner alone, or of all such pairs at once; the slower
+ * half begins there. Who has no part waits for the others. */
+static coll_status meet_across(struct probing *p, const struct probe_groups *g,
+                               int mask, bool alone, float *all, float *beta)
 {
-    float mine = 0;
-    float *all = calloc((size_t)c->nranks, sizeof(float));
-    const int me = host[c->rank], other = me ^ mask;
-    coll_status status =
-        all ? COLL_OK
-            : fail(COLL_ERR_MEMORY, "probe", "no memory for %d hosts", nhosts);
-    if (status == COLL_OK && leader[me].first == c->rank && other < nhosts
+    const int me = p->host[p->comm->rank], other = me ^ mask;
+    int npairs = 0;
+    for (int h = 0; h < p->nhosts; h++)
+        npairs += (h ^ mask) > h && (h ^ mask) < p->nhosts
+                  && g->group_of[h] != g->group_of[h ^ mask];
+    /* Together they send as much as one pair alone, or a little more. */
+    const int share = PAIR_MESSAGES / npairs;
+    const int n = alone ? PAIR_MESSAGES : share < 4 ? 4 : share;
+    const size_t bytes = pair_train_bytes(g->across.beta);
+    double found = 0;
+    coll_status status = COLL_OK;
+    if (p->leader[me].first == p->comm->rank && other < p->nhosts
         && g->group_of[me] != g->group_of[other]
-        && (all_pairs || me == 0 || other == 0)) {
-        double one_way, beta = 0;
-        status = ping(c, leader[other].first, &one_way);
-        if (status == COLL_OK)
-            status = stream(c, leader[other].first, one_way, buf, &beta);
-        mine = (float)beta;
-    }
+        && (!alone || me == 0 || other == 0))
+        status = pair_run_train(&p->meter, p->leader[other].first, n, bytes,
+                                false, &found);
+    const float mine = (float)found;
     if (status == COLL_OK)
-        status = bootstrap_allgather(c->bootstrap, &mine, all, sizeof(mine));
-    *slowest = 0;
-    for (int r = 0; r < c->nranks && status == COLL_OK; r++)
-        *slowest = fmaxf(*slowest, all[r]);
-    free(all);
+        status = gather(p, &mine, all, sizeof(mine));
+    int nfound = 0;
+    for (int r = 0; r < p->comm->nranks && status == COLL_OK; r++)
+        if (all[r] > 0)
+            all[nfound++] = all[r];
+    qsort(all, (size_t)nfound, sizeof(float), by_size);
+    *beta = nfound ? all[nfound / 2] : 0;
     return status;
 }
 
 /* Whether hosts of a group share what leads out of it: one pair across alone,
  * then as many as there are at the same time. */
-static coll_status find_shared(coll_comm *c, const struct leaders *leader,
-                               const int *host, struct probe_groups *g,
-                               int nhosts, char *buf)
+static coll_status find_shared(struct probing *p, struct probe_groups *g,
+                               float *all)
 {
     float alone = 0, together = 0;
-    int other = 0;
-    while (other < nhosts && g->group_of[other] == g->group_of[0])
-        other++;
-    coll_status status = COLL_OK;
-    for (int i = 0; i < 2 && alone <= 0 && status == COLL_OK; i++)
-        status =
-            meet_across(c, leader, host, g, nhosts, other, false, buf, &alone);
+    int mask = 0;
+    while (g->group_of[mask] == g->group_of[0])
+        mask++;
+    coll_status status = meet_across(p, g, mask, true, all, &alone);
     if (status == COLL_OK)
-        status = meet_across(c, leader, host, g, nhosts, other, true, buf,
-                             &together);
-    together = fmaxf(together, (float)g->across.beta);
+        status = meet_across(p, g, mask, false, all, &together);
+    /* In the rounds they met at about the same time, or one after another. */
+    const float across = (float)g->across.beta;
+    alone = fminf(alone, across);
+    together = fmaxf(together, across);
     if (status == COLL_OK && alone > 0 && together > shares * alone) {
         g->shared = (double)alone;
         g->across.beta = (double)together;
     }
     return status;
+}
+
+/* Whether all ways are so long that hosts meet once only. */
+static bool all_are_far(const struct nearby_table *t)
+{
+    bool far = true;
+    for (int i = 0; i < t->nhosts * t->nrounds; i++)
+        far &= t->pairs[i].alpha <= 0
+               || 2 * (double)t->pairs[i].alpha > pair_far_seconds;
+    return far;
 }
 
 /* Figures that were not found are taken from the other level. */
@@ -439,73 +217,100 @@ static void fill_gaps(struct sim_link *link, const struct sim_link *other)
         link->beta = other->beta;
 }
 
+/* Rounds and groups, again if those are not certain. */
+static coll_status find_groups(struct probing *p, struct probe_groups *g,
+                               const struct nearby_table *t,
+                               struct report *mine, struct report *all)
+{
+    const int me = p->comm->rank;
+    const float floor = p->comm->crowded ? crowded_beta : 0;
+    /* Where ranks take turns, some come late to most that they do. */
+    const int most = p->comm->crowded ? 3 : 2;
+    bool certain = false;
+    coll_status status = greet(p);
+    for (int i = 0; i < most && !certain && status == COLL_OK; i++) {
+        status = meet_all(p, i % 2, mine->pairs);
+        if (status == COLL_OK && i == 0 && p->comm->nranks > p->nhosts)
+            status = meet_inside(p, &mine->local);
+        if (status == COLL_OK)
+            status = gather(p, mine, all, sizeof(*mine));
+        if (status < 0)
+            return status;
+        for (int h = 0; h < t->nhosts; h++)
+            memcpy(&t->pairs[h * t->nrounds], all[p->leader[h].first].pairs,
+                   sizeof(*t->pairs) * (size_t)t->nrounds);
+        g->ngroups = nearby_find(t, floor, g->group_of, &certain);
+        certain |= all_are_far(t);
+        if (!certain && me == 0)
+            log_line(COLL_LOG_DEBUG, "probe", "%d groups are not certain%s",
+                     g->ngroups, i + 1 < most ? ": once more" : "");
+    }
+    return status;
+}
+
+static void take_links(const struct nearby_table *t, struct probe_groups *g)
+{
+    if (g->ngroups == t->nhosts) { /* nobody is near anybody: all are alike */
+        memset(g->group_of, 0, sizeof(int) * (size_t)t->nhosts);
+        g->ngroups = 1;
+    }
+    g->inside = nearby_link(t, g->group_of, false);
+    g->across = nearby_link(t, g->group_of, true);
+}
+
 coll_status probe_hosts(coll_comm *c, const int *host, int nhosts,
                         struct probe_groups *g)
 {
     const double begun = comm_clock();
-    const int wanted = nhosts - 1 < MAX_ROUNDS ? nhosts - 1 : MAX_ROUNDS;
-    int nrounds = 0;
-    while (nrounds < wanted && round_mask(nrounds, nhosts))
-        nrounds++;
+    const int nrounds = nearby_rounds(nhosts);
     const size_t cells = (size_t)nrounds * (size_t)nhosts;
-    struct pair mine[MAX_ROUNDS] = {
-        {0, 0, 0}
+    struct report mine, *all = calloc((size_t)c->nranks, sizeof(mine));
+    struct nearby_table table = {
+        .nhosts = nhosts,
+        .nrounds = nrounds,
+        .pairs = calloc(cells + 1, sizeof(*table.pairs)),
+        .scratch = malloc((cells + 1) * sizeof(float)),
     };
+    struct probing p = {
+        .comm = c,
+        .host = host,
+        .leader = malloc((size_t)nhosts * sizeof(*p.leader)),
+        .nhosts = nhosts,
+        .nrounds = nrounds,
+        .meter = {.comm = c,
+                  .buf = calloc(1, PAIR_BUFFER_BYTES),
+                  .budget = budget_seconds,
+                  .share = fmin(budget_seconds / (nrounds + 1), most_seconds),
+                  .cost = &g->cost},
+    };
+    memset(&mine, 0, sizeof(mine));
     *g = (struct probe_groups){.ngroups = 1};
     g->group_of = calloc((size_t)nhosts, sizeof(int));
-    struct leaders *leader = malloc((size_t)nhosts * sizeof(*leader));
-    struct pair *pairs = calloc(cells + 1, sizeof(*pairs));
-    struct pair *all = calloc((size_t)c->nranks, sizeof(mine));
-    float *scratch = malloc((cells + 1) * sizeof(float));
-    char *buf = calloc(2, MOST);
     coll_status status =
-        g->group_of && leader && pairs && all && scratch && buf
+        g->group_of && p.leader && table.pairs && all && table.scratch
+                && p.meter.buf
             ? COLL_OK
             : fail(COLL_ERR_MEMORY, "probe", "no memory for %d hosts", nhosts);
     if (status < 0)
         goto out;
-    struct table table = {nhosts, nrounds, pairs};
-    find_leaders(c, host, nhosts, leader);
-    const int me = host[c->rank];
-    for (int k = 0; k <= nrounds && status == COLL_OK; k++) {
-        /* Neighbours twice: most of what is found hangs on them. */
-        struct pair again, *pair = k < nrounds ? &mine[k] : &again;
-        const int other = partner(&table, me, k % nrounds);
-        if (leader[me].first != c->rank || other < 0)
-            continue;
-        status = measure(c, leader[other].first, k % nrounds, begun, buf, pair);
-        if (k == nrounds && status == COLL_OK)
-            keep_better(&mine[0], &again);
-    }
-    if (status == COLL_OK)
-        status = bootstrap_allgather(c->bootstrap, mine, all, sizeof(mine));
+    find_leaders(c, host, nhosts, p.leader);
+    status = find_groups(&p, g, &table, &mine, all);
     if (status < 0)
         goto out;
-    for (int h = 0; h < nhosts; h++)
-        memcpy(&pairs[h * nrounds], &all[(size_t)leader[h].first * MAX_ROUNDS],
-               sizeof(struct pair) * (size_t)nrounds);
-    g->ngroups = find_groups(&table, c->crowded ? crowded_beta : 0, g->group_of,
-                             scratch);
-    if (g->ngroups == nhosts) { /* nobody is near anybody: all are alike */
-        memset(g->group_of, 0, sizeof(int) * (size_t)nhosts);
-        g->ngroups = 1;
-    }
-    g->inside = link_of(&table, g->group_of, false, scratch);
-    g->across = link_of(&table, g->group_of, true, scratch);
+    take_links(&table, g);
+    g->local = link_inside(&p, all, table.scratch);
+    if (g->ngroups > 1 && g->across.beta > 0)
+        status = find_shared(&p, g, (float *)all);
     fill_gaps(&g->inside, &g->across);
     fill_gaps(&g->inside, &here_assumed.remote);
     fill_gaps(&g->across, &g->inside);
-    if (g->ngroups > 1)
-        status = find_shared(c, leader, host, g, nhosts, buf);
-    if (status == COLL_OK && c->nranks > nhosts)
-        status = measure_local(c, leader, host, nhosts, buf, &g->local);
     g->seconds = comm_clock() - begun;
 out:
-    free(leader);
-    free(pairs);
+    free(p.leader);
+    free(table.pairs);
+    free(table.scratch);
     free(all);
-    free(scratch);
-    free(buf);
+    free(p.meter.buf);
     if (status < 0)
         probe_free(g);
     return status;
@@ -515,28 +320,4 @@ void probe_free(struct probe_groups *g)
 {
     free(g->group_of);
     g->group_of = NULL;
-}
-
-double probe_gamma(size_t bytes)
-{
-    enum { TURNS = 8 };
-    const double enough = 2e-3;
-    const size_t count = bytes / sizeof(float);
-    combine_fn *const sum = op_combine(COLL_F32, COLL_SUM);
-    float *x = malloc(2 * bytes);
-    double least = INFINITY, all = 0;
-    if (!x)
-        return here_assumed.gamma;
-    memset(x, 0, 2 * bytes);
-    for (int i = 0; i < TURNS && all < enough; i++) {
-        void *dst[] = {x};
-        const void *src[] = {x, x + count};
-        const double start = comm_clock();
-        sum(dst, 1, src, 2, count, 1, false);
-        const double took = comm_clock() - start;
-        least = fmin(least, took);
-        all += took;
-    }
-    free(x);
-    return least / (double)bytes;
 }

@@ -2,19 +2,32 @@
 /* What messages between the hosts of a job cost, measured when it starts, and
  * which hosts are near one another.
  *
- * One rank of each host takes part. In round k, host i meets host i xor k, all
- * pairs at the same time, as a collective would: a few short messages in turn,
- * a handful at once, and a longer one both ways. Then the first two ranks of
- * each host do the same. Hosts whose messages are fast form groups; if there
- * are several, one pair of hosts of different groups then exchanges alone, and
- * all such pairs at once, which tells a link that the hosts of a group share
- * from slow ports. Bounded: each pair stops measuring once it has spent its
- * share of the time.
+ * One rank of each host takes part. It greets all that it will meet, which
+ * makes the connections. Then in round k, host i meets host i xor k, all pairs
+ * at the same time, as a collective would (pair.h): short messages in all
+ * rounds, then long ones in all rounds. Then the first two ranks of each host
+ * do the same. All tell all, and hosts whose messages are fast form groups
+ * (nearby.h); if those are not certain, all meet once more, twice where ranks
+ * outnumber processors. If there are several, one pair of hosts of different
+ * groups sends a train of messages alone, and then all such pairs at once,
+ * which tells a link that the hosts of a group share from slow ports.
+ *
+ * Short messages take up to a millisecond a round, long ones 24 ms in all
+ * rounds: they are as long as the rate of the round before allows, no pair
+ * spends more than its share and one message, and once the time is spent they
+ * are left out, but for the first round. Where a round trip takes more than
+ * 2 ms it is one ping, two where ranks outnumber processors, and 256 KiB.
  */
 #ifndef COMM_PROBE_H
 #define COMM_PROBE_H
 
 #include "comm/comm.h"
+
+/* What this rank sent to find out, and how often all told all. */
+struct probe_cost {
+    unsigned messages, gathers;
+    size_t bytes;
+};
 
 /* Figures of LogGP: a message of b bytes takes alpha + 2 overhead + beta b. */
 struct probe_groups {
@@ -25,6 +38,7 @@ struct probe_groups {
     double shared; /* seconds per byte of a group's link; 0: not shared */
     struct sim_link local; /* between ranks of one host; beta 0: not measured */
     double seconds;        /* that it took */
+    struct probe_cost cost;
 };
 
 /* All ranks call it and get the same. host: per rank, numbered from 0 by lowest
@@ -32,9 +46,5 @@ struct probe_groups {
 coll_status probe_hosts(coll_comm *, const int *host, int nhosts,
                         struct probe_groups *);
 void probe_free(struct probe_groups *);
-
-/* Seconds per byte to add up two vectors of so many bytes each, the least of a
- * few. */
-double probe_gamma(size_t bytes);
 
 #endif

@@ -14,9 +14,11 @@ Links are slow enough that two busy processors do not matter.
 import collections
 import functools
 import os
+import re
 import statistics
 import sys
 import threading
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
@@ -258,6 +260,57 @@ def the_trunk_carries_what_the_formula_says(setting):
             return
         note('not that, or more than S each way')
     raise steps.Wrong('in no start S each way, and 1.5 S in the ring')
+
+
+# --- measuring at start -------------------------------------------------------
+
+FOUND = re.compile(r'hosts in (\d+) groups .* a group\'s link ([0-9.e+-]+) GB/s')
+COST = re.compile(r'sent (\d+) messages with (\d+) KiB; (\d+) times all told')
+IDLE = 0.9           # of the processors' time, before the first start
+RIGHT, RIGHT_BUSY = 4, 3
+
+
+def is_idle(seconds=0.3):
+    """Whether other programs leave the processors alone."""
+    def ticks():
+        with open('/proc/stat', encoding='ascii') as file:
+            numbers = [int(word) for word in file.readline().split()[1:9]]
+        return numbers[3] + numbers[4], sum(numbers)
+    idle, every = ticks()
+    time.sleep(seconds)
+    later_idle, later = ticks()
+    return later_idle - idle >= IDLE * (later - every)
+
+
+# Most messages and KiB that rank 0 may send, and most exchanges among all: three
+# meetings where ranks take turns; a train alone, one of all, and a circle. A
+# meeting of 3 rounds is some 120 messages, the circle up to 222 more.
+@case(('a trunk of 250 Mbit/s', ({'groups': (2,), 'rate': 1e9,
+                                  'trunk_rate': (250e6,)},
+                                 2, 0.25 / 8, (650, 16 << 10, 6))),
+      ('ports of 1 Gbit/s', ({'rate': 1e9}, 1, 0, (650, 16 << 10, 6))),
+      ('100 Mbit/s and 5 ms', ({'rate': 100e6, 'delay': 5e-3},
+                               1, 0, (60, 1 << 10, 1))))
+def most_starts_find_groups_with_few_messages(setting):
+    layout, groups, link, most = setting
+    needed = RIGHT if is_idle() else RIGHT_BUSY
+    right = 0
+    for _ in range(STARTS):
+        lab = netlab.Lab(netlab.Layout(
+            delay_switch=f'{BUILD}/delay_switch', **layout))
+        try:
+            _, errs = steps.launched(
+                lab, [f'{BUILD}/steps_job', netlab.FILES, '1x64'], 60)
+        finally:
+            lab.close()
+        found, cost = FOUND.search(errs[0]), COST.search(errs[0])
+        expect(found and cost, 'rank 0 does not tell what it found')
+        note(found[1], 'groups,', found[2], 'GB/s;', *cost.groups())
+        expect(all(int(n) <= m for n, m in zip(cost.groups(), most)),
+               'messages, KiB, exchanges at most', *most)
+        right += (int(found[1]) == groups
+                  and abs(float(found[2]) - link) <= 0.25 * link)
+    expect(right >= needed, f'{right} of {STARTS} starts, not {needed}')
 
 
 if __name__ == '__main__':

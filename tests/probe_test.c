@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* Measuring at start among processes that take themselves for hosts: all find
+ * the same, with a bounded number of messages and exchanges. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm/crowd.h"
+#include "comm/roofline.h"
+#include "hosts.h"
+
+/* What all must agree on. */
+struct figures {
+    int ngroups, group_of[8];
+    double figures[10];
+};
+
+static struct figures figures_of(const struct probe_groups *g, int nhosts)
+{
+    struct figures f;
+    memset(&f, 0, sizeof(f)); /* with its padding */
+    f.ngroups = g->ngroups;
+    memcpy(f.group_of, g->group_of, sizeof(int) * (size_t)nhosts);
+    const struct sim_link *links[] = {&g->inside, &g->across, &g->local};
+    for (int i = 0; i < 3; i++) {
+        f.figures[3 * i] = links[i]->alpha;
+        f.figures[3 * i + 1] = links[i]->overhead;
+        f.figures[3 * i + 2] = links[i]->beta;
+    }
+    f.figures[9] = g->shared;
+    return f;
+}
+
+/* Of the limits in probe.c. A meeting of r rounds: a greeting to each; 8 pings,
+ * the last word, 2 bursts of 8; and in r + 1 rounds a word and long messages,
+ * each with a word. Those end after 24 ms, so there are about as many more. */
+static unsigned most_messages(unsigned rounds, unsigned meetings)
+{
+    const unsigned latency = 8 + 1 + 2 * 8, rate = 1 + 2 * (8 + 16);
+    return rounds + meetings * (rounds * latency + (rounds + 1) * rate);
+}
+
+static int measure(coll_comm *c, int rank, int nranks)
+{
+    int host[8];
+    struct probe_groups g;
+    struct crowd crowd;
+    struct figures all[8];
+    const int nhosts = layout_number_hosts(nranks, c->host_of, host);
+    EXPECT(probe_hosts(c, host, nhosts, &g) == COLL_OK, "rank %d", rank);
+    const unsigned most =
+        most_messages((unsigned)nhosts - 1, c->crowded ? 3 : 2)
+        + most_messages(0, 1) + 2 * 16;
+    EXPECT(g.cost.messages <= most, "%u messages, at most %u", g.cost.messages,
+           most);
+    /* A meeting each, two for a shared link. */
+    EXPECT(g.cost.gathers <= (c->crowded ? 3 : 2) + (g.ngroups > 1 ? 2u : 0u),
+           "%u", g.cost.gathers);
+    EXPECT(g.inside.alpha > 0 && g.inside.beta > 0, "rank %d", rank);
+    EXPECT((g.local.beta > 0) == (nranks > nhosts), "%g", g.local.beta);
+    const struct probe_cost before = g.cost;
+    EXPECT(crowd_measure(c, host, nhosts, &g, &crowd) == COLL_OK, "rank %d",
+           rank);
+    EXPECT(g.cost.gathers - before.gathers <= 1, "%u", g.cost.gathers);
+    /* 4 kinds, of up to 1 + 3 * 12 rounds. */
+    EXPECT(g.cost.messages - before.messages <= 37 * (1 + 4 + 1 + 1), "%u",
+           g.cost.messages - before.messages);
+    const struct figures mine = figures_of(&g, nhosts);
+    EXPECT(bootstrap_allgather(c->bootstrap, &mine, all, sizeof(mine))
+               == COLL_OK,
+           "rank %d", rank);
+    for (int r = 0; r < nranks; r++)
+        EXPECT(!memcmp(&all[r], &mine, sizeof(mine)), "ranks %d and %d", r,
+               rank);
+    probe_free(&g);
+    crowd_free(&crowd);
+    return 0;
+}
+
+Test(probe, all_find_the_same_with_few_messages)
+{
+    static const char *const places[] = {"01", "0123", "01234", "0011"};
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+        cr_assert_eq(run_on(places[i], quick, measure), 0, "%s", places[i]);
+}
+
+/* No sum is faster than its vectors come from memory. */
+Test(probe, memory_is_slower_than_caches)
+{
+    const double near = roofline_sum(), far = roofline_memory();
+    cr_assert(near > 1e-13 && near < 1e-8, "%g", near);
+    cr_assert(far >= 0 && far < 1e-8, "%g", far);
+#if defined(__x86_64__) || defined(__aarch64__)
+    cr_assert_gt(2 * far, near);
+#endif
+}
