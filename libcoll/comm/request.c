@@ -98,8 +98,8 @@ bool comm_on_node(const coll_comm *c)
 /* Takes a finished request off the head of the queue. */
 static void pop(coll_comm *c)
 {
+    c->finished += !c->first->meeting;
     c->first = c->first->next;
-    c->finished++;
     if (!c->first)
         c->last_request = &c->first;
 }
@@ -144,7 +144,7 @@ static coll_status find_cause(coll_comm *c, coll_status status)
 static void end(coll_request *r)
 {
     coll_comm *c = r->comm;
-    c->stats.operations++;
+    c->stats.operations += !r->meeting;
     if (r->way != BY_PLAN) {
         c->stats.bytes_read += c->node->bytes_read;
         c->stats.bytes_written += c->node->bytes_written;
@@ -167,15 +167,25 @@ static void end(coll_request *r)
     c->stats.bytes_written += r->count * r->elem_bytes;
 }
 
+/* The head of the queue, under way. */
+static coll_request *begin_first(coll_comm *c)
+{
+    coll_request *r = c->first;
+    if (r->started)
+        return r;
+    if (r->way == BY_PLAN && !r->timed && !r->meeting)
+        news_time(r);
+    begin(c->first);
+    return c->first;
+}
+
 /* Advances the operation at the head as far as it goes. */
 static void advance(coll_comm *c)
 {
     /* Once the job has failed others may have returned: nothing is begun that
      * would write into their vectors. */
     while (c->first && comm_check(c) == COLL_OK) {
-        coll_request *r = c->first;
-        if (!r->started)
-            begin(r);
+        coll_request *r = begin_first(c);
         const coll_status status = progress(r);
         if (status == COLL_IN_PROGRESS)
             return;
