@@ -2,11 +2,11 @@
 /* The choice of an algorithm, corrected by what operations took.
  *
  * A struct learn stands for one collective and one class of sizes; its
- * operations are those of which the time gets known. Every rank
- * has a copy of its own and makes the same calls in the same order with the
- * same numbers, so all copies are alike, byte by byte, and all ranks choose
- * alike without a message for it. Nothing here reads a clock, draws a random
- * number or rounds a float but learn_quantise(), whose result is what travels.
+ * operations are those of which the time gets known. Every rank has a copy of
+ * its own and makes the same calls in the same order with the same numbers, so
+ * all copies are alike, byte by byte, and all ranks choose alike without a
+ * message for it. Nothing here reads a clock, draws a random number or rounds a
+ * float but learn_quantise(), whose result is what travels.
  *
  * A log time is in 1/256 octaves above 100 ns: 256 * log2(seconds / 100e-9).
  */

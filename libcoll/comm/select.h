@@ -64,9 +64,10 @@ void select_observe(struct select *, enum coll_kind,
                     const struct select_choice *, uint16_t code);
 
 /* Whether the operation that now starts is to be timed, of a kind of which no
- * times get known without a meeting: each while trials are frequent, then the
- * first after 1, 2, 4 and so on, at last each 64th. Not where there is nothing
- * to choose from, or the rules leave no barrier by a plan. */
+ * times get known without a meeting: each while learn_is_curious(), else the one
+ * after 1, 2, 4 and so on, at last each 64th. Not where there is nothing to
+ * choose from, or the rules leave no barrier by a plan. To be asked once for
+ * each operation, which it counts. */
 bool select_is_due(struct select *, enum coll_kind, size_t bytes);
 
 /* The barrier by a plan at which the ranks meet, as it is best by now. */
