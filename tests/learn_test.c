@@ -1,101 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What comm/learn.c learns, from operations that are simulated: each candidate
- * has a true time, and a sample is that with noise. */
+/* What comm/learn.c finds, what that costs, and what it holds for known. How it
+ * bears noise and change: learn_change_test.c. */
 #include <criterion/criterion.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/learn.h"
-
-enum { SEEDS = 100, DELAYS = 3 };
-
-struct world {
-    struct learn learn;
-    uint64_t state; /* of the noise */
-    int n;
-    double seconds[LEARN_CANDIDATES], predicted[LEARN_CANDIDATES];
-    double noise;  /* 0.05: +-5 %, or that standard deviation if gaussian */
-    double spikes; /* how many samples are 50 times as long */
-    bool gaussian;
-    double backlog; /* share of what its predecessor took more that delays an
-                       operation, as bytes do that wait before a slow link */
-    int before;     /* that predecessor */
-    /* A time is known when `delay` more operations have begun. */
-    int delay, waiting, candidate[DELAYS];
-    double sample[DELAYS];
-    double excess; /* what trials took beyond the best, in seconds */
-};
-
-/* Uniform in [0, 1). */
-static double draw(uint64_t *state)
-{
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (double)(*state >> 11) * 0x1p-53;
-}
-
-static struct world world(int n, int seed)
-{
-    struct world w = {.state = (uint64_t)seed * 7919 + (uint64_t)n,
-                      .n = n,
-                      .noise = 0.05,
-                      .gaussian = seed % 2,
-                      .delay = seed / 2 % DELAYS};
-    draw(&w.state);
-    return w;
-}
-
-static int32_t log_time(double seconds)
-{
-    return learn_log_time(learn_quantise(seconds));
-}
-
-static void start(struct world *w)
-{
-    int32_t prior[LEARN_CANDIDATES];
-    for (int i = 0; i < w->n; i++)
-        prior[i] = log_time(w->predicted[i]);
-    learn_start(&w->learn, w->n, prior);
-}
-
-static double sample(struct world *w, int candidate)
-{
-    double noise = 2 * draw(&w->state) - 1;
-    if (w->gaussian)
-        noise = sqrt(-2 * log((1 + noise) / 2 + DBL_MIN))
-                * cos(6.283185307 * draw(&w->state));
-    const double more = w->seconds[w->before] - w->seconds[candidate];
-    w->before = candidate;
-    return (w->seconds[candidate] + w->backlog * fmax(0, more))
-           * fmax(0.2, 1 + w->noise * noise)
-           * (draw(&w->state) < w->spikes ? 50 : 1);
-}
-
-/* One operation; returns who ran it. */
-static int operate(struct world *w)
-{
-    const int candidate = learn_choose(&w->learn);
-    cr_assert(candidate >= 0 && candidate < w->n, "%d", candidate);
-    w->excess +=
-        fmax(0, w->seconds[candidate] - w->seconds[learn_best(&w->learn)]);
-    if (w->waiting == w->delay) {
-        if (w->delay) {
-            learn_observe(&w->learn, w->candidate[0], log_time(w->sample[0]));
-            w->waiting--;
-            for (int i = 0; i < w->waiting; i++) {
-                w->candidate[i] = w->candidate[i + 1];
-                w->sample[i] = w->sample[i + 1];
-            }
-        } else {
-            learn_observe(&w->learn, candidate, log_time(sample(w, candidate)));
-            return candidate;
-        }
-    }
-    w->candidate[w->waiting] = candidate;
-    w->sample[w->waiting++] = sample(w, candidate);
-    return candidate;
-}
+#include "learn_world.h"
 
 static int truly_best(const struct world *w)
 {
@@ -104,19 +16,6 @@ static int truly_best(const struct world *w)
         if (w->seconds[i] < w->seconds[best])
             best = i;
     return best;
-}
-
-static int compare(const void *x, const void *y)
-{
-    return *(const int *)x - *(const int *)y;
-}
-
-/* Sorts, and says how they are spread. */
-static void show(const char *what, int *x, int n)
-{
-    qsort(x, (size_t)n, sizeof(*x), compare);
-    cr_log_info("%s: median %d, 90 %% %d, 99 %% %d, worst %d", what, x[n / 2],
-                x[n * 9 / 10], x[n * 99 / 100], x[n - 1]);
 }
 
 /* Times from 10 to 40 us, predicted within 1.25. */
@@ -189,168 +88,6 @@ Test(learn, a_bad_one_that_is_predicted_ten_times_too_fast_is_left)
 Test(learn, both_at_once)
 {
     converge_all("both", 10, 0.1);
-}
-
-/* n candidates of 12 to 17 us, the first of 10 us. */
-static struct world near_world(int n, int seed)
-{
-    struct world w = world(n, seed);
-    for (int i = 0; i < n; i++) {
-        w.seconds[i] = i ? 1e-5 * (1.2 + 0.5 * draw(&w.state)) : 1e-5;
-        w.predicted[i] = w.seconds[i] * pow(1.25, 2 * draw(&w.state) - 1);
-    }
-    return w;
-}
-
-static int until_best(struct world *w, bool is, int candidate, int limit)
-{
-    int i = 0;
-    while (i < limit && (learn_best(&w->learn) == candidate) != is) {
-        operate(w);
-        i++;
-    }
-    return i;
-}
-
-static void slow_down(double factor)
-{
-    int left[5 * SEEDS], back[5 * SEEDS], n = 0;
-    for (int seed = 0; seed < SEEDS; seed++)
-        for (int k = 2; k <= 22; k += 5) {
-            struct world w = near_world(k, seed);
-            start(&w);
-            for (int i = 0; i < 1000; i++)
-                operate(&w);
-            cr_assert_eq(learn_best(&w.learn), 0, "seed %d", seed);
-            w.seconds[0] *= factor;
-            left[n] = until_best(&w, false, 0, 9999);
-            for (int i = 0; i < 3000; i++)
-                operate(&w);
-            w.seconds[0] /= factor;
-            back[n++] = until_best(&w, true, 0, 9999);
-        }
-    cr_log_info("x %g:", factor);
-    show("left", left, n);
-    show("taken back", back, n);
-    cr_expect_leq(left[n - 1], 25);
-    cr_expect_leq(back[n - 1], 2000);
-}
-
-Test(learn, a_candidate_that_gets_slow_is_left_and_taken_back)
-{
-    slow_down(10);
-    slow_down(2);
-}
-
-/* All of 32 candidates are alike until a link that they share gets slow: then 5
- * take 13.8 ms, 5 take 1.5 times and the others 2 to 4 times as long, as in
- * tests/netlab/claims_test.py. The best so far is one of the second kind, so
- * there is not much to gain. Returns the operations until one of the first is
- * held for best. */
-static int until_good_again(int seed, double noise_before, double noise)
-{
-    struct world w = world(32, seed);
-    w.noise = noise_before;
-    for (int i = 0; i < w.n; i++) {
-        w.seconds[i] = 4.7e-3;
-        w.predicted[i] = w.seconds[i] * (1 + 0.001 * i);
-    }
-    start(&w);
-    for (int i = 0; i < 200; i++)
-        operate(&w);
-    const int best = learn_best(&w.learn);
-    w.noise = noise;
-    w.backlog = 0.5;
-    for (int i = 0; i < w.n; i++) {
-        const int k = (i - best + w.n) % w.n * 13 % w.n;
-        w.seconds[i] = k < 5    ? 20.7e-3
-                       : k < 10 ? 13.8e-3
-                                : 13.8e-3 * (2 + 2 * draw(&w.state));
-    }
-    int calls = 0;
-    for (; calls < 1000; calls++) {
-        if (w.seconds[learn_best(&w.learn)] < 1.25 * 13.8e-3)
-            break;
-        operate(&w);
-    }
-    return calls;
-}
-
-Test(learn, a_link_that_gets_slow_is_noticed_within_100_calls)
-{
-    for (int noisy = 0; noisy < 3; noisy++) {
-        int took[SEEDS];
-        for (int seed = 0; seed < SEEDS; seed++)
-            took[seed] = until_good_again(seed, noisy ? 0.3 : 0.05,
-                                          noisy > 1 ? 0.1 : 0.02);
-        show("calls", took, SEEDS);
-        cr_expect_leq(took[SEEDS - 1], 100, "%d", took[SEEDS - 1]);
-    }
-}
-
-/* How often the choice among equals changes in 10,000 operations. */
-static int switches(int n, int seed, double spikes, int *restarts)
-{
-    struct world w = world(n, seed);
-    w.spikes = spikes;
-    for (int i = 0; i < n; i++) {
-        w.seconds[i] = 1e-5;
-        w.predicted[i] = 1e-5 * (1 + 0.3 * i / n);
-    }
-    start(&w);
-    const int64_t young_until = w.learn.young_until;
-    int best = 0, changes = 0;
-    for (int i = 0; i < 10000; i++) {
-        operate(&w);
-        changes += learn_best(&w.learn) != best;
-        best = learn_best(&w.learn);
-    }
-    *restarts += w.learn.young_until != young_until;
-    return changes;
-}
-
-static void equals(double spikes)
-{
-    int uniform = 0, gaussian = 0, restarts = 0;
-    for (int seed = 0; seed < SEEDS; seed++)
-        for (int n = 2; n <= 22; n += 10)
-            *(seed % 2 ? &gaussian : &uniform) +=
-                switches(n, seed, spikes, &restarts);
-    cr_log_info(
-        "%d runs of 10,000 operations, %g spikes: %d switches (+-5 %%), "
-        "%d (sigma 5 %%), %d restarts",
-        3 * SEEDS, spikes, uniform, gaussian, restarts);
-    /* One per 10,000 operations would be 150 each. */
-    cr_expect_leq(uniform, 3);
-    cr_expect_leq(gaussian, 30);
-    cr_expect_leq(restarts, 3);
-}
-
-Test(learn, noise_changes_nothing_among_equals)
-{
-    equals(0);
-}
-
-Test(learn, nor_do_spikes)
-{
-    equals(0.05);
-}
-
-/* A burst that is no change: four in a row. */
-Test(learn, four_samples_in_a_row_are_no_change_and_five_are)
-{
-    struct world w = near_world(6, 0);
-    start(&w);
-    for (int i = 0; i < 1000; i++)
-        operate(&w);
-    for (int length = 4; length <= 5; length++) {
-        const int64_t young_until = w.learn.young_until;
-        for (int i = 0; i < 50; i++)
-            learn_observe(&w.learn, 0, log_time(1e-5));
-        for (int i = 0; i < length; i++)
-            learn_observe(&w.learn, 0, log_time(3e-5));
-        cr_expect_eq(w.learn.young_until != young_until, length == 5);
-    }
 }
 
 /* The others are equal. Worst where many are to be tried in turn and noise
@@ -473,49 +210,6 @@ Test(learn, three_percent_are_not_worth_a_change_and_seven_are)
     }
 }
 
-/* The challenger's samples vary by 30 % about the same time, those of the best
- * by 2 %: it may win, now and then, but not back and forth. */
-Test(learn, a_noisy_challenger_does_not_make_the_choice_flutter)
-{
-    int changes[SEEDS];
-    for (int seed = 0; seed < SEEDS; seed++) {
-        struct world w = world(2, seed);
-        w.predicted[0] = w.predicted[1] = w.seconds[0] = w.seconds[1] = 1e-5;
-        start(&w);
-        changes[seed] = 0;
-        for (int i = 0; i < 10000; i++) {
-            const int best = learn_best(&w.learn);
-            const int candidate = learn_choose(&w.learn);
-            w.noise = candidate ? 0.3 : 0.02;
-            learn_observe(&w.learn, candidate, log_time(sample(&w, candidate)));
-            changes[seed] += learn_best(&w.learn) != best;
-        }
-    }
-    show("changes in 10,000 operations", changes, SEEDS);
-    cr_expect_leq(changes[SEEDS - 1], 8);
-}
-
-/* All are slower by the same: nothing that was known of the others holds. */
-Test(learn, when_all_get_slow_the_bad_are_not_tried_again_and_again)
-{
-    int bad = 0;
-    for (int seed = 0; seed < SEEDS; seed++) {
-        struct world w = world(9, seed);
-        for (int i = 0; i < 9; i++)
-            w.predicted[i] = w.seconds[i] = i ? 4e-5 : 1e-5;
-        start(&w);
-        for (int i = 0; i < 1000; i++)
-            operate(&w);
-        for (int i = 0; i < 9; i++)
-            w.seconds[i] *= 10;
-        for (int i = 0; i < 100; i++)
-            bad += operate(&w) != 0;
-        cr_expect_eq(learn_best(&w.learn), 0);
-    }
-    cr_log_info("%.1f trials of 8 bad ones", (double)bad / SEEDS);
-    cr_expect_leq(bad, 12 * SEEDS);
-}
-
 Test(learn, the_hopeless_are_not_tried_and_the_bad_seldom)
 {
     struct world w = world(3, 0);
@@ -529,6 +223,34 @@ Test(learn, the_hopeless_are_not_tried_and_the_bad_seldom)
         count[operate(&w)]++;
     cr_expect_eq(count[1], 0);
     cr_expect_eq(count[2], 1, "%d", count[2]);
+}
+
+/* Where asking costs something: not for those that are far behind, nor for
+ * ever, but at once when the best is slow, and again when the world has
+ * changed. */
+Test(learn, what_is_well_known_is_not_asked)
+{
+    struct world w = world(5, 0);
+    static const double seconds[] = {1e-5, 1.1e-5, 2.5e-5, 6e-4, 1.05e-5};
+    for (int i = 0; i < w.n; i++)
+        w.predicted[i] = w.seconds[i] = seconds[i];
+    start(&w);
+    int asked = 0;
+    for (int i = 0; i < 150; i++) {
+        asked += learn_is_curious(&w.learn);
+        operate(&w);
+    }
+    cr_expect_geq(asked, 10, "%d", asked);
+    cr_expect_leq(asked, 40, "%d", asked);
+    cr_expect_not(learn_is_curious(&w.learn));
+    for (int i = 0; i < 5; i++) {
+        learn_observe(&w.learn, learn_best(&w.learn), log_time(1e-4));
+        cr_expect(learn_is_curious(&w.learn), "%d", i);
+    }
+    struct world alone = world(1, 0);
+    alone.predicted[0] = alone.seconds[0] = 1e-5;
+    start(&alone);
+    cr_expect_not(learn_is_curious(&alone.learn));
 }
 
 Test(learn, what_an_earlier_job_measured_is_believed_and_verified)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Collectives by hosts: what crosses, what ranks tell each other, how they wait
- * and fail. */
+/* Collectives by hosts: what crosses, how ranks wait and fail. */
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -95,103 +94,6 @@ Test(staged, each_byte_crosses_as_often_as_with_one_rank_a_host)
     cr_assert_eq(run_on("0011", quick, crossing), 0);
     cr_assert_eq(run_on("012012", quick, crossing), 0);
     cr_assert_eq(run_on("01122", quick, crossing), 0);
-}
-
-/* --- learning ------------------------------------------------------------- */
-
-/* One of those in which all hear of all. */
-static coll_status any_call(coll_comm *comm, int turn)
-{
-    static const size_t counts[] = {1, 100, 8192, 300007};
-    static float x[300007];
-    const bool parts = layout_in_blocks(&comm->layout);
-    switch (turn % 7) {
-    case 4:
-        return parts ? coll_allgather(x, x + 1000, 100, COLL_F32, comm, NULL)
-                     : COLL_OK;
-    case 5:
-        return parts ? coll_reduce_scatter(x, x + 200000, 10000, COLL_F32,
-                                           COLL_SUM, comm, NULL)
-                     : COLL_OK;
-    case 6:
-        return coll_barrier(comm, NULL);
-    default:
-        return coll_allreduce(x, x, counts[turn % 7], COLL_F32, COLL_SUM, comm,
-                              NULL);
-    }
-}
-
-/* The least of all ranks' numbers reaches all in one operation. */
-static int least_news(coll_comm *comm, int rank, int n)
-{
-    const bool parts = layout_in_blocks(&comm->layout);
-    EXPECT(coll_comm_set_algorithm(comm,
-                                   parts ? BY_HOSTS PARTS_BY_HOSTS : BY_HOSTS)
-               == COLL_OK,
-           "rules");
-    for (int turn = 0; turn < 70; turn++) {
-        const int least = turn / 7 % n; /* who has it; all others have more */
-        comm->news = (uint16_t)(rank == least ? 5 : 10 + rank);
-        comm->staged.news = 5;
-        EXPECT(any_call(comm, turn) == COLL_OK, "turn %d", turn);
-        EXPECT(comm->staged.news == 5, "turn %d, rank %d: %d of %d", turn, rank,
-               comm->staged.news, least);
-    }
-    return 0;
-}
-
-Test(staged, every_rank_hears_the_least_news_of_all)
-{
-    static const char *const settings[] = {"COLL_CALIBRATE=off",
-                                           "COLL_ADAPT=off", NULL};
-    cr_assert_eq(run_on("0011", settings, least_news), 0);
-    cr_assert_eq(run_on("011222", settings, least_news), 0);
-    cr_assert_eq(run_on("021120", settings, least_news), 0);
-}
-
-static uint64_t digest(const struct select *s)
-{
-    uint64_t h = 0xcbf29ce484222325u;
-    for (int k = 0; k < NKINDS; k++)
-        for (int i = 0; i < PRICE_CLASSES; i++) {
-            const struct select_class *class = s->class[k][i];
-            const unsigned char *x =
-                class ? (const unsigned char *)&class->learn : NULL;
-            for (size_t b = 0; x && b < sizeof(class->learn); b++)
-                h = (h ^ x[b]) * 0x100000001b3u;
-        }
-    return h;
-}
-
-/* By hosts and by messages in turn, as trials have it. */
-static int learn_alike(coll_comm *comm, int rank, int n)
-{
-    static const size_t counts[] = {2, 900, 20000};
-    static float x[20000];
-    uint64_t mine, all[16];
-    bool by_hosts = false, by_ranks = false;
-    (void)rank;
-    for (int turn = 0; turn < 600; turn++) {
-        EXPECT(coll_allreduce(x, x, counts[turn % 3], COLL_F32, COLL_MAX, comm,
-                              NULL)
-                   == COLL_OK,
-               "turn %d", turn);
-        by_hosts |= comm->last.order == ORDER_HOSTS;
-        by_ranks |= comm->last.order != ORDER_HOSTS;
-    }
-    mine = digest(&comm->select);
-    EXPECT(coll_allgather(&mine, all, 1, COLL_U64, comm, NULL) == COLL_OK,
-           "all");
-    for (int r = 0; r < n; r++)
-        EXPECT(all[r] == mine, "rank %d learned other things", r);
-    EXPECT(by_hosts && by_ranks, "all went one way");
-    return 0;
-}
-
-Test(staged, all_ranks_learn_alike)
-{
-    cr_assert_eq(run_on("0011", NULL, learn_alike), 0);
-    cr_assert_eq(run_on("01101", NULL, learn_alike), 0);
 }
 
 /* --- failures ------------------------------------------------------------- */

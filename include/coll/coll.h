@@ -122,7 +122,8 @@ coll_status coll_allreduce(const void *send, void *recv, size_t count,
 
 /* The other collectives. What is said of coll_allreduce() about memory,
  * requests, repeatability and errors holds for each. root: INVALID unless in
- * [0, nranks). */
+ * [0, nranks). A reduce or broadcast may return before others have come to it,
+ * but some wait for all ranks: no rank may count on either. */
 
 /* recv[i] of rank root = op over all ranks of send[i], for i in [0, count).
  * recv is not touched elsewhere, and may be NULL there. */

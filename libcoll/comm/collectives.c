@@ -203,6 +203,8 @@ static inline coll_request ask(enum coll_kind kind, const void *in, void *out,
     r.out = out;
     r.count = count;
     r.started = false;
+    r.timed = false;
+    r.meeting = false;
     r.early = COLL_OK;
     return r;
 }

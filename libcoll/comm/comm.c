@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "comm/here.h"
 #include "comm/reach.h"
+#include "comm/request.h"
 #include "comm/store.h"
 
 /* With a processor for each rank: about two microseconds of empty polls. */
@@ -174,7 +175,8 @@ static coll_status set_up(coll_comm *c)
         c->crowded = (r == 0 || c->host_of[r] != c->host_of[r - 1])
                      && here_is_crowded(c, r);
     c->prepared = calloc((size_t)nalgos, sizeof(struct prepared *));
-    if (!c->prepared)
+    c->meeting = calloc(1, sizeof(*c->meeting));
+    if (!c->prepared || !c->meeting)
         return fail(COLL_ERR_MEMORY, "comm", "no memory for plans");
     status = make_node(c);
     if (status == COLL_OK)
@@ -199,6 +201,7 @@ static void release(coll_comm *c)
     select_free(&c->select);
     layout_free(&c->layout);
     hosts_free(&c->hosts);
+    free(c->meeting);
     free(c->to);
     free(c->host_of);
     free(c->ranks);

@@ -75,8 +75,8 @@ struct coll_comm {
 
     struct layout layout;
     struct select select;
-    /* The last operation by a plan in which all heard of all: what it ran, and
-     * how long it took this rank. */
+    /* The last operation that was timed: what it ran, and how long it took this
+     * rank. See news.h. */
     enum coll_kind last_kind;
     struct select_choice last;
     uint16_t news;
@@ -88,6 +88,7 @@ struct coll_comm {
     size_t shared_bytes;
 
     coll_request *first, **last_request; /* in order; the first one runs */
+    coll_request *meeting;               /* may be put before it, see news.h */
     uint32_t history;                    /* tag of the last one begun, */
     struct called called;                /* and what it was */
     uint32_t begun;                      /* so many; wraps */

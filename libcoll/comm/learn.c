@@ -29,7 +29,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 /* Log times, in 1/256 octaves. */
@@ -142,6 +141,17 @@ static bool is_clear(const struct learn *l, const struct learn_candidate *c)
     return gain > CLEARLY && gain > 3 * l->spread / 16;
 }
 
+static bool leads(const struct learn *l, const struct learn_candidate *c)
+{
+    return c->evidence >= ONE && c->estimate <= to_beat(l) - BETTER;
+}
+
+static bool may_try(const struct learn *l, const struct learn_candidate *c)
+{
+    return l->operations >= c->rest_until
+           && expected(l, c) <= best_estimate(l) + HOPELESS;
+}
+
 /* What c would have had of the budget after another trial; who has least comes
  * first. A time that was measured counts more than a prediction, and the least
  * that it ever was is what counts: who was once better is worth a look. */
@@ -149,8 +159,7 @@ static int64_t share(const struct learn *l, const struct learn_candidate *c)
 {
     if (is_clear(l, c))
         return expected(l, c) - to_beat(l);
-    if (c->evidence >= ONE /* it leads */
-        && c->estimate <= to_beat(l) - BETTER)
+    if (leads(l, c))
         return -c->evidence / ONE;
     const int least = smaller(c->estimate, c->least) - best_estimate(l);
     const int cost = c->samples ? 16 * excess(least) : price(l, c) / 8;
@@ -173,9 +182,7 @@ static void plan_trial(struct learn *l)
     int64_t least = INT64_MAX;
     for (int i = 0; i < l->n; i++) {
         const struct learn_candidate *c = &l->candidate[i];
-        if (i != l->best && l->operations >= c->rest_until
-            && expected(l, c) <= best_estimate(l) + HOPELESS
-            && share(l, c) < least) {
+        if (i != l->best && may_try(l, c) && share(l, c) < least) {
             least = share(l, c);
             l->trial = i;
         }
@@ -355,6 +362,26 @@ void learn_observe(struct learn *l, int candidate, int32_t log_time)
     /* Not each time: it takes a look at every candidate. */
     if (!was_best || l->operations < l->young_until || l->operations % 16 == 0)
         plan_trial(l);
+}
+
+/* What is known of c may not be enough, or shows that it should be the best. */
+static bool is_open(const struct learn *l, const struct learn_candidate *c)
+{
+    const bool near = !c->samples || c->estimate <= best_estimate(l) + FAR;
+    return may_try(l, c)
+           && ((c->samples < FIRST_SAMPLES && near) || leads(l, c)
+               || is_clear(l, c));
+}
+
+bool learn_is_curious(const struct learn *l)
+{
+    if (l->n < 2 || l->odd != 0
+        || l->candidate[l->best].samples < FIRST_SAMPLES)
+        return l->n > 1;
+    for (int i = 0; i < l->n && l->operations < l->young_until; i++)
+        if (i != l->best && is_open(l, &l->candidate[i]))
+            return true;
+    return false;
 }
 
 uint16_t learn_quantise(double seconds)

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* The choice of an algorithm, corrected by what operations took.
  *
- * A struct learn stands for one collective and one class of sizes. Every rank
- * has a copy of its own and makes the same calls in the same order with the
- * same numbers, so all copies are alike, byte by byte, and all ranks choose
- * alike without a message for it. Nothing here reads a clock, draws a random
- * number or rounds a float but learn_quantise(), whose result is what travels.
+ * A struct learn stands for one collective and one class of sizes; its
+ * operations are those of which the time gets known. Every rank has a copy of
+ * its own and makes the same calls in the same order with the same numbers, so
+ * all copies are alike, byte by byte, and all ranks choose alike without a
+ * message for it. Nothing here reads a clock, draws a random number or rounds a
+ * float but learn_quantise(), whose result is what travels.
  *
  * A log time is in 1/256 octaves above 100 ns: 256 * log2(seconds / 100e-9).
  */
 #ifndef COMM_LEARN_H
 #define COMM_LEARN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -70,6 +72,11 @@ int learn_choose(struct learn *);
 /* What a finished operation took. May come when later ones were chosen already,
  * and not at all for some. A candidate that does not exist is ignored. */
 void learn_observe(struct learn *, int candidate, int32_t log_time);
+
+/* Whether what the next operation takes is worth being asked where that costs
+ * something: trials are frequent and some candidate had few or seems better, or
+ * the best does not take what it took. Never where there is one candidate. */
+bool learn_is_curious(const struct learn *);
 
 /* What is held for the best now. */
 static inline int learn_best(const struct learn *l)

@@ -172,11 +172,26 @@ static void log_choice(const coll_request *r)
              1 << r->choice.variant, r->choice.trial ? ", a trial" : "");
 }
 
+static coll_status choose_meeting(coll_request *r)
+{
+    const coll_status status = select_meeting(&r->comm->select, &r->choice);
+    if (status == COLL_OK)
+        log_line(COLL_LOG_DEBUG, "select",
+                 "before operation %u, which is timed, the ranks meet by %s %s",
+                 (unsigned)r->comm->finished, algos[r->choice.algo].name,
+                 layout_order_names[r->choice.order]);
+    return status;
+}
+
 coll_status request_choose(coll_request *r)
 {
     coll_comm *c = r->comm;
+    if (r->meeting)
+        return choose_meeting(r);
     const coll_status status =
-        select_next(&c->select, r->kind, request_bytes(r), &r->choice);
+        r->timed
+            ? select_next(&c->select, r->kind, request_bytes(r), &r->choice)
+            : select_best(&c->select, r->kind, request_bytes(r), &r->choice);
     if (status == COLL_OK && c->explains && c->rank == 0)
         explain_aloud(c, r->kind, request_bytes(r));
     if (status == COLL_OK)

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "comm/news.h"
 
 static const double news_seconds = .5;
 
@@ -83,35 +84,6 @@ static void begin(coll_request *r)
     begin_on_node(r);
 }
 
-/* In these every rank hears from every other. */
-static bool all_hear(const coll_request *r)
-{
-    return (r->count > 0 || r->kind == BARRIER) && r->kind != REDUCE
-           && r->kind != BROADCAST;
-}
-
-/* The other way round, so that the least news is the largest time. */
-static uint16_t turned(const coll_comm *c, uint16_t code)
-{
-    enum { CODES = 1 << LEARN_CODE_BITS };
-    return code && c->crowded ? (uint16_t)(CODES - code) : code;
-}
-
-/* What this operation took goes out with the messages of the next one; when
- * that is over, all ranks know the least that any of them measured: who came
- * last waited for nobody. Where ranks take turns on a processor the last one
- * often finds all done, so there the longest time counts. */
-static void learn(coll_request *r, uint16_t heard)
-{
-    coll_comm *c = r->comm;
-    if (!c->select.adapts || !all_hear(r))
-        return;
-    select_observe(&c->select, c->last_kind, &c->last, turned(c, heard));
-    c->last_kind = r->kind;
-    c->last = r->choice;
-    c->news = turned(c, learn_quantise(comm_clock() - r->began));
-}
-
 static coll_status progress(coll_request *r)
 {
     if (r->early < 0)
@@ -130,8 +102,8 @@ bool comm_on_node(const coll_comm *c)
 /* Takes a finished request off the head of the queue. */
 static void pop(coll_comm *c)
 {
+    c->finished += !c->first->meeting;
     c->first = c->first->next;
-    c->finished++;
     if (!c->first)
         c->last_request = &c->first;
 }
@@ -176,20 +148,20 @@ static coll_status find_cause(coll_comm *c, coll_status status)
 static void end(coll_request *r)
 {
     coll_comm *c = r->comm;
-    c->stats.operations++;
+    c->stats.operations += !r->meeting;
     if (r->way != BY_PLAN) {
         c->stats.bytes_read += c->node->bytes_read;
         c->stats.bytes_written += c->node->bytes_written;
         return;
     }
     if (staged_serves(r)) {
-        learn(r, c->staged.news);
+        news_learn(r, c->staged.news);
         c->stats.bytes_read += c->staged.bytes_read;
         c->stats.bytes_written += c->staged.bytes_written;
         return;
     }
     const struct exec *e = &r->prepared->exec;
-    learn(r, e->news);
+    news_learn(r, e->news);
     c->stats.bytes_read += e->bytes_read;
     c->stats.bytes_written += e->bytes_written;
     if (r->op != COLL_AVG || (r->kind == REDUCE && r->root != c->rank))
@@ -199,15 +171,25 @@ static void end(coll_request *r)
     c->stats.bytes_written += r->count * r->elem_bytes;
 }
 
+/* The head of the queue, under way. */
+static coll_request *begin_first(coll_comm *c)
+{
+    coll_request *r = c->first;
+    if (r->started)
+        return r;
+    if (r->way == BY_PLAN && !r->timed && !r->meeting)
+        news_time(r);
+    begin(c->first);
+    return c->first;
+}
+
 /* Advances the operation at the head as far as it goes. */
 static void advance(coll_comm *c)
 {
     /* Once the job has failed others may have returned: nothing is begun that
      * would write into their vectors. */
     while (c->first && comm_check(c) == COLL_OK) {
-        coll_request *r = c->first;
-        if (!r->started)
-            begin(r);
+        coll_request *r = begin_first(c);
         const coll_status status = progress(r);
         if (status == COLL_IN_PROGRESS)
             return;

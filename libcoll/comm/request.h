@@ -26,6 +26,8 @@ struct coll_request {
     coll_status status;
     coll_status early; /* an error that it met before it was in the queue */
     bool started;
+    bool timed;   /* what it takes is told to all, see news.h */
+    bool meeting; /* it is the library's own, before one that is timed */
     coll_request *next;
 };
 
@@ -35,7 +37,8 @@ size_t request_out_parts(const coll_request *);
 /* Of what one rank holds in full: S in the tables of README.md. */
 size_t request_bytes(const coll_request *);
 
-/* Chooses how a request runs that starts now, by messages or by hosts. */
+/* Chooses how a request by a plan runs that starts now, by messages or by
+ * hosts. */
 coll_status request_choose(coll_request *);
 /* Makes its plan ready, if it runs by messages alone. */
 coll_status request_prepare(coll_request *, struct exec_call *);

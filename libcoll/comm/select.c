@@ -8,6 +8,8 @@
 #include "base/log.h"
 #include "node/node.h"
 
+enum { FARTHEST = 64 }; /* distance of operations that are due */
+
 double select_seconds(int32_t log_time)
 {
     return 100e-9 * exp2(log_time / 256.0);
@@ -114,15 +116,9 @@ static struct select_class *make_class(struct select *s, enum coll_kind kind,
         if (then != PRICE_NONE)
             learn_recall(&c->learn, i, then);
     }
+    c->distance = 1;
     s->class[kind][class] = c;
     return c;
-}
-
-/* Of which all ranks learn what all ranks measured: in these every rank hears
- * from every other. */
-static bool adapts(const struct select *s, enum coll_kind kind)
-{
-    return s->adapts && kind != REDUCE && kind != BROADCAST;
 }
 
 static coll_status forbidden(const struct select *s, enum coll_kind kind,
@@ -147,12 +143,10 @@ static double expected(const struct select_class *c, int candidate,
                : select_seconds(log_time);
 }
 
-/* next: for an operation that is run. */
+/* Among what has a plan. next: for an operation that is timed. */
 static coll_status choose(struct select *s, enum coll_kind kind, size_t bytes,
                           bool next, struct select_choice *choice)
 {
-    if (select_native(s, kind, bytes, choice))
-        return COLL_OK;
     const int class = price_class(bytes);
     struct select_class *c = s->class[kind][class];
     uint8_t rows[LEARN_CANDIDATES];
@@ -162,9 +156,9 @@ static coll_status choose(struct select *s, enum coll_kind kind, size_t bytes,
     if (!c)
         return fail(COLL_ERR_MEMORY, "select", "no memory for a choice");
     if (c->n > 0) {
-        candidate = !adapts(s, kind) ? 0
-                    : next           ? learn_choose(&c->learn)
-                                     : learn_best(&c->learn);
+        candidate = !s->adapts ? 0
+                    : next     ? learn_choose(&c->learn)
+                               : learn_best(&c->learn);
         row = c->row[candidate];
     } else if (list_rows(s, kind, class, bytes, rows) > 0) {
         row = rows[0]; /* a rule that parts the class */
@@ -176,13 +170,13 @@ static coll_status choose(struct select *s, enum coll_kind kind, size_t bytes,
         .algo = from->algo,
         .order = from->order,
         .variant = from->variant[class],
-        .trial = candidate >= 0 && adapts(s, kind)
-                 && candidate != learn_best(&c->learn),
-        .predicted = adapts(s, kind) && candidate >= 0
+        .trial =
+            candidate >= 0 && s->adapts && candidate != learn_best(&c->learn),
+        .predicted = s->adapts && candidate >= 0
                          ? expected(c, candidate, from, bytes)
                          : price_seconds(from, bytes),
         .class = class,
-        .candidate = adapts(s, kind) ? candidate : -1,
+        .candidate = s->adapts ? candidate : -1,
     };
     return COLL_OK;
 }
@@ -190,13 +184,39 @@ static coll_status choose(struct select *s, enum coll_kind kind, size_t bytes,
 coll_status select_best(struct select *s, enum coll_kind kind, size_t bytes,
                         struct select_choice *choice)
 {
-    return choose(s, kind, bytes, false, choice);
+    return select_native(s, kind, bytes, choice)
+               ? COLL_OK
+               : choose(s, kind, bytes, false, choice);
 }
 
 coll_status select_next(struct select *s, enum coll_kind kind, size_t bytes,
                         struct select_choice *choice)
 {
-    return choose(s, kind, bytes, true, choice);
+    return select_native(s, kind, bytes, choice)
+               ? COLL_OK
+               : choose(s, kind, bytes, true, choice);
+}
+
+coll_status select_meeting(struct select *s, struct select_choice *choice)
+{
+    return choose(s, BARRIER, 1, false, choice);
+}
+
+/* What is curious leaves the distance as it is, so that a class which has long
+ * been settled is again so, once it knows what has changed. */
+bool select_is_due(struct select *s, enum coll_kind kind, size_t bytes)
+{
+    struct select_class *c = s->class[kind][price_class(bytes)];
+    uint8_t rows[LEARN_CANDIDATES];
+    if (!s->adapts || !c || c->n < 2)
+        return false;
+    const bool curious = learn_is_curious(&c->learn);
+    if (++c->passed < c->distance && !curious)
+        return false;
+    c->passed = 0;
+    if (!curious && c->distance < FARTHEST)
+        c->distance *= 2;
+    return list_rows(s, BARRIER, price_class(1), 1, rows) > 0;
 }
 
 void select_observe(struct select *s, enum coll_kind kind,

@@ -25,6 +25,8 @@ struct select_class {
     uint8_t row[LEARN_CANDIDATES]; /* of prices */
     int n;                         /* 0: rules part the class */
     int told;                      /* 1 + the best that was last explained */
+    int passed, distance; /* operations since one was due, and from one that is
+                             due to the next; see select_is_due() */
 };
 
 struct select {
@@ -49,17 +51,27 @@ void select_free(struct select *);
 /* Takes new rules; what was learned is forgotten. */
 coll_status select_rules(struct select *, const char *text, const char *source);
 
-/* What is best by now, for an operation that is not run. Fails with UNSUPPORTED
- * if the rules forbid everything that fits. */
+/* What is best by now, for an operation that is not run, or is not timed. Fails
+ * with UNSUPPORTED if the rules forbid everything that fits. */
 coll_status select_best(struct select *, enum coll_kind, size_t bytes,
                         struct select_choice *);
 
-/* For an operation that is, which may be a trial. All ranks make the same calls
- * of this and of select_observe(), in the same order. */
+/* For one that is timed, which may be a trial. All ranks make the same calls of
+ * this, of select_is_due() and of select_observe(), in the same order. */
 coll_status select_next(struct select *, enum coll_kind, size_t bytes,
                         struct select_choice *);
 void select_observe(struct select *, enum coll_kind,
                     const struct select_choice *, uint16_t code);
+
+/* Whether the operation that now starts is to be timed, of a kind of which no
+ * times get known without a meeting: each while learn_is_curious(), else the one
+ * after 1, 2, 4 and so on, at last each 64th. Not where there is nothing to
+ * choose from, or the rules leave no barrier by a plan. To be asked once for
+ * each operation, which it counts. */
+bool select_is_due(struct select *, enum coll_kind, size_t bytes);
+
+/* The barrier by a plan at which the ranks meet, as it is best by now. */
+coll_status select_meeting(struct select *, struct select_choice *);
 
 /* Whether a row of node/ serves this, which is not learned here. */
 bool select_native(const struct select *, enum coll_kind, size_t bytes,

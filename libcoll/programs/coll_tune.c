@@ -76,9 +76,10 @@ static const struct program program = {
                "jobs.",
     .options = rows,
     .noptions = sizeof(rows) / sizeof(rows[0]),
-    .epilogue = "COLLECTIVE: allreduce, reduce_scatter, allgather or barrier; "
-                "all of them if none\nis named. Sizes take K, M, G for powers "
-                "of 1024. Every rank gives the same\noptions.",
+    .epilogue = "COLLECTIVE: allreduce, reduce, broadcast, reduce_scatter, "
+                "allgather or barrier;\nall of them if none is named. Rank 0 "
+                "is the root. Sizes take K, M, G for powers\nof 1024. Every "
+                "rank gives the same options.",
 };
 
 static void list_dtypes(void)
@@ -108,16 +109,10 @@ static const char *read_operand(int noperands, char **argv)
     known[n++] = "all";
     if (!strcmp(argv[1], "all"))
         return NULL;
-    if (!strcmp(argv[1], "reduce") || !strcmp(argv[1], "broadcast"))
-        options_die(&program,
-                    "%s is not learned, as not all of its ranks hear of each "
-                    "other; valid are allreduce, reduce_scatter, allgather, "
-                    "barrier, all",
-                    argv[1]);
     const char *near = nearest_name(argv[1], known, n);
     options_die(&program,
-                "found the collective \"%s\", valid are allreduce, "
-                "reduce_scatter, allgather, barrier, all%s%s%s",
+                "found the collective \"%s\", valid are allreduce, reduce, "
+                "broadcast, reduce_scatter, allgather, barrier, all%s%s%s",
                 argv[1], near ? "; did you mean " : "", near ? near : "",
                 near ? "?" : "");
 }

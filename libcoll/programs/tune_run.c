@@ -2,7 +2,7 @@
 /* The library learns by itself while operations run; here they only have to
  * run, often enough. Rank 0 looks at what is known after each batch and says
  * how many operations the next one has; 0 ends the length. Its word goes out by
- * broadcast, of which nothing is learned. */
+ * broadcast, so broadcasts of four bytes are learned on the way. */
 #include "programs/tune_run.h"
 
 #include <stdint.h>
@@ -17,8 +17,8 @@ enum {
     CANDIDATES = 128,
 };
 
-static const char *const names[] = {"allreduce", "reduce_scatter", "allgather",
-                                    "barrier"};
+static const char *const names[] = {"allreduce",      "reduce",    "broadcast",
+                                    "reduce_scatter", "allgather", "barrier"};
 enum { NNAMES = sizeof(names) / sizeof(names[0]) };
 
 const char *tune_collective(int i)
@@ -92,6 +92,12 @@ static coll_status run_once(const struct tune_job *job, const char *collective,
 {
     if (!strcmp(collective, "allreduce"))
         return coll_allreduce(job->send, job->recv, count, job->dtype, COLL_SUM,
+                              job->comm, NULL);
+    if (!strcmp(collective, "reduce"))
+        return coll_reduce(job->send, job->recv, count, job->dtype, COLL_SUM, 0,
+                           job->comm, NULL);
+    if (!strcmp(collective, "broadcast"))
+        return coll_broadcast(job->send, job->recv, count, job->dtype, 0,
                               job->comm, NULL);
     if (!strcmp(collective, "reduce_scatter"))
         return coll_reduce_scatter(job->send, job->recv, count, job->dtype,

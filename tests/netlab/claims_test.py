@@ -173,13 +173,16 @@ def ranks_agree_on_every_operation(setting):
         thread.join()
         lab.close()
     operations = steps.agreed(errs)
-    trials = sum(o.trial for o in operations)
+    trials = collections.Counter(o.collective for o in operations if o.trial)
     kept = {o.candidate for o in operations
             if o.collective == 'allreduce' and not o.trial}
-    note(f'seed {seed}: {len(operations)} operations, {trials} trials, '
+    note(f'seed {seed}: {len(operations)} operations, {trials.total()} trials, '
+         f'{trials["reduce"]} of reduce, {trials["broadcast"]} of broadcast, '
          f'{len(kept)} candidates held for best in allreduces')
     expect(len(operations) == OPERATIONS, len(operations), 'operations')
-    expect(trials > 100 and len(kept) > 2, 'too little was chosen')
+    expect(trials.total() > 100 and len(kept) > 2, 'too little was chosen')
+    for collective in 'reduce', 'broadcast':
+        expect(trials[collective] > 10, collective, 'had no trials')
 
 
 # --- bytes over the trunk -----------------------------------------------------
