@@ -34,6 +34,10 @@ extern const char *const quick[];
 /* "0011": the host of each rank. */
 extern const char *hosts;
 
+/* Operations of all sizes are cut into so many segments, if they can be: a power
+ * of two. The same on all ranks, before the first one. */
+void cut_into(coll_comm *, int segments);
+
 /* As run_ranks(), of as many ranks as host_of has letters. */
 int run_on(const char *host_of, const char *const *settings, rank_fn *);
 

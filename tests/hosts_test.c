@@ -90,6 +90,7 @@ static coll_status call(const struct call *c, const void *in, void *out,
     }
 }
 
+static int segments;     /* 0: as priced */
 static bool by_messages; /* inside of hosts too, as it is without node/ */
 
 static int check(const struct call *c, coll_comm *comm)
@@ -117,7 +118,7 @@ static int check(const struct call *c, coll_comm *comm)
     for (size_t i = 0; i < c->count && !c->in_place; i++)
         put(c->dtype, right, i, value(rank, i));
     EXPECT(c->in_place || !memcmp(in, right, bytes), "input written");
-    EXPECT((comm->staged.at == STAGED_OUT) == !by_messages, "went otherwise");
+    EXPECT((comm->staged.nsegments > 0) == !by_messages, "went otherwise");
     give(c, in);
     if (!c->in_place)
         give(c, out);
@@ -195,6 +196,8 @@ static int every_call(coll_comm *comm, int rank, int n)
                                                        : BY_HOSTS)
                == COLL_OK,
            "rules");
+    if (segments)
+        cut_into(comm, segments);
     unsigned turn = 0;
     for (int k = 0; k < nkinds; k++)
         for (int i = 0; i < 6; i++)
@@ -225,6 +228,16 @@ Test(hosts, every_collective_is_right, .timeout = 110)
     for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
         cr_assert_eq(run_on(layouts[i], quick, every_call), 0, "hosts %s",
                      layouts[i]);
+}
+
+/* Also where segments are shorter than the model would have them. */
+Test(hosts, every_collective_is_right_in_segments, .timeout = 110)
+{
+    static const char *const some[] = {"0011", "001", "021120", "001122"};
+    for (segments = 2; segments <= 16; segments *= 8)
+        for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++)
+            cr_assert_eq(run_on(some[i], quick, every_call), 0,
+                         "hosts %s, %d segments", some[i], segments);
 }
 
 /* Groups of hosts, of whose tree the plans know. */

@@ -65,7 +65,8 @@ bool price_fits(const struct layout *, const struct algo *, enum layout_order);
 coll_status price_all(struct prices *, const struct layout *,
                       double max_messages, double max_seconds);
 
-/* One candidate at one size. Fails like rehearse(). */
+/* One candidate at one size. traffic: per position, by hosts as with one rank a
+ * host; NULL: not wanted. Fails like rehearse(). */
 coll_status price_one(const struct layout *, const struct algo *,
                       enum layout_order, int segments, size_t bytes,
                       struct sim_traffic *traffic, double *seconds);
