@@ -54,6 +54,19 @@ static int count_hosts(const struct layout *l)
     return l->net.level[l->net.nhost_levels - 1].ngroups;
 }
 
+int price_positions(const struct layout *l, enum layout_order order)
+{
+    return order == ORDER_HOSTS ? count_hosts(l) : l->nranks;
+}
+
+bool price_pipelines(const struct layout *l, const struct algo *algo,
+                     enum layout_order order)
+{
+    const int n = price_positions(l, order);
+    return algo_pipelines(algo, n)
+           || (order == ORDER_HOSTS && hosts_segments(algo, n, 2) > 1);
+}
+
 static bool fits_by_hosts(const struct layout *l, const struct algo *algo)
 {
     const bool parts = algo->kind == REDUCE_SCATTER || algo->kind == ALLGATHER;
@@ -451,10 +464,8 @@ static void list(struct pricing *p, struct prices *prices,
                 .algo = &algos[a],
                 .lineup = &lineups[order],
             };
-            const int n = c->lineup->at->nranks;
             c->pipelines =
-                algo_pipelines(c->algo, n)
-                || (order == ORDER_HOSTS && hosts_segments(c->algo, n, 2) > 1);
+                price_pipelines(p->layout, c->algo, (enum layout_order)order);
             *c->row =
                 (struct price_row){.algo = (uint8_t)a, .order = (uint8_t)order};
             ladder_clear(&c->ladder);

@@ -53,6 +53,12 @@ double price_seconds(const struct price_row *, size_t bytes);
  * of a host to be neighbours. */
 bool price_fits(const struct layout *, const struct algo *, enum layout_order);
 
+/* How many positions a plan has: ranks, or hosts. */
+int price_positions(const struct layout *, enum layout_order);
+/* Whether segments count: of the plan, or by hosts those in which it is run. */
+bool price_pipelines(const struct layout *, const struct algo *,
+                     enum layout_order);
+
 /* What a job affords at start. Messages that share links cost more. */
 #define PRICE_MAX_MESSAGES 2e5
 #define PRICE_MAX_SECONDS  2.0
