@@ -91,6 +91,7 @@ static coll_status call(const struct call *c, const void *in, void *out,
 }
 
 static int segments;     /* 0: as priced */
+static bool dealt;       /* over racks */
 static bool by_messages; /* inside of hosts too, as it is without node/ */
 
 static int check(const struct call *c, coll_comm *comm)
@@ -191,7 +192,10 @@ static int every_call(coll_comm *comm, int rank, int n)
     static const coll_op ops[] = {COLL_SUM, COLL_MAX, COLL_AVG, COLL_BXOR};
     (void)rank;
     EXPECT(comm->layout.by_hosts, "not offered");
-    EXPECT(coll_comm_set_algorithm(comm, by_messages   ? BY_MESSAGES
+    EXPECT(coll_comm_set_algorithm(comm, by_messages ? BY_MESSAGES
+                                         : dealt && nkinds == 5
+                                             ? HOSTS_DEALT PARTS_BY_HOSTS
+                                         : dealt       ? HOSTS_DEALT
                                          : nkinds == 5 ? BY_HOSTS PARTS_BY_HOSTS
                                                        : BY_HOSTS)
                == COLL_OK,
@@ -214,10 +218,12 @@ static int every_call(coll_comm *comm, int rank, int n)
                 if (every_way(comm, c))
                     return 1;
             }
-    return every_way(comm, (struct call){.kind = ALLREDUCE,
-                                         .count = 1000003,
-                                         .dtype = COLL_F32})
-           || check(&(struct call){.kind = BARRIER}, comm);
+    if (every_way(comm, (struct call){.kind = ALLREDUCE,
+                                      .count = 1000003,
+                                      .dtype = COLL_F32}))
+        return 1;
+    EXPECT(!dealt || comm->last.order == ORDER_HOSTS_DEALT, "not dealt");
+    return check(&(struct call){.kind = BARRIER}, comm);
 }
 
 static const char *const layouts[] = {"0011",   "0101",     "011222", "001",
@@ -248,6 +254,10 @@ Test(hosts, every_collective_is_right_in_racks, .timeout = 110)
         "COLL_CALIBRATE=off", NULL};
     cr_assert_eq(run_on("00112233", settings, every_call), 0);
     cr_assert_eq(run_on("03120312", settings, every_call), 0);
+    dealt = true;
+    cr_assert_eq(run_on("00112233", settings, every_call), 0);
+    cr_assert_eq(run_on("0312031", settings, every_call), 0);
+    dealt = false;
 }
 
 Test(hosts, so_is_it_by_messages_alone, .timeout = 110)

@@ -372,3 +372,38 @@ Test(select, short_parts_go_in_few_messages)
                      "halving_levels");
     select_free(&s);
 }
+
+/* The same for hosts that have several ranks, in groups of hosts. */
+Test(select, hosts_are_dealt_over_groups_where_ranks_would_be)
+{
+    static const struct {
+        const char *rule;
+        enum layout_order order;
+    } wanted[] = {
+        {"halving_doubling@by_hosts,halving_doubling@hosts_dealt",
+         ORDER_HOSTS_DEALT                                                              },
+        {"halving_doubling_near@by_hosts,halving_doubling_near@hosts_dealt",
+         ORDER_HOSTS                                                                    },
+        {"ring@by_hosts,ring@hosts_dealt",                                   ORDER_HOSTS},
+    };
+    static const int group_of[] = {0, 0, 0, 0, 1, 1, 1, 1};
+    const struct layout_groups groups = {
+        2, group_of, {5e-5, 1e-8, 0},
+          0
+    };
+    uint64_t hosts[16];
+    struct select s = {0};
+    struct layout l;
+    for (int r = 0; r < 16; r++)
+        hosts[r] = (uint64_t)(r / 2);
+    cr_assert_eq(layout_create(&l, 16, hosts, NULL, &groups, &fast), COLL_OK);
+    l.by_hosts = 2;
+    cr_assert_eq(price_all(&s.prices, &l, 1e6, 1e9), COLL_OK);
+    layout_free(&l);
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+        cr_assert_eq(select_rules(&s, wanted[i].rule, "x"), COLL_OK);
+        cr_assert_eq(choice_of(&s, ALLREDUCE, 16 << 20).order, wanted[i].order,
+                     "%s", wanted[i].rule);
+    }
+    select_free(&s);
+}

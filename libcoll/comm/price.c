@@ -56,7 +56,7 @@ static int count_hosts(const struct layout *l)
 
 int price_positions(const struct layout *l, enum layout_order order)
 {
-    return order == ORDER_HOSTS ? count_hosts(l) : l->nranks;
+    return layout_by_hosts(order) ? count_hosts(l) : l->nranks;
 }
 
 bool price_pipelines(const struct layout *l, const struct algo *algo,
@@ -64,11 +64,16 @@ bool price_pipelines(const struct layout *l, const struct algo *algo,
 {
     const int n = price_positions(l, order);
     return algo_pipelines(algo, n)
-           || (order == ORDER_HOSTS && hosts_segments(algo, n, 2) > 1);
+           || (layout_by_hosts(order) && hosts_segments(algo, n, 2) > 1);
 }
 
-static bool fits_by_hosts(const struct layout *l, const struct algo *algo)
+/* Dealing hosts over groups makes sense where dealing ranks does. */
+static bool fits_by_hosts(const struct layout *l, const struct algo *algo,
+                          enum layout_order order)
 {
+    if (order == ORDER_HOSTS_DEALT
+        && (algo->kind != ALLREDUCE || l->net.nhost_levels < 2))
+        return false;
     const bool parts = algo->kind == REDUCE_SCATTER || algo->kind == ALLGATHER;
     return l->by_hosts > 0 && (!parts || layout_in_blocks(l))
            && algo->fits(&(struct plan_shape){0, count_hosts(l), 1, NULL});
@@ -77,8 +82,8 @@ static bool fits_by_hosts(const struct layout *l, const struct algo *algo)
 bool price_fits(const struct layout *l, const struct algo *algo,
                 enum layout_order order)
 {
-    if (order == ORDER_HOSTS)
-        return fits_by_hosts(l, algo);
+    if (layout_by_hosts(order))
+        return fits_by_hosts(l, algo, order);
     const bool parts = algo->kind == REDUCE_SCATTER || algo->kind == ALLGATHER
                        || algo->kind == BARRIER;
     const bool grouped =
@@ -94,7 +99,7 @@ bool price_fits(const struct layout *l, const struct algo *algo,
 /* Who runs a plan, in which order. */
 struct lineup {
     const struct layout *whole, *at; /* at: whole, or hosts */
-    struct layout hosts;             /* one rank of each; of ORDER_HOSTS */
+    struct layout hosts;             /* one rank of each; by hosts */
     int *order;
     struct plan_tree tree;
 };
@@ -104,10 +109,9 @@ static coll_status line_up(struct lineup *u, const struct layout *l,
 {
     coll_status status = COLL_OK;
     *u = (struct lineup){.whole = l, .at = l};
-    if (order == ORDER_HOSTS) {
+    if (layout_by_hosts(order)) {
         status = layout_of_hosts(l, &u->hosts);
         u->at = &u->hosts;
-        order = ORDER_BLOCK;
     }
     if (status == COLL_OK)
         u->order = malloc((size_t)u->at->nranks * sizeof(int));
@@ -115,7 +119,8 @@ static coll_status line_up(struct lineup *u, const struct layout *l,
         status = fail(COLL_ERR_MEMORY, "select", "no memory for %d ranks",
                       l->nranks);
     if (status == COLL_OK)
-        status = layout_fill_order(u->at, order, 0, u->order);
+        status =
+            layout_fill_order(u->at, layout_of_positions(order), 0, u->order);
     if (status == COLL_OK)
         status = layout_fill_tree(u->at, u->order, &u->tree);
     return status;
@@ -487,7 +492,7 @@ coll_status price_all(struct prices *prices, const struct layout *l,
     *prices = (struct prices){.layout = layout_digest(l)};
     coll_status status = COLL_OK;
     for (int order = 0; order < NLINEUPS && status == COLL_OK; order++)
-        if (order != ORDER_HOSTS || l->by_hosts)
+        if (!layout_by_hosts((enum layout_order)order) || l->by_hosts)
             status = line_up(&lineups[order], l, (enum layout_order)order);
     if (status == COLL_OK) {
         list(p, prices, lineups);

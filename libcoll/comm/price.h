@@ -18,7 +18,7 @@
 
 enum {
     PRICE_CLASSES = 34, /* 1 byte to 16 GiB */
-    PRICE_ROWS = 96,
+    PRICE_ROWS = 112,
     PRICE_VARIANTS = LADDER_VARIANTS,
     PRICE_NONE = INT16_MAX,
 };

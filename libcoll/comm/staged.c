@@ -6,7 +6,7 @@
 
 bool staged_serves(const coll_request *r)
 {
-    return r->way == BY_PLAN && r->choice.order == ORDER_HOSTS;
+    return r->way == BY_PLAN && layout_by_hosts(r->choice.order);
 }
 
 static size_t smaller(size_t a, size_t b)

@@ -51,10 +51,10 @@ static const struct option_row options[] = {
      .help = "algorithms, or all; ring@by_hosts is one in one order; default: "
              "only what the library would choose"},
     {.name = "order", .arg = "ORDER", .kind = OPTION_TEXT,
-     .out = &job.options.order, .choices = "all|given|block|round_robin|by_hosts",
+     .out = &job.options.order, .choices = "all|given|block|round_robin|by_hosts|hosts_dealt",
      .help = "in which a plan lines the ranks up; default all: those that the "
              "library considers; one of: all, given, block, round_robin, "
-             "by_hosts"},
+             "by_hosts, hosts_dealt"},
     {.name = "segments", .arg = "N", .kind = OPTION_INT,
      .out = &job.options.segments, .min = 1, .max = PLAN_SEGMENTS_MAX,
      .help = "pieces for algorithms that pipeline, and by hosts; default: as "

@@ -58,7 +58,7 @@ static int read_order(const struct sweep *s, char *name)
     const char *near = nearest_name(at + 1, layout_order_names, NLINEUPS);
     options_die(s->job->program,
                 "--algo: found the order \"%s\", valid are given, block, "
-                "round_robin and by_hosts%s%s%s",
+                "round_robin, by_hosts and hosts_dealt%s%s%s",
                 at + 1, near ? "; did you mean " : "", near ? near : "",
                 near ? "?" : "");
 }
@@ -136,7 +136,7 @@ static bool wants(const struct sweep *s, const struct world *w,
     bool given;
     if (algo->kind != s->kind || !is_named(s, algo, order, &given))
         return false;
-    if (!given || order == ORDER_HOSTS)
+    if (!given || layout_by_hosts(order))
         return choices_considers(w, algo, order);
     return (!parts || order == ORDER_GIVEN)
            && algo->fits(&(struct plan_shape){0, w->nranks, 1, NULL});
@@ -299,10 +299,12 @@ static bool is_twin(const struct trial *chosen, const struct trial *t)
 
 static bool wants_hosts(const struct sweep *s)
 {
-    bool wants =
-        !strcmp(s->job->options.order, layout_order_names[ORDER_HOSTS]);
-    for (int i = 0; i < s->nnamed; i++)
-        wants |= s->orders[i] == ORDER_HOSTS;
+    bool wants = false;
+    for (int o = ORDER_HOSTS; o < NLINEUPS; o++) {
+        wants |= !strcmp(s->job->options.order, layout_order_names[o]);
+        for (int i = 0; i < s->nnamed; i++)
+            wants |= s->orders[i] == o;
+    }
     return wants;
 }
 
@@ -320,8 +322,9 @@ static void keep_done(struct sweep *s)
     }
     if (kept == 0 && s->ntrials == 0 && wants_hosts(s))
         options_die(s->job->program,
-                    "by_hosts: found --ranks-per-host %ld, valid are several "
-                    "hosts with several ranks each",
+                    "by_hosts, hosts_dealt: found --ranks-per-host %ld, valid "
+                    "are several hosts with several ranks each, and for "
+                    "hosts_dealt groups of hosts",
                     s->job->options.ranks_per_host);
     if (kept == 0 && s->ntrials == 0)
         options_die(s->job->program,

@@ -56,7 +56,7 @@ bool trial_pipelines(const struct trial *t)
 /* How many times the plan is run. */
 static int runs_of(const struct trial *t, int segments)
 {
-    return t->order == ORDER_HOSTS
+    return layout_by_hosts(t->order)
                ? hosts_segments(t->algo, trial_positions(t), segments)
                : 1;
 }

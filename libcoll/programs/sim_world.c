@@ -25,7 +25,7 @@ static uint64_t *place(const struct world_request *q, int nhosts)
 static coll_status fill_tree(struct world *w, enum layout_order order)
 {
     struct layout hosts = {.nranks = 0};
-    const bool by_hosts = order == ORDER_HOSTS;
+    const bool by_hosts = layout_by_hosts(order);
     const struct layout *l = by_hosts ? &hosts : &w->layout;
     int *ranks = malloc((size_t)w->nranks * sizeof(*ranks));
     coll_status status = ranks ? COLL_OK
@@ -34,7 +34,7 @@ static coll_status fill_tree(struct world *w, enum layout_order order)
     if (status == COLL_OK && by_hosts)
         status = layout_of_hosts(&w->layout, &hosts);
     if (status == COLL_OK)
-        status = layout_fill_order(l, by_hosts ? ORDER_BLOCK : order, 0, ranks);
+        status = layout_fill_order(l, layout_of_positions(order), 0, ranks);
     if (status == COLL_OK)
         status = layout_fill_tree(l, ranks, &w->tree[order]);
     layout_free(&hosts);
@@ -62,7 +62,7 @@ coll_status world_create(struct world *w, const struct world_request *q)
     if (!alone && w->nhosts > 1)
         w->layout.by_hosts = q->ranks_per_host;
     for (int o = 0; o < NLINEUPS && status == COLL_OK; o++)
-        if (o != ORDER_HOSTS || w->layout.by_hosts)
+        if (!layout_by_hosts((enum layout_order)o) || w->layout.by_hosts)
             status = fill_tree(w, (enum layout_order)o);
     free(host_of);
     if (status < 0)
