@@ -175,6 +175,10 @@ Test(price, stages_by_hosts_overlap)
     near(hosts_seconds(&l, ALLREDUCE, BYTES, 8, 1), 8 + eighth);
     near(hosts_seconds(&l, BROADCAST, BYTES, 8, 1),
          8 + hosts_seconds(&l, BROADCAST, BYTES, 8, 0) / 8);
+    /* With one processor for all nothing is won. */
+    static const int machine_of[8];
+    cr_assert_eq(layout_crowd(&l, machine_of, 1, 1, 0), COLL_OK);
+    near(hosts_seconds(&l, ALLREDUCE, BYTES, 8, 1), 8 + 8 * eighth);
     layout_free(&l);
 }
 

@@ -97,12 +97,15 @@ static struct inside seconds_inside(const struct layout *l, enum coll_kind kind,
 }
 
 /* Segment k crosses when it is combined and k - 1 has crossed; inside, all take
- * turns in the order of staged.h. */
+ * turns in the order of staged.h. Where ranks take turns on processors one
+ * hardly gets further while another combines. */
 double hosts_seconds(const struct layout *l, enum coll_kind kind, size_t bytes,
                      int segments, double across)
 {
     const struct inside each = seconds_inside(l, kind, bytes, segments);
     double inside = each.in, wire = 0, before = 0;
+    if (l->net.machine_of)
+        return segments * (each.in + across + each.out);
     for (int k = 0; k < segments; k++) {
         wire = fmax(wire, inside) + across;
         if (k > 0)

@@ -37,7 +37,7 @@ int hosts_segments(const struct algo *, int nhosts, int segments);
 bool hosts_cut(struct hosts *, int algo);
 
 /* Seconds of an operation by hosts whose plan takes `across` for each of so
- * many segments: of `bytes` in all, in a layout that has by_hosts. */
+ * many segments, of `bytes` in all, in a layout that has by_hosts. */
 double hosts_seconds(const struct layout *, enum coll_kind, size_t bytes,
                      int segments, double across);
 
