@@ -252,6 +252,11 @@ Test(hierarchy, every_plan_is_right_on_any_tree, .timeout = 120)
     }
 }
 
+static bool by_levels(const struct algo *algo)
+{
+    return !strcmp(algo->name, "hierarchical") || strstr(algo->name, "_levels");
+}
+
 /* All shapes of two groups of hosts, each of one or two ranks. */
 Test(hierarchy, small_trees_are_all_right, .timeout = 120)
 {
@@ -275,8 +280,7 @@ Test(hierarchy, small_trees_are_all_right, .timeout = 120)
                 layout_create(&c.layout, n, c.hosts, NULL, &groups, &costs),
                 COLL_OK);
             for (int a = 0; a < nplanned; a++)
-                if (!strcmp(algos[a].name, "hierarchical")
-                    || !strcmp(algos[a].name, "leaders"))
+                if (by_levels(&algos[a]) || !strcmp(algos[a].name, "leaders"))
                     run(&(struct trial){
                         .algo = &algos[a],
                         .layout = &c.layout,
@@ -358,7 +362,7 @@ Test(hierarchy, levels_in_levels_in_levels_are_right, .timeout = 120)
                 .seed = seed,
             };
             t.count *= in_parts(&algos[a]) ? m : 1;
-            if (strcmp(algos[a].name, "hierarchical"))
+            if (!by_levels(&algos[a]))
                 continue;
             if (has_plan(&t))
                 run(&t);
@@ -459,4 +463,52 @@ Test(hierarchy, very_uneven_groups_are_right_or_left_out, .timeout = 120)
     for (size_t i = 0; i < sizeof(uneven) / sizeof(uneven[0]); i++)
         for (int segments = 1; segments <= PLAN_SEGMENTS_MAX; segments *= 4)
             check_uneven(uneven[i], segments);
+}
+
+/* Three messages for each four times as many groups of a level, and a second
+ * one where a run wraps round; the whole vector is heard once. */
+Test(hierarchy, bruck_by_levels_takes_few_messages)
+{
+    static const int shapes[][2] = {
+        {4, 8 },
+        {3, 5 },
+        {8, 4 },
+        {2, 16},
+        {5, 9 }
+    };
+    static const struct layout_costs costs = {
+        .local = {1e-7, 1e-10, 0},
+          .remote = {1e-6, 5e-10, 0}
+    };
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        const int groups = shapes[i][0], each = shapes[i][1];
+        const int n = groups * each;
+        uint64_t hosts[MAX_RANKS], most = 0;
+        struct layout l;
+        for (int r = 0; r < n; r++)
+            hosts[r] = (uint64_t)(r / each);
+        for (int below = 1; below < groups; below *= 4)
+            most += 3;
+        for (int below = 1; below < each; below *= 4)
+            most += 3;
+        cr_assert_eq(layout_create(&l, n, hosts, NULL, NULL, &costs), COLL_OK);
+        for (int a = 0; a < nplanned; a++) {
+            struct sim_traffic traffic[MAX_RANKS];
+            const size_t bytes = (size_t)n * 8;
+            double seconds;
+            if (!strstr(algos[a].name, "_levels"))
+                continue;
+            cr_assert_eq(price_one(&l, &algos[a], ORDER_GIVEN, 1, bytes,
+                                   traffic, &seconds),
+                         COLL_OK);
+            for (int r = 0; r < n; r++) {
+                cr_assert_leq(traffic[r].messages, 2 * most,
+                              "%s on %d of %d: rank %d sends %lu",
+                              algos[a].full_name, groups, each, r,
+                              (unsigned long)traffic[r].messages);
+                cr_assert_eq(traffic[r].bytes, bytes - 8, "rank %d", r);
+            }
+        }
+        layout_free(&l);
+    }
 }

@@ -12,8 +12,13 @@
     "@by_hosts;reduce:@by_hosts;broadcast:@by_hosts;barrier:@by_hosts"
 #define PARTS_BY_HOSTS ";reduce_scatter:@by_hosts;allgather:@by_hosts"
 
+/* With the hosts dealt over their groups where that is offered. */
+#define HOSTS_DEALT                                                            \
+    "@hosts_dealt;reduce:@by_hosts;broadcast:@by_hosts;barrier:@by_hosts"
+
 #define BY_MESSAGES                                                            \
-    "^@by_hosts;reduce:^@by_hosts;broadcast:^@by_hosts;barrier:^@by_hosts;"    \
+    "^@by_hosts,@hosts_dealt;reduce:^@by_hosts;broadcast:^@by_hosts;barrier:^" \
+    "@by_hosts;"                                                               \
     "reduce_scatter:^@by_hosts;allgather:^@by_hosts"
 
 /* Settings that leave out the measuring at start. */
@@ -21,6 +26,10 @@ extern const char *const quick[];
 
 /* "0011": the host of each rank. */
 extern const char *hosts;
+
+/* Operations of all sizes are cut into so many segments, if they can be: a
+ * power of two. The same on all ranks, before the first one. */
+void cut_into(coll_comm *, int segments);
 
 /* As run_ranks(), of as many ranks as host_of has letters. */
 int run_on(const char *host_of, const char *const *settings, rank_fn *);

@@ -90,6 +90,8 @@ static coll_status call(const struct call *c, const void *in, void *out,
     }
 }
 
+static int segments;     /* 0: as priced */
+static bool dealt;       /* over racks */
 static bool by_messages; /* inside of hosts too, as it is without node/ */
 
 static int check(const struct call *c, coll_comm *comm)
@@ -117,7 +119,7 @@ static int check(const struct call *c, coll_comm *comm)
     for (size_t i = 0; i < c->count && !c->in_place; i++)
         put(c->dtype, right, i, value(rank, i));
     EXPECT(c->in_place || !memcmp(in, right, bytes), "input written");
-    EXPECT((comm->staged.at == STAGED_OUT) == !by_messages, "went otherwise");
+    EXPECT((comm->staged.nsegments > 0) == !by_messages, "went otherwise");
     give(c, in);
     if (!c->in_place)
         give(c, out);
@@ -190,11 +192,16 @@ static int every_call(coll_comm *comm, int rank, int n)
     static const coll_op ops[] = {COLL_SUM, COLL_MAX, COLL_AVG, COLL_BXOR};
     (void)rank;
     EXPECT(comm->layout.by_hosts, "not offered");
-    EXPECT(coll_comm_set_algorithm(comm, by_messages   ? BY_MESSAGES
+    EXPECT(coll_comm_set_algorithm(comm, by_messages ? BY_MESSAGES
+                                         : dealt && nkinds == 5
+                                             ? HOSTS_DEALT PARTS_BY_HOSTS
+                                         : dealt       ? HOSTS_DEALT
                                          : nkinds == 5 ? BY_HOSTS PARTS_BY_HOSTS
                                                        : BY_HOSTS)
                == COLL_OK,
            "rules");
+    if (segments)
+        cut_into(comm, segments);
     unsigned turn = 0;
     for (int k = 0; k < nkinds; k++)
         for (int i = 0; i < 6; i++)
@@ -211,10 +218,12 @@ static int every_call(coll_comm *comm, int rank, int n)
                 if (every_way(comm, c))
                     return 1;
             }
-    return every_way(comm, (struct call){.kind = ALLREDUCE,
-                                         .count = 1000003,
-                                         .dtype = COLL_F32})
-           || check(&(struct call){.kind = BARRIER}, comm);
+    if (every_way(comm, (struct call){.kind = ALLREDUCE,
+                                      .count = 1000003,
+                                      .dtype = COLL_F32}))
+        return 1;
+    EXPECT(!dealt || comm->last.order == ORDER_HOSTS_DEALT, "not dealt");
+    return check(&(struct call){.kind = BARRIER}, comm);
 }
 
 static const char *const layouts[] = {"0011",   "0101",     "011222", "001",
@@ -227,6 +236,24 @@ Test(hosts, every_collective_is_right, .timeout = 110)
                      layouts[i]);
 }
 
+/* Also where segments are shorter than the model would have them. */
+Test(hosts, every_collective_is_right_in_segments, .timeout = 110)
+{
+    static const struct {
+        const char *hosts;
+        int segments;
+    } some[] = {
+        {"0011",   16},
+        {"001",    2 },
+        {"021120", 4 },
+    };
+    for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++) {
+        segments = some[i].segments;
+        cr_assert_eq(run_on(some[i].hosts, quick, every_call), 0,
+                     "hosts %s, %d segments", some[i].hosts, segments);
+    }
+}
+
 /* Groups of hosts, of whose tree the plans know. */
 Test(hosts, every_collective_is_right_in_racks, .timeout = 110)
 {
@@ -235,6 +262,9 @@ Test(hosts, every_collective_is_right_in_racks, .timeout = 110)
         "COLL_CALIBRATE=off", NULL};
     cr_assert_eq(run_on("00112233", settings, every_call), 0);
     cr_assert_eq(run_on("03120312", settings, every_call), 0);
+    dealt = true;
+    cr_assert_eq(run_on("0312031", settings, every_call), 0);
+    dealt = false;
 }
 
 Test(hosts, so_is_it_by_messages_alone, .timeout = 110)

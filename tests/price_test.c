@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "comm/hosts.h"
 #include "comm/price.h"
 
 static const struct layout_costs costs = {
@@ -145,4 +146,67 @@ Test(price, keeps_to_its_budget)
         if (!strcmp(name, "ring") || !strcmp(name, "recursive_doubling"))
             cr_assert_eq(priced, strcmp(name, "ring") != 0, "%s", name);
     }
+}
+
+/* --- by hosts -------------------------------------------------------------
+ */
+
+/* Four ranks on each of two hosts. */
+static void make_hosts(struct layout *l)
+{
+    static const uint64_t host_of[] = {0, 0, 0, 0, 1, 1, 1, 1};
+    const struct layout_costs pair = {
+        .local = {1e-7, 1e-10, 0},
+          .remote = {1e-6, 1e-10, 0}
+    };
+    cr_assert_eq(layout_create(l, 8, host_of, NULL, NULL, &pair), COLL_OK);
+    l->by_hosts = 4;
+}
+
+Test(price, stages_by_hosts_overlap)
+{
+    enum { BYTES = 16 << 20 };
+    struct layout l;
+    make_hosts(&l);
+    const double alone = hosts_seconds(&l, ALLREDUCE, BYTES, 1, 0);
+    const double eighth = hosts_seconds(&l, ALLREDUCE, BYTES, 8, 0) / 8;
+    near(hosts_seconds(&l, ALLREDUCE, BYTES, 1, 1), alone + 1);
+    /* The first is combined before, the last is spread after what crosses. */
+    near(hosts_seconds(&l, ALLREDUCE, BYTES, 8, 1), 8 + eighth);
+    near(hosts_seconds(&l, BROADCAST, BYTES, 8, 1),
+         8 + hosts_seconds(&l, BROADCAST, BYTES, 8, 0) / 8);
+    /* With one processor for all nothing is won. */
+    static const int machine_of[8];
+    cr_assert_eq(layout_crowd(&l, machine_of, 1, 1, 0), COLL_OK);
+    near(hosts_seconds(&l, ALLREDUCE, BYTES, 8, 1), 8 + 8 * eighth);
+    layout_free(&l);
+}
+
+Test(price, long_vectors_by_hosts_are_cut_where_that_helps)
+{
+    struct layout l;
+    static struct prices p;
+    const int class = 24;
+    make_hosts(&l);
+    cr_assert_eq(price_all(&p, &l, 1e6, 1e9), COLL_OK);
+    for (int i = 0; i < p.nrows; i++) {
+        const struct price_row *row = &p.row[i];
+        const struct algo *algo = &algos[row->algo];
+        double whole, cut;
+        if (row->order != ORDER_HOSTS || strcmp(algo->name, "ring"))
+            continue;
+        cr_assert_eq(row->variant[2], 0, "%s", algo->full_name);
+        cr_assert_eq(price_one(&l, algo, ORDER_HOSTS, 1, price_bytes(class),
+                               NULL, &whole),
+                     COLL_OK);
+        cr_assert_eq(price_one(&l, algo, ORDER_HOSTS, 1 << row->variant[class],
+                               price_bytes(class), NULL, &cut),
+                     COLL_OK);
+        if (algo->kind == ALLREDUCE)
+            cr_assert(row->variant[class] > 0 && cut < 0.7 * whole,
+                      "%d: %g of %g", row->variant[class], cut, whole);
+        else
+            cr_assert_eq(row->variant[class], 0, "%s", algo->full_name);
+    }
+    layout_free(&l);
 }

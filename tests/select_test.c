@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which algorithm is chosen, where, and in which order of the ranks. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -462,5 +463,119 @@ Test(select, what_leaves_no_choice_is_not_timed)
     s.adapts = false;
     select_best(&s, BROADCAST, 64, &(struct select_choice){0});
     cr_expect_not(select_is_due(&s, BROADCAST, 64));
+    select_free(&s);
+}
+
+/* Of all that may be chosen, at so many bytes. */
+static double least_simulated(const struct select *s, const struct layout *l,
+                              enum coll_kind kind, size_t bytes)
+{
+    double least = INFINITY;
+    for (int i = 0; i < s->prices.nrows; i++) {
+        const struct price_row *row = &s->prices.row[i];
+        double seconds = INFINITY;
+        if (algos[row->algo].kind == kind)
+            price_one(l, &algos[row->algo], (enum layout_order)row->order,
+                      1 << row->variant[price_class(bytes)], bytes, NULL,
+                      &seconds);
+        least = fmin(least, seconds);
+    }
+    return least;
+}
+
+/* Ranks that are numbered host by host, with memory in common or without. */
+Test(select, parts_for_each_rank_take_the_best_way)
+{
+    static const int shapes[][2] = {
+        {4, 8},
+        {3, 5}
+    };
+    /* The third is as fast between hosts as inside. */
+    static const struct layout_costs even = {
+        .local = {5e-7,   1e-10, 0},
+        .remote = {1.5e-6, 1e-10, 0},
+    };
+    const struct layout_costs *const costs[] = {&fast, &busy, &even};
+    struct select s = {0};
+    for (int i = 0; i < 2 * 2 * 3; i++) {
+        const int nhosts = shapes[i % 2][0], each = shapes[i % 2][1];
+        uint64_t hosts[32];
+        struct layout l;
+        for (int r = 0; r < nhosts * each; r++)
+            hosts[r] = (uint64_t)(r / each);
+        select_free(&s);
+        cr_assert_eq(
+            layout_create(&l, nhosts * each, hosts, NULL, NULL, costs[i / 4]),
+            COLL_OK);
+        l.by_hosts = i / 2 % 2 ? each : 0;
+        cr_assert_eq(price_all(&s.prices, &l, 1e6, 1e9), COLL_OK);
+        for (int class = 6; class <= 26; class += 2)
+            for (int k = REDUCE_SCATTER; k <= ALLGATHER; k++) {
+                const enum coll_kind kind = (enum coll_kind)k;
+                const size_t bytes = price_bytes(class);
+                const struct select_choice c = choice_of(&s, kind, bytes);
+                double seconds;
+                cr_assert_eq(price_one(&l, &algos[c.algo], c.order,
+                                       1 << c.variant, bytes, NULL, &seconds),
+                             COLL_OK);
+                const double ratio =
+                    seconds / least_simulated(&s, &l, kind, bytes);
+                cr_assert_leq(
+                    ratio, 1.05, "%s %s of %zu bytes on %d of %d, costs %d: %g",
+                    algos[c.algo].full_name, layout_order_names[c.order], bytes,
+                    nhosts, each, i / 4, ratio);
+            }
+        layout_free(&l);
+    }
+    select_free(&s);
+}
+
+/* Where a message also takes its ranks' time, short parts share messages. */
+Test(select, short_parts_go_in_few_messages)
+{
+    uint64_t hosts[32];
+    struct select s = {0};
+    for (int r = 0; r < 32; r++)
+        hosts[r] = (uint64_t)(r / 8);
+    price(&s, 32, hosts, NULL, &busy);
+    cr_assert_str_eq(algos[choice_of(&s, ALLGATHER, 256).algo].name,
+                     "bruck_levels");
+    cr_assert_str_eq(algos[choice_of(&s, REDUCE_SCATTER, 256).algo].name,
+                     "halving_levels");
+    select_free(&s);
+}
+
+/* The same for hosts that have several ranks, in groups of hosts. */
+Test(select, hosts_are_dealt_over_groups_where_ranks_would_be)
+{
+    static const struct {
+        const char *rule;
+        enum layout_order order;
+    } wanted[] = {
+        {"halving_doubling@by_hosts,halving_doubling@hosts_dealt",
+         ORDER_HOSTS_DEALT                                                              },
+        {"halving_doubling_near@by_hosts,halving_doubling_near@hosts_dealt",
+         ORDER_HOSTS                                                                    },
+        {"ring@by_hosts,ring@hosts_dealt",                                   ORDER_HOSTS},
+    };
+    static const int group_of[] = {0, 0, 0, 0, 1, 1, 1, 1};
+    const struct layout_groups groups = {
+        2, group_of, {5e-5, 1e-8, 0},
+          0
+    };
+    uint64_t hosts[16];
+    struct select s = {0};
+    struct layout l;
+    for (int r = 0; r < 16; r++)
+        hosts[r] = (uint64_t)(r / 2);
+    cr_assert_eq(layout_create(&l, 16, hosts, NULL, &groups, &fast), COLL_OK);
+    l.by_hosts = 2;
+    cr_assert_eq(price_all(&s.prices, &l, 1e6, 1e9), COLL_OK);
+    layout_free(&l);
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+        cr_assert_eq(select_rules(&s, wanted[i].rule, "x"), COLL_OK);
+        cr_assert_eq(choice_of(&s, ALLREDUCE, 16 << 20).order, wanted[i].order,
+                     "%s", wanted[i].rule);
+    }
     select_free(&s);
 }

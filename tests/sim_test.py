@@ -235,6 +235,37 @@ def ranks_of_one_host_use_no_link():
     check(rows[0]['crossing']['local'] == 6 << 20, rows)
 
 
+def by_hosts_takes_what_the_library_prices():
+    """The plan of one rank a host and two passes inside; and the price that
+    coll_info tells, which is kept in steps of 1/256 octave."""
+    n = 23068672  # the middle of its octave, which is rehearsed
+    cluster = 'node:4 (1us 1GB/s)'
+    args = ('allreduce', '--cluster', cluster, '-b', n)
+    mine = results(*args, '-n', 16, '--ranks-per-host', 4, '--algo',
+                   'ring@by_hosts,ring@block')['results']
+    row = next(r for r in mine if r['rank_order'] == 'by_hosts')
+    check(len({r['rank_order'] for r in mine}) == 2, mine)
+    once = results(*args, '-n', 16, '--ranks-per-host', 4, '--algo', 'ring',
+                   '--order', 'by_hosts', '--segments', 1)['results'][0]
+    alone = results(*args, '-n', 4, '--algo', 'ring')['results'][0]
+    for key in ('messages', 'bytes_sent', 'crossing'):
+        check(once[key] == alone[key], key, once, alone)
+    check(row['messages'] == row['segments'] * alone['messages'], row)
+    inside = once['simulated_us'] - alone['simulated_us']
+    check(row['segments'] > 1 and inside > 0, row, once)
+    check(alone['simulated_us'] < row['simulated_us']
+          < alone['simulated_us'] + 0.6 * inside, row, once, alone)
+    done = subprocess.run(
+        [os.path.join(BUILD, 'coll_info'), '--explain', 'allreduce',
+         '--cluster', cluster, '-n', '16', '--ranks-per-host', '4', str(n),
+         '--json'], env=ENV, text=True, capture_output=True, timeout=100,
+        check=True)
+    told = next(c for c in json.loads(done.stdout)['explain']['candidates']
+                if (c['algorithm'], c['rank_order']) == ('ring', 'by_hosts'))
+    check(told['segments'] == row['segments'], told, row)
+    close(row['simulated_us'], told['predicted_us'], 0.003)
+
+
 def segments_are_the_best_or_as_asked():
     args = ('allreduce', '--cluster', GROUPS, '-n', 64, '-b', '64M', '--algo',
             'hierarchical', '--order', 'block')
@@ -316,6 +347,10 @@ def bad_input_is_told_in_one_line():
              ['--algo', '"rign"', 'did you mean ring?', 'leaders']),
             ((*fine, '--algo', 'node_direct'),
              ['--algo', 'no plan to simulate']),
+            ((*fine, '--algo', 'ring@byhosts'),
+             ['--algo', '"byhosts"', 'did you mean by_hosts?']),
+            ((*fine, '-n', '8', '--algo', 'ring@by_hosts'),
+             ['by_hosts', '--ranks-per-host 1', 'several']),
             ((*fine, '--order', 'blok'), ['--order', 'did you mean block?']),
             ((*fine, '-n', '1..4', '--plot', 'x.png'),
              ['--plot', '10 lengths and 3']),
@@ -441,6 +476,7 @@ FAST_TESTS = (rows_have_the_keys_of_the_contract,
               shares_across_groups_are_those_of_the_order,
               the_wrong_order_costs_what_the_closed_form_says,
               a_shared_link_is_shared, ranks_of_one_host_use_no_link,
+              by_hosts_takes_what_the_library_prices,
               segments_are_the_best_or_as_asked,
               every_collective_is_simulated_at_ranges_and_lists_of_ranks,
               the_table_marks_what_is_chosen,

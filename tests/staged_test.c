@@ -2,8 +2,10 @@
 /* Collectives by hosts: what crosses, how ranks wait and fail. */
 #include <criterion/criterion.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -96,10 +98,123 @@ Test(staged, each_byte_crosses_as_often_as_with_one_rank_a_host)
     cr_assert_eq(run_on("01122", quick, crossing), 0);
 }
 
+/* --- overlap --------------------------------------------------------------
+ */
+
+/* A transport that sends nothing of a segment before the next one is combined
+ * inside: where nothing is combined meanwhile, an operation never ends. */
+struct holder {
+    struct transport base;
+    struct transport **real; /* by rank */
+    const struct staged *staged;
+    struct transfer *held[EXEC_WINDOW];
+    int n;
+};
+
+static bool too_early(const struct staged *s)
+{
+    return s->in < s->nsegments && s->in < s->crossed + 2;
+}
+
+static bool release(struct transport *t)
+{
+    struct holder *h = (struct holder *)t;
+    const int n = h->n;
+    for (int i = 0; i < n && !too_early(h->staged); i++) {
+        struct transport *to = h->real[h->held[i]->peer];
+        to->ops->send(to, h->held[i]);
+        h->n--;
+    }
+    return n > h->n;
+}
+
+static void hold_send(struct transport *t, struct transfer *x)
+{
+    struct holder *h = (struct holder *)t;
+    h->held[h->n++] = x;
+    release(t);
+}
+
+static void recv_at_once(struct transport *t, struct transfer *x)
+{
+    struct transport *from = ((struct holder *)t)->real[x->peer];
+    from->ops->recv(from, x);
+}
+
+static void cancel_held(struct transport *t)
+{
+    struct holder *h = (struct holder *)t;
+    for (int i = 0; i < h->n; i++)
+        h->held[i]->status = COLL_ERR_ABORTED;
+    h->n = 0;
+}
+
+static const struct transport_ops holding = {.name = "holder",
+                                             .send = hold_send,
+                                             .recv = recv_at_once,
+                                             .progress = release,
+                                             .cancel = cancel_held};
+
+/* By what carries every rank's slice, and what goes through leaders. */
+static int overlap(coll_comm *comm, int rank, int n)
+{
+    enum { COUNT = 50021, SEGMENTS = 4 };
+    static float x[COUNT], y[COUNT];
+    struct transport *real[16];
+    struct holder h = {{&holding}, real, &comm->staged, {NULL}, 0};
+    EXPECT(coll_comm_set_algorithm(
+               comm, "ring@by_hosts;reduce:binomial_tree@by_hosts")
+               == COLL_OK,
+           "rules");
+    cut_into(comm, SEGMENTS);
+    for (int r = 0; r < n; r++) {
+        real[r] = comm->to[r];
+        comm->to[r] = &h.base;
+    }
+    comm->open[comm->nopen++] = &h.base;
+    for (int turn = 0; turn < 2; turn++) {
+        for (int i = 0; i < COUNT; i++)
+            x[i] = (float)(rank + i % 7);
+        const coll_status status =
+            turn ? coll_reduce(x, y, COUNT, COLL_F32, COLL_SUM, 0, comm, NULL)
+                 : coll_allreduce(x, y, COUNT, COLL_F32, COLL_SUM, comm, NULL);
+        EXPECT(status == COLL_OK, "turn %d", turn);
+        for (int i = 0; i < COUNT && (!turn || rank == 0); i++)
+            EXPECT(y[i] == (float)(n * (n - 1) / 2 + n * (i % 7)),
+                   "turn %d, %d: %g", turn, i, (double)y[i]);
+        EXPECT(comm->staged.nsegments == SEGMENTS, "%d segments",
+               comm->staged.nsegments);
+        /* The root of a reduce sends nothing that could be held. */
+        EXPECT(turn || !comm->node || !comm->staged.carries
+                   || comm->staged.overlaps >= SEGMENTS - 1,
+               "%d overlaps", comm->staged.overlaps);
+    }
+    comm->nopen--;
+    for (int r = 0; r < n; r++)
+        comm->to[r] = real[r];
+    return 0;
+}
+
+Test(staged, a_segment_is_combined_while_the_one_before_crosses)
+{
+    static const char *const settings[] = {"COLL_CALIBRATE=off",
+                                           "COLL_OP_SECONDS=20", NULL};
+    cr_assert_eq(run_on("0011", settings, overlap), 0);
+    cr_assert_eq(run_on("012012", settings, overlap), 0);
+    cr_assert_eq(run_on("01122", settings, overlap), 0);
+}
+
 /* --- failures ------------------------------------------------------------- */
 
-static int victim, fatal_stage;
+enum { IN, ACROSS, OUT };
+
+static int victim, fatal_stage, fatal_segments;
 static size_t fatal_count;
+
+static bool in_stage(const struct staged *s, int stage)
+{
+    return stage == 1 ? s->crossing : s->inside && s->spreads == (stage == 2);
+}
 
 /* Ends in the middle of a stage. */
 static void die_in_stage(coll_comm *comm, float *x)
@@ -111,8 +226,7 @@ static void die_in_stage(coll_comm *comm, float *x)
             != COLL_OK)
             _exit(3);
         do
-            if (comm->first && comm->staged.active
-                && (int)comm->staged.at == fatal_stage)
+            if (comm->first && in_stage(&comm->staged, fatal_stage))
                 kill(getpid(), SIGKILL);
         while (coll_test(&request) == COLL_IN_PROGRESS);
     }
@@ -123,7 +237,8 @@ static int one_dies(coll_comm *comm, int rank, int n)
     static float x[1 << 20];
     char name[16];
     (void)n;
-    EXPECT(coll_comm_set_algorithm(comm, "@by_hosts") == COLL_OK, "rules");
+    EXPECT(coll_comm_set_algorithm(comm, "ring@by_hosts") == COLL_OK, "rules");
+    cut_into(comm, fatal_segments);
     /* UCX 1.13 fails an assertion where a peer dies while they connect. */
     coll_status status =
         coll_allreduce(x, x, fatal_count, COLL_F32, COLL_SUM, comm, NULL);
@@ -144,22 +259,44 @@ Test(staged, a_rank_that_dies_in_a_stage_is_named_to_all, .timeout = 60)
     static const struct {
         int victim;
         size_t count;
-        int stage;
+        int stage, segments;
     } deaths[] = {
-        {1, 1 << 20, STAGED_IN    },
-        {1, 1 << 20, STAGED_ACROSS},
-        {1, 1 << 20, STAGED_OUT   },
-        {2, 1 << 20, STAGED_ACROSS},
-        {1, 1000,    STAGED_OUT   },
-        {2, 1000,    STAGED_IN    },
-        {2, 1000,    STAGED_ACROSS},
+        {1, 1 << 20, IN,     1},
+        {1, 1 << 20, ACROSS, 1},
+        {1, 1 << 20, OUT,    1},
+        {2, 1 << 20, ACROSS, 1},
+        {1, 1000,    OUT,    1},
+        {2, 1000,    IN,     1},
+        {2, 1000,    ACROSS, 1},
+        {1, 1 << 20, IN,     8},
+        {2, 1 << 20, ACROSS, 8},
+        {1, 1 << 20, OUT,    8},
     };
     for (size_t i = 0; i < sizeof(deaths) / sizeof(deaths[0]); i++) {
         victim = deaths[i].victim;
         fatal_count = deaths[i].count;
         fatal_stage = deaths[i].stage;
+        fatal_segments = deaths[i].segments;
         cr_assert_eq(run_on("0011", quick, one_dies), 1, "death %zu", i);
     }
+}
+
+/* How many ranks are through with what is tried, in memory that all share. */
+static _Atomic int *through;
+
+static void share_mark(void)
+{
+    through = mmap(NULL, sizeof(*through), PROT_READ | PROT_WRITE,
+                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    cr_assert_neq((void *)through, MAP_FAILED);
+}
+
+/* Without end: be_rank() has an alarm. */
+static void wait_for(int ranks)
+{
+    static const struct timespec pause = {0, 1000000};
+    while (atomic_load(through) < ranks)
+        nanosleep(&pause, NULL);
 }
 
 /* Rank 1 calls something else: of the same way, or one that goes by messages
@@ -169,7 +306,6 @@ static size_t other_count;
 static int different_calls(coll_comm *comm, int rank, int n)
 {
     static float x[5000];
-    (void)n;
     EXPECT(coll_comm_set_algorithm(comm, "0-8000:@by_hosts;8000-:ring@block")
                == COLL_OK,
            "rules");
@@ -179,8 +315,9 @@ static int different_calls(coll_comm *comm, int rank, int n)
         status = coll_allreduce(x, x, rank == 1 ? other_count : 1000, COLL_F32,
                                 COLL_SUM, comm, NULL);
     EXPECT(status == COLL_ERR_MISMATCH, "%d", status);
+    atomic_fetch_add(through, 1);
     if (rank == 0)
-        sleep(1); /* the news go through its process */
+        wait_for(n); /* the news go through its process */
     coll_comm_destroy(comm);
     _exit(0);
 }
@@ -189,6 +326,7 @@ Test(staged, different_calls_are_an_error_on_every_rank)
 {
     static const size_t counts[] = {999, 5000};
     for (int i = 0; i < 2; i++) {
+        share_mark();
         other_count = counts[i];
         cr_assert_eq(run_on("0011", quick, different_calls), 0, "count %zu",
                      counts[i]);
@@ -199,13 +337,15 @@ Test(staged, different_calls_are_an_error_on_every_rank)
 static int too_slow(coll_comm *comm, int rank, int n)
 {
     float x[10] = {0};
-    (void)n;
     EXPECT(coll_comm_set_algorithm(comm, "@by_hosts") == COLL_OK, "rules");
     if (rank == 1)
-        sleep(2);
+        wait_for(n - 1);
     const coll_status status =
         coll_allreduce(x, x, 10, COLL_F32, COLL_SUM, comm, NULL);
     EXPECT(status == COLL_ERR_TIMEOUT, "%d", status);
+    atomic_fetch_add(through, 1);
+    if (rank == 0)
+        wait_for(n);
     coll_comm_destroy(comm);
     _exit(0);
 }
@@ -214,6 +354,7 @@ Test(staged, an_operation_has_a_deadline)
 {
     static const char *const settings[] = {"COLL_CALIBRATE=off",
                                            "COLL_OP_SECONDS=0.5", NULL};
+    share_mark();
     cr_assert_eq(run_on("0011", settings, too_slow), 0);
 }
 
@@ -279,11 +420,11 @@ static int rules(coll_comm *comm, int rank, int n)
            "an algorithm that there is not");
     EXPECT(coll_comm_set_algorithm(comm, "^@by_hosts") == COLL_OK, "forbid");
     EXPECT(coll_allreduce(x, x, 10, COLL_F32, COLL_SUM, comm, NULL) == COLL_OK
-               && comm->staged.at == STAGED_IN,
+               && comm->staged.nsegments == 0,
            "was forbidden");
     EXPECT(coll_comm_set_algorithm(comm, "ring@by_hosts") == COLL_OK, "ring");
     EXPECT(coll_allreduce(x, x, 10, COLL_F32, COLL_SUM, comm, NULL) == COLL_OK
-               && comm->staged.at == STAGED_OUT
+               && comm->staged.nsegments > 0
                && !strcmp(algos[comm->last.algo].name, "ring"),
            "was wanted");
     return 0;

@@ -215,9 +215,10 @@ coll_status coll_explain(const coll_comm *comm, const char *collective,
 /* One way to run a collective, as the library sees it. */
 typedef struct coll_candidate {
     const char *algorithm;     /* static storage, as the two below */
-    const char *rank_order;    /* "given", "block" or "round_robin"; "by_hosts":
-                                  in shared memory on each host, so that the
-                                  algorithm runs between hosts */
+    const char *rank_order;    /* "given", "block" or "round_robin"; "by_hosts",
+                                  "hosts_dealt": in shared memory on each host,
+                                  so that the algorithm runs between hosts, in
+                                  blocks or dealt over their groups */
     int segments;              /* pieces that are pipelined */
     double predicted_seconds;  /* by the model; negative: not priced */
     double latency_seconds;    /* of that, with links of endless bandwidth */

@@ -62,38 +62,6 @@ static void add_chunk(struct batch *b, int chunk)
     b->run = OUT_RUN(chunk, 1);
 }
 
-/* Of two groups of a level: the positions of the first, and their number. */
-struct team {
-    int first, n;
-};
-
-static struct team team_of(const struct groups *t, int d, int g)
-{
-    const int first = groups_first(t, d, g);
-    const int end = g + 1 < groups_count(t, d) ? groups_first(t, d, g + 1)
-                                               : t->nranks;
-    return (struct team){first, end - first};
-}
-
-/* Those of team `from` that member x of team `to` hears from. */
-static struct range senders(struct team from, struct team to, int x)
-{
-    const int64_t i = x - to.first, n = from.n;
-    return (struct range){from.first + (int)((i * n + to.n - 1) / to.n),
-                          from.first + (int)(((i + 1) * n + to.n - 1) / to.n)};
-}
-
-static int receiver(struct team from, struct team to, int x)
-{
-    return to.first + (int)((int64_t)(x - from.first) * to.n / from.n);
-}
-
-static struct range siblings(const struct groups *t, int d, int g)
-{
-    const int outer = d ? groups_find(t, d - 1, groups_first(t, d, g)) : 0;
-    return groups_children(t, d, outer);
-}
-
 /* What position x hears over level d - 1, or its own chunk if d is 0. */
 static void list_new(const struct groups *t, int d, int x, struct batch *b);
 
@@ -111,10 +79,10 @@ static void list_new(const struct groups *t, int d, int x, struct batch *b)
         return;
     }
     const int mine = groups_find(t, d - 1, x);
-    const struct team to = team_of(t, d - 1, mine);
-    const struct range all = siblings(t, d - 1, mine);
+    const struct range to = groups_span(t, d - 1, mine);
+    const struct range all = groups_siblings(t, d - 1, mine);
     for (int g = all.from; g < all.to; g++) {
-        const struct range from = senders(team_of(t, d - 1, g), to, x);
+        const struct range from = groups_peers(groups_span(t, d - 1, g), to, x);
         for (int y = from.from; g != mine && y < from.to; y++)
             list_all(t, d - 1, y, b);
     }
@@ -167,12 +135,12 @@ static bool exchange(struct job *j, int d, int i, int batch)
 {
     const struct groups *t = &j->groups;
     const int mine = groups_find(t, d, j->me);
-    const struct range all = siblings(t, d, mine);
+    const struct range all = groups_siblings(t, d, mine);
     const int n = all.to - all.from, at = mine - all.from;
-    const struct team here = team_of(t, d, mine);
-    const struct team before = team_of(t, d, all.from + (at + n - i) % n);
-    const struct team behind = team_of(t, d, all.from + (at + i) % n);
-    const struct range from = senders(before, here, j->me);
+    const struct range here = groups_span(t, d, mine);
+    const struct range before = groups_span(t, d, all.from + (at + n - i) % n);
+    const struct range behind = groups_span(t, d, all.from + (at + i) % n);
+    const struct range from = groups_peers(before, here, j->me);
     struct batch b = {.plan = j->plan, .from = batch * BATCH};
     bool more = false;
     b.to = b.from + BATCH;
@@ -181,7 +149,7 @@ static bool exchange(struct job *j, int d, int i, int batch)
     await(j);
     b.sends = true;
     b.ready = j->after;
-    b.peer = receiver(here, behind, j->me);
+    b.peer = groups_peer(here, behind, j->me);
     more |= move(j, j->me, b);
     end_round(j, 2 * BATCH);
     return more;
@@ -190,7 +158,7 @@ static bool exchange(struct job *j, int d, int i, int batch)
 static void exchange_all(struct job *j, int d)
 {
     const struct range all =
-        siblings(&j->groups, d, groups_find(&j->groups, d, j->me));
+        groups_siblings(&j->groups, d, groups_find(&j->groups, d, j->me));
     struct range *steps = &j->steps[j->age][d];
     steps->from = j->plan->nsteps;
     for (int i = 1; i < all.to - all.from; i++)

@@ -44,3 +44,30 @@ struct range groups_children(const struct groups *t, int d, int g)
     return (struct range){group_from(t, d, groups_first(t, d - 1, g)),
                           group_from(t, d, t->tree->level[d - 1].first[g + 1])};
 }
+
+struct range groups_span(const struct groups *t, int d, int g)
+{
+    return (struct range){groups_first(t, d, g), g + 1 < groups_count(t, d)
+                                                     ? groups_first(t, d, g + 1)
+                                                     : t->nranks};
+}
+
+struct range groups_siblings(const struct groups *t, int d, int g)
+{
+    const int outer = d ? groups_find(t, d - 1, groups_first(t, d, g)) : 0;
+    return groups_children(t, d, outer);
+}
+
+int groups_peer(struct range from, struct range to, int x)
+{
+    const int64_t i = x - from.from;
+    return to.from + (int)(i * (to.to - to.from) / (from.to - from.from));
+}
+
+struct range groups_peers(struct range from, struct range to, int x)
+{
+    const int64_t i = x - to.from, n = from.to - from.from;
+    const int64_t m = to.to - to.from;
+    return (struct range){from.from + (int)((i * n + m - 1) / m),
+                          from.from + (int)(((i + 1) * n + m - 1) / m)};
+}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "comm/hosts.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -49,4 +50,69 @@ int hosts_rank(const struct hosts *h, int host, int place)
 int hosts_leader(const struct hosts *h, int host, int root)
 {
     return h->host_of[root] == host ? root : hosts_rank(h, host, 0);
+}
+
+int hosts_segments(const struct algo *algo, int nhosts, int segments)
+{
+    const bool whole = algo->kind == REDUCE_SCATTER || algo->kind == ALLGATHER
+                       || algo->kind == BARRIER;
+    return whole || segments == 1 || algo_pipelines(algo, nhosts) ? 1
+                                                                  : segments;
+}
+
+bool hosts_cut(struct hosts *h, int algo)
+{
+    const uint64_t bit = 1ull << algo;
+    if (!(h->asked & bit) && hosts_segments(&algos[algo], h->n, 2) > 1)
+        h->cut |= bit;
+    h->asked |= bit;
+    return h->cut & bit;
+}
+
+/* What the ranks of the largest host take in the two stages inside. */
+struct inside {
+    double in, out;
+};
+
+/* Of one segment: assumed, but for the bytes, which are copied once where a
+ * message there is copied twice, and for the work of a rank that has to wait
+ * for a processor. */
+static struct inside seconds_inside(const struct layout *l, enum coll_kind kind,
+                                    size_t bytes, int segments)
+{
+    static const double line = 0.15e-6, least = 0.01e-6;
+    const double each = fmax(least, l->net.link.overhead);
+    const bool parts = kind == REDUCE_SCATTER || kind == ALLGATHER;
+    const int nhosts = l->net.level[l->net.nhost_levels - 1].ngroups;
+    const double exchanges =
+        (bytes >= HOSTS_SLICES_MIN ? 4 : 2) * (parts ? 0.5 * nhosts : 1);
+    const double passes = kind == BARRIER ? 0 : kind == ALLREDUCE ? 2 : 1;
+    const double both =
+        exchanges * (line + each * l->by_hosts)
+        + passes * (double)bytes / segments * l->net.link.beta / 2;
+    const bool sums = kind != BROADCAST && kind != ALLGATHER;
+    const bool spreads = kind != REDUCE && kind != REDUCE_SCATTER;
+    return (struct inside){sums ? both / (1 + spreads) : 0,
+                           spreads ? both / (1 + sums) : 0};
+}
+
+/* Segment k crosses when it is combined and k - 1 has crossed; inside, all take
+ * turns in the order of staged.h. Where ranks take turns on processors one
+ * hardly gets further while another combines. */
+double hosts_seconds(const struct layout *l, enum coll_kind kind, size_t bytes,
+                     int segments, double across)
+{
+    const struct inside each = seconds_inside(l, kind, bytes, segments);
+    double inside = each.in, wire = 0, before = 0;
+    if (l->net.machine_of)
+        return segments * (each.in + across + each.out);
+    for (int k = 0; k < segments; k++) {
+        wire = fmax(wire, inside) + across;
+        if (k > 0)
+            inside = fmax(inside, before) + each.out;
+        if (k + 1 < segments)
+            inside += each.in;
+        before = wire;
+    }
+    return fmax(inside, wire) + each.out;
 }

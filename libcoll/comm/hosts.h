@@ -6,6 +6,7 @@
 #ifndef COMM_HOSTS_H
 #define COMM_HOSTS_H
 
+#include "algo/algo.h"
 #include "comm/layout.h"
 
 /* Vectors from here on cross in slices, one carried by each rank of a host,
@@ -14,10 +15,11 @@
 enum { HOSTS_SLICES_MIN = 16384 };
 
 struct hosts {
-    int n, nranks, most;  /* hosts; ranks; ranks on the largest host */
-    bool even;            /* as many ranks on each */
-    int *host_of;         /* per rank */
-    int *place_of;        /* per rank: its number on its host */
+    int n, nranks, most; /* hosts; ranks; ranks on the largest host */
+    bool even;           /* as many ranks on each */
+    int *host_of;        /* per rank */
+    int *place_of;       /* per rank: its number on its host */
+    uint64_t asked, cut; /* bit i: hosts_cut() was asked of algos[i], said so */
     struct layout layout; /* one rank a host; group_of NULL until it is known */
 };
 
@@ -26,6 +28,18 @@ coll_status hosts_create(struct hosts *, int nranks, const uint64_t *host_of);
 void hosts_free(struct hosts *); /* also after a failure, and of zeros */
 
 int hosts_rank(const struct hosts *, int host, int place); /* or -1 */
+
+/* Into how many segments an operation by hosts is cut, see staged.h: those that
+ * came with its price, unless the planner cuts up the vector by itself, or the
+ * collective has a part for each rank. */
+int hosts_segments(const struct algo *, int nhosts, int segments);
+/* Whether more than one may come of it; for algos[algo], and looked up once. */
+bool hosts_cut(struct hosts *, int algo);
+
+/* Seconds of an operation by hosts whose plan takes `across` for each of so
+ * many segments, of `bytes` in all, in a layout that has by_hosts. */
+double hosts_seconds(const struct layout *, enum coll_kind, size_t bytes,
+                     int segments, double across);
 
 /* The rank that speaks for a host: root for its own, else the lowest. */
 int hosts_leader(const struct hosts *, int host, int root);

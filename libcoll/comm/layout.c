@@ -13,6 +13,7 @@ const char *const layout_order_names[NLINEUPS] = {
     [ORDER_BLOCK] = "block",
     [ORDER_ROUND_ROBIN] = "round_robin",
     [ORDER_HOSTS] = "by_hosts",
+    [ORDER_HOSTS_DEALT] = "hosts_dealt",
 };
 
 int layout_number_hosts(int nranks, const uint64_t *host_of, int *host)

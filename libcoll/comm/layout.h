@@ -54,10 +54,23 @@ enum layout_order {
     NORDERS,
     /* Or a position is a host: its ranks combine in memory, one rank a host, or
      * each for a slice, runs the plan: see staged.h. */
-    ORDER_HOSTS = NORDERS,
+    ORDER_HOSTS = NORDERS, /* hosts of one group next to one another */
+    ORDER_HOSTS_DEALT,     /* hosts dealt over the groups */
     NLINEUPS
 };
 extern const char *const layout_order_names[NLINEUPS];
+
+static inline bool layout_by_hosts(enum layout_order order)
+{
+    return order >= ORDER_HOSTS;
+}
+/* Of those two, how the hosts stand; an order of ranks is what it is. */
+static inline enum layout_order layout_of_positions(enum layout_order order)
+{
+    return order == ORDER_HOSTS         ? ORDER_BLOCK
+           : order == ORDER_HOSTS_DEALT ? ORDER_ROUND_ROBIN
+                                        : order;
+}
 
 /* Numbers hosts in the order of their lowest ranks; returns how many. */
 int layout_number_hosts(int nranks, const uint64_t *host_of, int *host);

@@ -48,13 +48,12 @@ static void put_ranks(const coll_comm *c, const struct prepared *p, int *order)
 
 static coll_status build(coll_comm *c, struct prepared *p)
 {
-    const bool by_hosts = p->order == ORDER_HOSTS;
+    const bool by_hosts = layout_by_hosts(p->order);
     const struct layout *l = by_hosts ? &c->hosts.layout : &c->layout;
     const enum coll_kind kind = algos[p->algo].kind;
     const bool parts = kind == REDUCE_SCATTER || kind == ALLGATHER;
-    const enum layout_order way = !by_hosts ? p->order
-                                  : parts   ? ORDER_GIVEN
-                                            : ORDER_BLOCK;
+    const enum layout_order way =
+        by_hosts && parts ? ORDER_GIVEN : layout_of_positions(p->order);
     const int root = by_hosts ? c->hosts.host_of[p->root] : p->root;
     struct plan_tree tree = {.nlevels = 0};
     int *order = malloc((size_t)l->nranks * sizeof(int));

@@ -54,8 +54,26 @@ static int count_hosts(const struct layout *l)
     return l->net.level[l->net.nhost_levels - 1].ngroups;
 }
 
-static bool fits_by_hosts(const struct layout *l, const struct algo *algo)
+int price_positions(const struct layout *l, enum layout_order order)
 {
+    return layout_by_hosts(order) ? count_hosts(l) : l->nranks;
+}
+
+bool price_pipelines(const struct layout *l, const struct algo *algo,
+                     enum layout_order order)
+{
+    const int n = price_positions(l, order);
+    return algo_pipelines(algo, n)
+           || (layout_by_hosts(order) && hosts_segments(algo, n, 2) > 1);
+}
+
+/* Dealing hosts over groups makes sense where dealing ranks does. */
+static bool fits_by_hosts(const struct layout *l, const struct algo *algo,
+                          enum layout_order order)
+{
+    if (order == ORDER_HOSTS_DEALT
+        && (algo->kind != ALLREDUCE || l->net.nhost_levels < 2))
+        return false;
     const bool parts = algo->kind == REDUCE_SCATTER || algo->kind == ALLGATHER;
     return l->by_hosts > 0 && (!parts || layout_in_blocks(l))
            && algo->fits(&(struct plan_shape){0, count_hosts(l), 1, NULL});
@@ -64,8 +82,8 @@ static bool fits_by_hosts(const struct layout *l, const struct algo *algo)
 bool price_fits(const struct layout *l, const struct algo *algo,
                 enum layout_order order)
 {
-    if (order == ORDER_HOSTS)
-        return fits_by_hosts(l, algo);
+    if (layout_by_hosts(order))
+        return fits_by_hosts(l, algo, order);
     const bool parts = algo->kind == REDUCE_SCATTER || algo->kind == ALLGATHER
                        || algo->kind == BARRIER;
     const bool grouped =
@@ -78,26 +96,10 @@ bool price_fits(const struct layout *l, const struct algo *algo,
            || (order == ORDER_ROUND_ROBIN && algo->kind == ALLREDUCE);
 }
 
-/* What the ranks of the largest host take before and after: assumed, but for
- * the bytes, which are copied once where a message there is copied twice, and
- * for the work of a rank that has to wait for a processor. */
-static double seconds_inside(const struct layout *l, enum coll_kind kind,
-                             size_t bytes)
-{
-    static const double line = 0.15e-6, least = 0.01e-6;
-    const double each = fmax(least, l->net.link.overhead);
-    const bool parts = kind == REDUCE_SCATTER || kind == ALLGATHER;
-    const double exchanges = (bytes >= HOSTS_SLICES_MIN ? 4 : 2)
-                             * (parts ? 0.5 * count_hosts(l) : 1);
-    const double passes = kind == BARRIER ? 0 : kind == ALLREDUCE ? 2 : 1;
-    return exchanges * (line + each * l->by_hosts)
-           + passes * (double)bytes * l->net.link.beta / 2;
-}
-
 /* Who runs a plan, in which order. */
 struct lineup {
     const struct layout *whole, *at; /* at: whole, or hosts */
-    struct layout hosts;             /* one rank of each; of ORDER_HOSTS */
+    struct layout hosts;             /* one rank of each; by hosts */
     int *order;
     struct plan_tree tree;
 };
@@ -107,10 +109,9 @@ static coll_status line_up(struct lineup *u, const struct layout *l,
 {
     coll_status status = COLL_OK;
     *u = (struct lineup){.whole = l, .at = l};
-    if (order == ORDER_HOSTS) {
+    if (layout_by_hosts(order)) {
         status = layout_of_hosts(l, &u->hosts);
         u->at = &u->hosts;
-        order = ORDER_BLOCK;
     }
     if (status == COLL_OK)
         u->order = malloc((size_t)u->at->nranks * sizeof(int));
@@ -118,7 +119,8 @@ static coll_status line_up(struct lineup *u, const struct layout *l,
         status = fail(COLL_ERR_MEMORY, "select", "no memory for %d ranks",
                       l->nranks);
     if (status == COLL_OK)
-        status = layout_fill_order(u->at, order, 0, u->order);
+        status =
+            layout_fill_order(u->at, layout_of_positions(order), 0, u->order);
     if (status == COLL_OK)
         status = layout_fill_tree(u->at, u->order, &u->tree);
     return status;
@@ -131,28 +133,46 @@ static void dismiss(struct lineup *u)
     layout_free(&u->hosts);
 }
 
+/* As many times one after another. */
+static void repeat(struct sim_traffic *traffic, int n, uint64_t times)
+{
+    for (int r = 0; r < n; r++) {
+        struct sim_traffic *t = &traffic[r];
+        t->messages *= times;
+        t->bytes *= times;
+        t->reduced_bytes *= times;
+        for (int l = 0; l <= SIM_LEVELS; l++)
+            t->crossing[l] *= times;
+    }
+}
+
+/* By hosts, segments are those of the plan or those in which it is run. */
 static coll_status rehearse_one(const struct lineup *u, const struct algo *algo,
                                 int segments, size_t bytes, double instant,
                                 struct sim_traffic *traffic, double *seconds)
 {
     const bool by_hosts = u->at != u->whole;
+    const int n = u->at->nranks;
+    const int times = by_hosts ? hosts_segments(algo, n, segments) : 1;
     struct sim_net net = layout_net(u->at, bytes);
     net.instant = instant;
     const coll_status status = rehearse(
         &(struct rehearsal){
             .plan = algo->plan,
-            .nranks = u->at->nranks,
-            .segments = segments,
+            .nranks = n,
+            .segments = times > 1 ? 1 : segments,
             .tree = &u->tree,
             .order = u->order,
-            .count = bytes,
+            .count = bytes / (size_t)times,
             .elem_bytes = 1,
             .net = net,
-            .traffic = by_hosts ? NULL : traffic,
+            .traffic = traffic,
         },
         seconds);
     if (by_hosts)
-        *seconds += seconds_inside(u->whole, algo->kind, bytes);
+        *seconds = hosts_seconds(u->whole, algo->kind, bytes, times, *seconds);
+    if (by_hosts && traffic)
+        repeat(traffic, n, (uint64_t)times);
     return status;
 }
 
@@ -206,7 +226,7 @@ struct candidate {
     struct price_row *row;
     const struct algo *algo;
     const struct lineup *lineup;
-    bool pipelines;
+    bool pipelines; /* segments count, of the plan or by hosts */
     struct ladder ladder;
     double messages[PRICE_VARIANTS]; /* of one rehearsal; NAN: not asked */
     double seconds, seconds_of;      /* the last took, and its messages */
@@ -417,11 +437,13 @@ static void find_twin(const struct pricing *p, int i)
     enum { MANY = 64 };
     const struct candidate *c = &p->candidates[i];
     const int n = c->lineup->at->nranks;
+    const bool may = n <= MANY && !algo_pipelines(c->algo, n);
     c->row->twin = (uint8_t)i;
-    for (int k = 0; k < i && n <= MANY && !c->pipelines; k++) {
+    for (int k = 0; k < i && may; k++) {
         const struct candidate *other = &p->candidates[k];
         bool alike = other->algo->kind == c->algo->kind
-                     && other->lineup == c->lineup && !other->pipelines;
+                     && other->lineup == c->lineup
+                     && !algo_pipelines(other->algo, n);
         for (int r = 0; r < n && alike; r++)
             alike = alike_at(c, other, r, n);
         if (alike) {
@@ -446,9 +468,9 @@ static void list(struct pricing *p, struct prices *prices,
                 .row = &prices->row[prices->nrows++],
                 .algo = &algos[a],
                 .lineup = &lineups[order],
-                .pipelines =
-                    algo_pipelines(&algos[a], lineups[order].at->nranks),
             };
+            c->pipelines =
+                price_pipelines(p->layout, c->algo, (enum layout_order)order);
             *c->row =
                 (struct price_row){.algo = (uint8_t)a, .order = (uint8_t)order};
             ladder_clear(&c->ladder);
@@ -470,7 +492,7 @@ coll_status price_all(struct prices *prices, const struct layout *l,
     *prices = (struct prices){.layout = layout_digest(l)};
     coll_status status = COLL_OK;
     for (int order = 0; order < NLINEUPS && status == COLL_OK; order++)
-        if (order != ORDER_HOSTS || l->by_hosts)
+        if (!layout_by_hosts((enum layout_order)order) || l->by_hosts)
             status = line_up(&lineups[order], l, (enum layout_order)order);
     if (status == COLL_OK) {
         list(p, prices, lineups);

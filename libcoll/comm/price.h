@@ -18,7 +18,7 @@
 
 enum {
     PRICE_CLASSES = 34, /* 1 byte to 16 GiB */
-    PRICE_ROWS = 96,
+    PRICE_ROWS = 112,
     PRICE_VARIANTS = LADDER_VARIANTS,
     PRICE_NONE = INT16_MAX,
 };
@@ -53,6 +53,12 @@ double price_seconds(const struct price_row *, size_t bytes);
  * of a host to be neighbours. */
 bool price_fits(const struct layout *, const struct algo *, enum layout_order);
 
+/* How many positions a plan has: ranks, or hosts. */
+int price_positions(const struct layout *, enum layout_order);
+/* Whether segments count: of the plan, or by hosts those in which it is run. */
+bool price_pipelines(const struct layout *, const struct algo *,
+                     enum layout_order);
+
 /* What a job affords at start. Messages that share links cost more. */
 #define PRICE_MAX_MESSAGES 2e5
 #define PRICE_MAX_SECONDS  2.0
@@ -65,7 +71,8 @@ bool price_fits(const struct layout *, const struct algo *, enum layout_order);
 coll_status price_all(struct prices *, const struct layout *,
                       double max_messages, double max_seconds);
 
-/* One candidate at one size. Fails like rehearse(). */
+/* One candidate at one size. traffic: per position, by hosts as with one rank a
+ * host; NULL: not wanted. Fails like rehearse(). */
 coll_status price_one(const struct layout *, const struct algo *,
                       enum layout_order, int segments, size_t bytes,
                       struct sim_traffic *traffic, double *seconds);

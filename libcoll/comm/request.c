@@ -65,10 +65,8 @@ static void begin_plan(coll_request *r)
         return;
     sign(r);
     r->began = comm_clock();
-    if (staged) {
-        staged_start(r);
+    if (staged)
         return;
-    }
     call.tag = r->tag;
     exec_start(&r->prepared->exec, &call);
 }

@@ -102,10 +102,11 @@ static coll_status unknown_order(struct word w, const char *source)
     snprintf(word, sizeof(word), "%.*s", (int)(w.length < 63 ? w.length : 63),
              w.at);
     return fail(COLL_ERR_INVALID, "select",
-                "%s: \"%s\" is no order of ranks; valid are @%s, @%s, @%s and "
-                "@%s",
+                "%s: \"%s\" is no order of ranks; valid are @%s, @%s, @%s, "
+                "@%s and @%s",
                 source, word, layout_order_names[0], layout_order_names[1],
-                layout_order_names[2], layout_order_names[3]);
+                layout_order_names[2], layout_order_names[3],
+                layout_order_names[4]);
 }
 
 /* Adds what "ring", "ring@by_hosts" or "@by_hosts" names. */

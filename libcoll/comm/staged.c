@@ -6,19 +6,49 @@
 
 bool staged_serves(const coll_request *r)
 {
-    return r->way == BY_PLAN && r->choice.order == ORDER_HOSTS;
-}
-
-/* Slices are cut at cache lines. */
-static size_t slice_of(const coll_request *r, int nplaces)
-{
-    const size_t line = 64 / r->elem_bytes, n = (size_t)nplaces;
-    return ((r->count + n - 1) / n + line - 1) / line * line;
+    return r->way == BY_PLAN && layout_by_hosts(r->choice.order);
 }
 
 static size_t smaller(size_t a, size_t b)
 {
     return a < b ? a : b;
+}
+
+static size_t divided(size_t a, size_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* Of so many equal pieces, each but the last a number of cache lines. */
+static size_t piece_of(const coll_request *r, size_t count, int npieces)
+{
+    const size_t line = 64 / r->elem_bytes;
+    return divided(divided(count, (size_t)npieces), line) * line;
+}
+
+/* Whether ranks of a host have something to do before and after. */
+static bool sums(const coll_request *r)
+{
+    return r->comm->node && r->kind != BROADCAST && r->kind != ALLGATHER;
+}
+
+static bool spreads(const coll_request *r)
+{
+    return r->comm->node && r->kind != REDUCE && r->kind != REDUCE_SCATTER;
+}
+
+/* As the choice says, but none that would be empty. */
+static void cut(coll_request *r)
+{
+    struct staged *s = &r->comm->staged;
+    const int most =
+        hosts_cut(&r->comm->hosts, r->choice.algo) ? 1 << r->choice.variant : 1;
+    s->nsegments = 1;
+    s->segment = r->count;
+    if (most == 1 || !r->count)
+        return;
+    s->segment = piece_of(r, r->count, most);
+    s->nsegments = (int)divided(r->count, s->segment);
 }
 
 /* Who carries what. */
@@ -27,27 +57,58 @@ static void divide(coll_request *r)
     coll_comm *c = r->comm;
     struct staged *s = &c->staged;
     const struct hosts *h = &c->hosts;
-    const int host = h->host_of[c->rank], place = h->place_of[c->rank];
-    const int leader = hosts_leader(h, host, r->root);
+    const int leader = hosts_leader(h, h->host_of[c->rank], r->root);
     *s = (struct staged){
-        .at = STAGED_IN,
         .slices = r->kind == ALLREDUCE && h->even && c->node
                   && request_bytes(r) >= HOSTS_SLICES_MIN,
+        .parts = r->kind == REDUCE_SCATTER || r->kind == ALLGATHER,
         .leader = h->place_of[leader],
         .combine =
             r->op == COLL_AVG ? op_combine(r->dtype, COLL_SUM) : r->combine,
         .news = c->news,
-        .count = r->kind == BARRIER ? 1 : r->count, /* one byte to send */
     };
-    s->parts = r->kind == REDUCE_SCATTER || r->kind == ALLGATHER;
     s->carries = s->slices || s->parts || leader == c->rank;
+    cut(r);
+    s->in = sums(r) ? 0 : s->nsegments;
+}
+
+/* Elements from one on, of a vector that has no parts. */
+struct piece {
+    size_t first, count;
+};
+
+static struct piece segment(const coll_request *r, int k)
+{
+    const struct staged *s = &r->comm->staged;
+    const size_t first = (size_t)k * s->segment;
+    return (struct piece){first, smaller(s->segment, r->count - first)};
+}
+
+/* What this rank carries of a segment. */
+static struct piece load(const coll_request *r, int k)
+{
+    const coll_comm *c = r->comm;
+    const struct staged *s = &c->staged;
+    struct piece p = segment(r, k);
     if (s->parts)
-        s->count = r->count * (size_t)h->n;
+        p.count = r->count * (size_t)c->hosts.n;
+    if (r->kind == BARRIER)
+        p.count = 1; /* one byte to send */
     if (!s->slices)
-        return;
-    s->each = slice_of(r, c->node->n);
-    s->first = smaller((size_t)place * s->each, r->count);
-    s->count = smaller(s->each, r->count - s->first);
+        return p;
+    const size_t each = piece_of(r, p.count, c->node->n);
+    const size_t before =
+        smaller((size_t)c->hosts.place_of[c->rank] * each, p.count);
+    return (struct piece){p.first + before, smaller(each, p.count - before)};
+}
+
+/* The most that a rank carries of a segment: some rank does of the first. */
+static size_t longest_load(const coll_request *r)
+{
+    const coll_comm *c = r->comm;
+    const struct piece first = segment(r, 0);
+    return c->staged.slices ? piece_of(r, first.count, c->node->n)
+                            : load(r, 0).count;
 }
 
 /* Where this host's sum comes to lie. */
@@ -55,13 +116,13 @@ static coll_status find_room(coll_request *r)
 {
     coll_comm *c = r->comm;
     struct staged *s = &c->staged;
+    const size_t parts = s->parts ? (size_t)c->hosts.n : 1;
     s->sum = r->out;
-    if (s->slices && s->count)
-        s->sum += s->first * r->elem_bytes;
     if (!s->parts
         && (r->kind != REDUCE || r->root == c->rank || !s->carries || !c->node))
         return COLL_OK;
-    const coll_status status = comm_reserve_shared(c, s->count * r->elem_bytes);
+    const coll_status status =
+        comm_reserve_shared(c, r->count * parts * r->elem_bytes);
     s->sum = c->shared;
     return status;
 }
@@ -69,27 +130,34 @@ static coll_status find_room(coll_request *r)
 coll_status staged_prepare(coll_request *r)
 {
     coll_comm *c = r->comm;
-    struct staged *s = &c->staged;
+    const struct staged *s = &c->staged;
     divide(r);
     r->prepared = NULL;
     coll_status status = find_room(r);
     if (status == COLL_OK && s->carries)
         status = comm_prepare(c, &r->choice, r->root, &r->prepared);
     if (status == COLL_OK && s->carries)
-        status = comm_reserve(
-            c, exec_tmp_bytes(&r->prepared->plan, s->count, r->elem_bytes));
+        status =
+            comm_reserve(c, exec_tmp_bytes(&r->prepared->plan, longest_load(r),
+                                           r->elem_bytes));
     return status;
 }
 
-/* --- stages ---------------------------------------------------------------
+/* --- inside ---------------------------------------------------------------
  */
+
+/* NULL stays NULL: some kinds have no such vector. */
+static void *at(const coll_request *r, const void *vector, size_t element)
+{
+    return vector ? (char *)vector + element * r->elem_bytes : NULL;
+}
 
 static void start_inside(coll_request *r, struct node_call *call)
 {
     coll_comm *c = r->comm;
     struct node *n = c->node;
     const size_t bytes =
-        r->count * r->elem_bytes * (c->staged.parts ? (size_t)n->n : 1);
+        call->count * r->elem_bytes * (c->staged.parts ? (size_t)n->n : 1);
     call->root = c->staged.leader;
     call->dtype = r->dtype;
     call->elem_bytes = r->elem_bytes;
@@ -107,56 +175,143 @@ static void start_inside(coll_request *r, struct node_call *call)
  * begin. */
 static void *whole_part(const coll_request *r, const void *vector)
 {
-    const size_t each = r->count * r->elem_bytes;
     const int before = r->comm->staged.round * r->comm->node->n;
-    return (char *)vector + (size_t)before * each;
+    return at(r, vector, (size_t)before * r->count);
 }
 
 /* And of that which has one for each host. */
 static void *host_part(const coll_request *r)
 {
     const struct staged *s = &r->comm->staged;
-    return s->sum + (size_t)s->round * r->count * r->elem_bytes;
+    return at(r, s->sum, (size_t)s->round * r->count);
 }
 
-/* Each starts a stage, or says that there is nothing to do in it here. */
-static bool start_in(coll_request *r)
+/* Makes the slices of a segment, of all or of just this rank, a call's parts.
+ */
+static void slice(const coll_request *r, struct piece all, enum coll_kind kind,
+                  struct node_call *call)
 {
-    coll_comm *c = r->comm;
-    const struct staged *s = &c->staged;
-    struct node_call call = {.kind = r->kind, .in = r->in, .out = s->sum};
-    if (!c->node || r->kind == BROADCAST || r->kind == ALLGATHER)
-        return false;
+    call->kind = kind;
+    call->count = piece_of(r, all.count, r->comm->node->n);
+    call->whole = all.count;
+}
+
+static void start_in(coll_request *r)
+{
+    const struct staged *s = &r->comm->staged;
+    const struct piece all = segment(r, s->in);
+    struct node_call call = {
+        .kind = r->kind,
+        .in = at(r, r->in, all.first),
+        .out = at(r, s->sum, all.first),
+        .count = all.count,
+        .combine = s->combine,
+    };
     if (s->parts) {
         call.in = whole_part(r, r->in);
         call.out = host_part(r);
-        call.combine = s->combine;
-        call.count = r->count;
+    } else if (s->slices) {
+        call.out = at(r, s->sum, load(r, s->in).first);
+        slice(r, all, REDUCE_SCATTER, &call);
     } else if (r->kind != BARRIER) {
-        call.kind = s->slices ? REDUCE_SCATTER : REDUCE;
-        call.combine = s->combine;
-        call.count = s->slices ? s->each : r->count;
-        call.whole = s->slices ? r->count : 0;
+        call.kind = REDUCE;
     }
     start_inside(r, &call);
+}
+
+static void start_out(coll_request *r)
+{
+    const struct staged *s = &r->comm->staged;
+    const struct piece all = segment(r, s->out);
+    struct node_call call = {
+        .kind = r->kind,
+        .in = at(r, s->sum, all.first),
+        .out = at(r, r->out, all.first),
+        .count = all.count,
+    };
+    if (s->parts) {
+        call.in = host_part(r);
+        call.out = whole_part(r, r->out);
+    } else if (s->slices) {
+        call.in = at(r, s->sum, load(r, s->out).first);
+        slice(r, all, ALLGATHER, &call);
+    } else if (r->kind != BARRIER) {
+        call.kind = BROADCAST;
+    }
+    start_inside(r, &call);
+}
+
+/* Starts what is next inside, the same on all ranks of a host; false: there is
+ * nothing, or it has to cross first. */
+static bool go_inside(coll_request *r)
+{
+    struct staged *s = &r->comm->staged;
+    if (s->in < s->nsegments && (s->in <= s->out + 1 || !spreads(r))) {
+        s->spreads = false;
+        start_in(r);
+    } else if (spreads(r) && s->out < s->crossed) {
+        s->spreads = true;
+        start_out(r);
+    } else {
+        return false;
+    }
+    s->inside = true;
     return true;
 }
 
-static bool start_across(coll_request *r)
+static void hear(struct staged *s, uint16_t news)
+{
+    if (news && (!s->news || news < s->news))
+        s->news = news;
+}
+
+static void end_inside(coll_request *r)
+{
+    struct staged *s = &r->comm->staged;
+    const struct node *n = r->comm->node;
+    hear(s, node_heard(n));
+    s->bytes_read += n->bytes_read;
+    s->bytes_written += n->bytes_written;
+    s->overlaps += s->crossing;
+    s->inside = false;
+    if (s->parts && ++s->round < r->comm->hosts.n)
+        return;
+    s->round = 0;
+    *(s->spreads ? &s->out : &s->in) += 1;
+}
+
+/* OK: something moved. A rank of this host may run another operation, and by
+ * messages: it never comes. */
+static coll_status step_inside(coll_request *r)
+{
+    coll_comm *c = r->comm;
+    if (!c->staged.inside && !go_inside(r))
+        return COLL_IN_PROGRESS;
+    const coll_status status = node_step(c->node);
+    if (status == COLL_IN_PROGRESS)
+        return node_check(c->node, c->begun);
+    if (status == COLL_OK)
+        end_inside(r);
+    return status;
+}
+
+/* --- across ---------------------------------------------------------------
+ */
+
+static void start_across(coll_request *r)
 {
     coll_comm *c = r->comm;
     const struct staged *s = &c->staged;
-    if (!s->carries)
-        return false;
-    const bool summed = c->node && r->kind != BROADCAST && r->kind != ALLGATHER;
+    const struct piece mine = load(r, s->crossed);
     const size_t before = r->count * (size_t)c->hosts.host_of[c->rank];
+    const bool ends = r->kind == REDUCE || r->kind == REDUCE_SCATTER;
     struct exec_call call = {
-        .in = summed ? s->sum : r->in,
-        .out = r->kind == REDUCE || r->kind == REDUCE_SCATTER ? r->out : s->sum,
+        .in = at(r, sums(r) ? s->sum : r->in, mine.first),
+        .out = at(r, ends ? r->out : s->sum, mine.first),
         .in_first = r->kind == ALLGATHER ? before : 0,
         .out_first = r->kind == REDUCE_SCATTER ? before : 0,
         .tmp = c->tmp,
-        .count = s->count,
+        .count = mine.count,
         .elem_bytes = r->elem_bytes,
         .reduce = s->combine,
         .tag = r->tag,
@@ -165,36 +320,6 @@ static bool start_across(coll_request *r)
     if (r->kind == BARRIER)
         call.in = "";
     exec_start(&r->prepared->exec, &call);
-    return true;
-}
-
-static bool start_out(coll_request *r)
-{
-    coll_comm *c = r->comm;
-    const struct staged *s = &c->staged;
-    struct node_call call = {
-        .kind = r->kind, .in = s->sum, .out = r->out, .count = r->count};
-    if (!c->node || r->kind == REDUCE || r->kind == REDUCE_SCATTER)
-        return false;
-    if (s->parts) {
-        call.in = host_part(r);
-        call.out = whole_part(r, r->out);
-    } else if (r->kind != BARRIER)
-        call.kind = s->slices ? ALLGATHER : BROADCAST;
-    if (s->slices) {
-        call.count = s->each;
-        call.whole = r->count;
-    }
-    start_inside(r, &call);
-    return true;
-}
-
-static void start_stage(coll_request *r)
-{
-    struct staged *s = &r->comm->staged;
-    s->active = s->at == STAGED_IN       ? start_in(r)
-                : s->at == STAGED_ACROSS ? start_across(r)
-                                         : start_out(r);
 }
 
 /* What has crossed is the sum of all. */
@@ -204,87 +329,88 @@ static void finish_average(coll_request *r)
     if (r->op != COLL_AVG || (r->kind == REDUCE && r->root != r->comm->rank))
         return;
     const bool part = r->kind == REDUCE_SCATTER;
-    const size_t count = part ? r->count : s->count;
-    op_finish(r->dtype, r->op, part ? r->out : s->sum, count, r->comm->nranks);
+    const struct piece mine = load(r, s->crossed);
+    const size_t count = part ? r->count : mine.count;
+    op_finish(r->dtype, r->op, part ? r->out : at(r, s->sum, mine.first), count,
+              r->comm->nranks);
     s->bytes_read += count * r->elem_bytes;
     s->bytes_written += count * r->elem_bytes;
 }
 
-static void end_stage(coll_request *r)
+static void end_across(coll_request *r)
 {
     struct staged *s = &r->comm->staged;
-    const struct node *n = r->comm->node;
-    if (!s->active)
-        return;
-    if (s->at != STAGED_ACROSS) {
-        s->news = node_heard(n);
-        s->bytes_read += n->bytes_read;
-        s->bytes_written += n->bytes_written;
-        return;
-    }
     const struct exec *e = &r->prepared->exec;
-    s->news = e->news;
+    hear(s, e->news);
     s->bytes_read += e->bytes_read;
     s->bytes_written += e->bytes_written;
     finish_average(r);
+    s->crossing = false;
+    s->crossed++;
 }
 
-void staged_start(coll_request *r)
-{
-    start_stage(r);
-}
-
-/* A rank of this host may run another operation, and by messages: it never
- * comes. */
-static coll_status progress(coll_request *r)
-{
-    coll_comm *c = r->comm;
-    if (c->staged.at == STAGED_ACROSS)
-        return exec_progress(&r->prepared->exec);
-    const coll_status status = node_step(c->node);
-    return status == COLL_IN_PROGRESS ? node_check(c->node, c->begun) : status;
-}
-
-coll_status staged_step(coll_request *r)
+static coll_status step_across(coll_request *r)
 {
     struct staged *s = &r->comm->staged;
-    for (;;) {
-        const coll_status status = s->active ? progress(r) : COLL_OK;
-        if (status != COLL_OK)
-            return status;
-        end_stage(r);
-        if (s->active && s->at != STAGED_ACROSS && s->parts
-            && ++s->round < r->comm->hosts.n) {
-            start_stage(r);
-            continue;
-        }
-        s->active = false;
-        s->round = 0;
-        if (s->at == STAGED_OUT)
-            return COLL_OK;
-        s->at++;
-        start_stage(r);
+    if (!s->crossing && s->crossed == s->in)
+        return COLL_IN_PROGRESS;
+    if (!s->carries) {
+        s->crossed++;
+        return COLL_OK;
     }
+    if (!s->crossing)
+        start_across(r);
+    s->crossing = true;
+    const coll_status status = exec_progress(&r->prepared->exec);
+    if (status == COLL_OK)
+        end_across(r);
+    return status;
 }
 
-/* --- waiting --------------------------------------------------------------
+/* --- both -----------------------------------------------------------------
  */
+
+static bool done(const coll_request *r)
+{
+    const struct staged *s = &r->comm->staged;
+    return s->crossed == s->nsegments
+           && (!spreads(r) || s->out == s->nsegments);
+}
+
+/* Messages first, as others wait for them while this rank is busy inside. */
+coll_status staged_step(coll_request *r)
+{
+    coll_status across, inside;
+    do {
+        across = step_across(r);
+        inside = across < 0 || done(r) ? across : step_inside(r);
+        if (across < 0 || inside < 0)
+            return across < 0 ? across : inside;
+    } while (!done(r) && (across == COLL_OK || inside == COLL_OK));
+    if (!done(r))
+        return COLL_IN_PROGRESS;
+    if (r->comm->staged.nsegments > 1)
+        log_line(COLL_LOG_DEBUG, "select",
+                 "%d segments by hosts; %d times was something done in memory "
+                 "while messages were under way",
+                 r->comm->staged.nsegments, r->comm->staged.overlaps);
+    return COLL_OK;
+}
 
 bool staged_awaits(const coll_request *r, int rank)
 {
     const struct staged *s = &r->comm->staged;
-    if (!s->active)
-        return false;
-    return s->at == STAGED_ACROSS ? exec_awaits(&r->prepared->exec, rank)
-                                  : node_awaits(r->comm->node, rank);
+    return (s->crossing && exec_awaits(&r->prepared->exec, rank))
+           || (s->inside && node_awaits(r->comm->node, rank));
 }
 
 enum staged_need staged_needs(const coll_comm *c)
 {
     const coll_request *r = c->first;
+    const struct staged *s = &c->staged;
     if (!r || !r->started || r->early < 0 || !staged_serves(r))
         return STAGED_NEEDS_ALL;
-    if (c->staged.at == STAGED_ACROSS)
+    if (!s->inside)
         return STAGED_NEEDS_MESSAGES;
-    return c->staged.carries ? STAGED_NEEDS_ALL : STAGED_NEEDS_NODE;
+    return s->carries ? STAGED_NEEDS_ALL : STAGED_NEEDS_NODE;
 }

@@ -29,6 +29,16 @@
  * One rank on a host has no stages inside. Results are equal on all ranks to
  * the bit: each element is computed by one rank of a host, and the plan gives
  * its result to all hosts alike.
+ *
+ * A long vector is cut into segments, so that one is under way between hosts
+ * while the next is combined and the last one spread in memory:
+ *
+ *   inside   in 0 | in 1 | out 0  in 2 | out 1  in 3 | out 2 | out 3
+ *   across        |   0  |      1      |      2      |   3   |
+ *
+ * Inside all ranks of a host go through the same list. Whatever the number of
+ * segments two calls are under way at most, one of node/ and one plan; each
+ * runs again and again. Into how many: hosts_segments().
  */
 #ifndef COMM_STAGED_H
 #define COMM_STAGED_H
@@ -41,28 +51,31 @@ struct prepared;
 
 /* Of the operation that runs by hosts. */
 struct staged {
-    enum { STAGED_IN, STAGED_ACROSS, STAGED_OUT } at;
-    bool active;  /* the stage under way has something to do here */
     bool slices;  /* each rank carries its slice ... */
     bool parts;   /* or a part for each host; else the leader everything */
-    int round;    /* of the stage inside, which has one for each host's parts */
     bool carries; /* this rank takes part in the plan */
     int leader;   /* place */
-    size_t each;  /* elements of a slice */
-    size_t first, count; /* what this rank carries */
-    char *sum;           /* of this host's vectors, at who carries */
+    int nsegments;
+    size_t segment; /* elements of each but the last, which may be less */
+    char *sum;      /* of this host's vectors: where the first one begins */
     combine_fn *combine; /* an average is a sum until it has crossed */
-    uint16_t news;       /* the least that this rank has heard */
+
+    int in, crossed, out; /* segments that are through with each stage */
+    int round;    /* of the stage inside, which has one for each host's parts */
+    bool inside;  /* a call of node/ is under way: ... */
+    bool spreads; /* ... of the stage out, else of the stage in */
+    bool crossing; /* the plan is under way */
+    int overlaps;  /* calls of node/ that ended while the plan was */
+    uint16_t news; /* the least that this rank has heard */
     uint64_t bytes_read, bytes_written;
 };
 
 /* Whether the request that has chosen goes by hosts. */
 bool staged_serves(const struct coll_request *);
 
-/* Makes the plan, and room for what it needs; then the first stage begins at
- * staged_start(). Fails with MEMORY. */
+/* Makes the plan, and room for what it needs; the first stage begins at the
+ * first step. Fails with MEMORY. */
 coll_status staged_prepare(struct coll_request *);
-void staged_start(struct coll_request *);
 coll_status staged_step(struct coll_request *); /* as exec_progress() */
 
 /* Whether the running operation waits for this rank. */

@@ -46,15 +46,17 @@ static const struct option_row options[] = {
      .help = "from one length to the next; default 4"},
     {.name = "algo", .arg = "NAME[,NAME]", .kind = OPTION_TEXT,
      .out = &job.options.algo,
-     .help = "algorithms, or all; default: only what the library would choose"},
+     .help = "algorithms, or all; ring@by_hosts is one in one order; default: "
+             "only what the library would choose"},
     {.name = "order", .arg = "ORDER", .kind = OPTION_TEXT,
-     .out = &job.options.order, .choices = "all|given|block|round_robin",
+     .out = &job.options.order, .choices = "all|given|block|round_robin|by_hosts|hosts_dealt",
      .help = "in which a plan lines the ranks up; default all: those that the "
-             "library considers; one of: all, given, block, round_robin"},
+             "library considers; one of: all, given, block, round_robin, "
+             "by_hosts, hosts_dealt"},
     {.name = "segments", .arg = "N", .kind = OPTION_INT,
      .out = &job.options.segments, .min = 1, .max = PLAN_SEGMENTS_MAX,
-     .help = "pieces for algorithms that pipeline; default: as many as are "
-             "best"},
+     .help = "pieces for algorithms that pipeline, and by hosts; default: as "
+             "many as are best"},
     {.name = "ranks-per-host", .arg = "K", .kind = OPTION_INT,
      .out = &job.options.ranks_per_host, .min = 1, .max = 1 << 20,
      .help = "default 1"},

@@ -95,7 +95,7 @@ static int list_all(const struct world *w, enum coll_kind kind,
                     struct candidate *all)
 {
     int n = 0;
-    for (int order = 0; order < NORDERS; order++)
+    for (int order = 0; order < NLINEUPS; order++)
         for (int a = 0; a < nplanned; a++)
             if (algos[a].kind == kind
                 && choices_considers(w, &algos[a], (enum layout_order)order))
@@ -148,7 +148,7 @@ coll_status choices_run(struct choices *c, enum coll_kind kind,
                         const struct trials_limits *limits,
                         struct trial *fastest)
 {
-    const size_t most = (size_t)(nplanned * NORDERS);
+    const size_t most = (size_t)(nplanned * NLINEUPS);
     struct candidate *all = calloc(most, sizeof(*all));
     struct trial *trials = calloc(most, sizeof(*trials));
     coll_status status = COLL_OK;

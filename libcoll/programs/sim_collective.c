@@ -12,6 +12,7 @@ struct sweep {
     enum coll_kind kind;
     bool all;                     /* --algo all */
     const struct algo *named[64]; /* else these; none: what is chosen */
+    int orders[64];               /* of each; NLINEUPS: as --order says */
     int nnamed;
     size_t *sizes;
     int nsizes;
@@ -44,6 +45,24 @@ __attribute__((noreturn)) static void unknown(const struct sweep *s,
                 near ? near : "", near ? "?" : "");
 }
 
+/* Takes "@by_hosts" off a name; NLINEUPS: there is none. */
+static int read_order(const struct sweep *s, char *name)
+{
+    char *at = strchr(name, '@');
+    if (!at)
+        return NLINEUPS;
+    *at = '\0';
+    for (int o = 0; o < NLINEUPS; o++)
+        if (!strcmp(at + 1, layout_order_names[o]))
+            return o;
+    const char *near = nearest_name(at + 1, layout_order_names, NLINEUPS);
+    options_die(s->job->program,
+                "--algo: found the order \"%s\", valid are given, block, "
+                "round_robin, by_hosts and hosts_dealt%s%s%s",
+                at + 1, near ? "; did you mean " : "", near ? near : "",
+                near ? "?" : "");
+}
+
 static void read_algos(struct sweep *s)
 {
     const char *text = s->job->options.algo;
@@ -55,6 +74,7 @@ static void read_algos(struct sweep *s)
     }
     for (char *name = strtok_r(copy, ",", &rest); name;
          name = strtok_r(NULL, ",", &rest)) {
+        s->orders[s->nnamed] = read_order(s, name);
         const struct algo *algo = algo_find(s->kind, name);
         if (!algo || algo->way != BY_PLAN || s->nnamed == 64)
             unknown(s, name);
@@ -89,22 +109,37 @@ static void read_sizes(struct sweep *s)
     }
 }
 
+/* Whether --algo and --order say so; *given: one of them names the order. */
+static bool is_named(const struct sweep *s, const struct algo *algo,
+                     enum layout_order order, bool *given)
+{
+    const char *asked = s->job->options.order;
+    const bool any = !strcmp(asked, "all");
+    const bool alike = any || !strcmp(asked, layout_order_names[order]);
+    bool named = s->all && alike;
+    *given = !any;
+    for (int i = 0; i < s->nnamed; i++)
+        if (s->named[i] == algo
+            && (s->orders[i] == NLINEUPS ? alike
+                                         : s->orders[i] == (int)order)) {
+            named = true;
+            *given |= s->orders[i] != NLINEUPS;
+        }
+    return named;
+}
+
 /* A part is at the rank's own place only as the ranks are given. */
 static bool wants(const struct sweep *s, const struct world *w,
                   const struct algo *algo, enum layout_order order)
 {
-    const char *asked = s->job->options.order;
     const bool parts = algo->kind == REDUCE_SCATTER || algo->kind == ALLGATHER;
-    bool is_named = s->all;
-    for (int i = 0; i < s->nnamed; i++)
-        is_named |= s->named[i] == algo;
-    if (algo->kind != s->kind || !is_named
-        || !algo->fits(&(struct plan_shape){0, w->nranks, 1, NULL}))
+    bool given;
+    if (algo->kind != s->kind || !is_named(s, algo, order, &given))
         return false;
-    if (!strcmp(asked, "all"))
+    if (!given || layout_by_hosts(order))
         return choices_considers(w, algo, order);
-    return !strcmp(asked, layout_order_names[order])
-           && (!parts || order == ORDER_GIVEN);
+    return (!parts || order == ORDER_GIVEN)
+           && algo->fits(&(struct plan_shape){0, w->nranks, 1, NULL});
 }
 
 /* --- trials -----------------------------------------------------------------
@@ -128,7 +163,7 @@ static void add_size(struct sweep *s, const struct world *w,
                      const struct trial *chosen, size_t bytes)
 {
     const int segments = (int)s->job->options.segments;
-    for (int order = 0; order < NORDERS; order++)
+    for (int order = 0; order < NLINEUPS; order++)
         for (int a = 0; a < nplanned; a++) {
             if (!wants(s, w, &algos[a], (enum layout_order)order))
                 continue;
@@ -143,11 +178,11 @@ static void add_size(struct sweep *s, const struct world *w,
                 chosen && t.algo == chosen->algo && t.order == chosen->order;
             t.chosen = is
                        && (!segments || segments == chosen->segments
-                           || !algo_pipelines(t.algo, w->nranks));
+                           || !trial_pipelines(&t));
             if (t.chosen)
                 t.segments = chosen->segments;
             add(s, &t);
-            if (!t.chosen || segments || !algo_pipelines(t.algo, w->nranks))
+            if (!t.chosen || segments || !trial_pipelines(&t))
                 continue;
             t.chosen = false;
             t.segments = 0;
@@ -262,6 +297,17 @@ static bool is_twin(const struct trial *chosen, const struct trial *t)
            && chosen->bytes == t->bytes && chosen->segments == t->segments;
 }
 
+static bool wants_hosts(const struct sweep *s)
+{
+    bool wants = false;
+    for (int o = ORDER_HOSTS; o < NLINEUPS; o++) {
+        wants |= !strcmp(s->job->options.order, layout_order_names[o]);
+        for (int i = 0; i < s->nnamed; i++)
+            wants |= s->orders[i] == o;
+    }
+    return wants;
+}
+
 static void keep_done(struct sweep *s)
 {
     int kept = 0;
@@ -274,6 +320,12 @@ static void keep_done(struct sweep *s)
         if (wanted && !(kept && is_twin(&s->trials[kept - 1], &s->trials[i])))
             s->trials[kept++] = s->trials[i];
     }
+    if (kept == 0 && s->ntrials == 0 && wants_hosts(s))
+        options_die(s->job->program,
+                    "by_hosts, hosts_dealt: found --ranks-per-host %ld, valid "
+                    "are several hosts with several ranks each, and for "
+                    "hosts_dealt groups of hosts",
+                    s->job->options.ranks_per_host);
     if (kept == 0 && s->ntrials == 0)
         options_die(s->job->program,
                     "--algo: found \"%s\", which serves no such ranks in the "

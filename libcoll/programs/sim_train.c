@@ -112,7 +112,7 @@ static struct trial run_forced(const struct sim_job *job, const struct world *w,
                                const struct algo *algo, size_t bytes)
 {
     struct trial best = {.state = TRIAL_LARGE};
-    for (int order = 0; order < NORDERS; order++) {
+    for (int order = 0; order < NLINEUPS; order++) {
         struct trial t = {.world = w,
                           .algo = algo,
                           .order = (enum layout_order)order,

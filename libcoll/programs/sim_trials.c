@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "coll/coll.h"
+#include "comm/hosts.h"
 #include "comm/price.h"
 
 /* Positions whose plans are looked at to know how many messages there are. */
@@ -42,13 +43,31 @@ static size_t chunk_start(size_t bytes, int nchunks, int chunk)
     return c * (bytes / n) + (c < longer ? c : longer);
 }
 
+int trial_positions(const struct trial *t)
+{
+    return price_positions(&t->world->layout, t->order);
+}
+
+bool trial_pipelines(const struct trial *t)
+{
+    return price_pipelines(&t->world->layout, t->algo, t->order);
+}
+
+/* How many times the plan is run. */
+static int runs_of(const struct trial *t, int segments)
+{
+    return layout_by_hosts(t->order)
+               ? hosts_segments(t->algo, trial_positions(t), segments)
+               : 1;
+}
+
 static void write_plan(struct plan *p, const struct trial *t, int position,
                        int segments)
 {
     const struct plan_shape shape = {
         .rank = position,
-        .nranks = t->world->nranks,
-        .segments = segments,
+        .nranks = trial_positions(t),
+        .segments = runs_of(t, segments) > 1 ? 1 : segments,
         .tree = &t->world->tree[t->order],
     };
     t->algo->plan(p, &shape);
@@ -59,25 +78,28 @@ static double sends_of(const struct trial *t, int position, int segments)
 {
     struct plan p;
     double sends = 0;
+    const int runs = runs_of(t, segments);
+    const size_t bytes = t->bytes / (size_t)runs;
     write_plan(&p, t, position, segments);
     for (int i = 0; i < p.nsteps; i++) {
         const struct step *s = &p.steps[i];
         sends += s->kind == PLAN_SEND
-                 && chunk_start(t->bytes, p.nchunks, s->chunk) < chunk_start(
-                        t->bytes, p.nchunks, s->chunk + s->nchunks);
+                 && chunk_start(bytes, p.nchunks, s->chunk)
+                        < chunk_start(bytes, p.nchunks, s->chunk + s->nchunks);
     }
     plan_free(&p);
-    return sends;
+    return sends * runs;
 }
 
 static int samples_of(const struct trial *t)
 {
-    return t->world->nranks < SAMPLES ? t->world->nranks : SAMPLES;
+    const int n = trial_positions(t);
+    return n < SAMPLES ? n : SAMPLES;
 }
 
 static int sample(const struct trial *t, int i)
 {
-    return (int)((double)i * t->world->nranks / samples_of(t));
+    return (int)((double)i * trial_positions(t) / samples_of(t));
 }
 
 double trial_messages(const struct trial *t, int segments)
@@ -85,7 +107,7 @@ double trial_messages(const struct trial *t, int segments)
     double sends = 0;
     for (int i = 0; i < samples_of(t); i++)
         sends += sends_of(t, sample(t, i), segments);
-    return sends / samples_of(t) * t->world->nranks;
+    return sends / samples_of(t) * trial_positions(t);
 }
 
 /* Of this thread, so that what else the machine does hardly counts. */
@@ -171,9 +193,8 @@ static bool try_segments(struct trial *t, int segments)
 /* Twice the segments as long as they help. */
 static void simulate(struct trial *t, double max_messages)
 {
-    const int given = t->segments, n = t->world->nranks;
-    const int most =
-        given || !algo_pipelines(t->algo, n) ? 1 : PLAN_SEGMENTS_MAX;
+    const int given = t->segments;
+    const int most = given || !trial_pipelines(t) ? 1 : PLAN_SEGMENTS_MAX;
     t->seconds = INFINITY;
     if (given) {
         try_segments(t, given);

@@ -26,7 +26,7 @@ struct trial {
     enum trial_state state;
     double seconds;
     double messages; /* at first expected, then counted */
-    uint64_t bytes_sent, crossing[SIM_LEVELS + 1]; /* see struct sim_traffic */
+    uint64_t bytes_sent, crossing[SIM_LEVELS + 1]; /* see price_one() */
     double at_least; /* seconds that it takes in any case; 0: not known */
 
     /* What it costs the computer that simulates, in seconds of a processor. */
@@ -45,6 +45,10 @@ struct trials_limits {
 /* Simulates all, some at a time; says how far it is on a terminal. Stops early
  * at a failure. */
 void trials_run(struct trial *, int ntrials, const struct trials_limits *);
+
+/* Positions of its plans, and whether segments count. */
+int trial_positions(const struct trial *);
+bool trial_pipelines(const struct trial *);
 
 /* About as many messages as a trial sends with so many segments. */
 double trial_messages(const struct trial *, int segments);

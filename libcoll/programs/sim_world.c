@@ -21,6 +21,27 @@ static uint64_t *place(const struct world_request *q, int nhosts)
     return host_of;
 }
 
+/* Of the ranks, or of the hosts. */
+static coll_status fill_tree(struct world *w, enum layout_order order)
+{
+    struct layout hosts = {.nranks = 0};
+    const bool by_hosts = layout_by_hosts(order);
+    const struct layout *l = by_hosts ? &hosts : &w->layout;
+    int *ranks = malloc((size_t)w->nranks * sizeof(*ranks));
+    coll_status status = ranks ? COLL_OK
+                               : fail(COLL_ERR_MEMORY, "sim",
+                                      "no memory for %d ranks", w->nranks);
+    if (status == COLL_OK && by_hosts)
+        status = layout_of_hosts(&w->layout, &hosts);
+    if (status == COLL_OK)
+        status = layout_fill_order(l, layout_of_positions(order), 0, ranks);
+    if (status == COLL_OK)
+        status = layout_fill_tree(l, ranks, &w->tree[order]);
+    layout_free(&hosts);
+    free(ranks);
+    return status;
+}
+
 coll_status world_create(struct world *w, const struct world_request *q)
 {
     struct layout_costs costs = here_assumed;
@@ -31,21 +52,19 @@ coll_status world_create(struct world *w, const struct world_request *q)
     };
     costs.gamma = q->gamma;
     uint64_t *host_of = alone ? NULL : place(q, w->nhosts);
-    int *order = malloc((size_t)q->nranks * sizeof(*order));
     coll_status status = COLL_OK;
-    if (!order || (!alone && !host_of))
+    if (!alone && !host_of)
         status =
             fail(COLL_ERR_MEMORY, "sim", "no memory for %d ranks", q->nranks);
     if (status == COLL_OK)
         status = layout_create(&w->layout, q->nranks, host_of, q->topo, NULL,
                                &costs);
-    for (int o = 0; o < NORDERS && status == COLL_OK; o++) {
-        status = layout_fill_order(&w->layout, (enum layout_order)o, 0, order);
-        if (status == COLL_OK)
-            status = layout_fill_tree(&w->layout, order, &w->tree[o]);
-    }
+    if (!alone && w->nhosts > 1)
+        w->layout.by_hosts = q->ranks_per_host;
+    for (int o = 0; o < NLINEUPS && status == COLL_OK; o++)
+        if (!layout_by_hosts((enum layout_order)o) || w->layout.by_hosts)
+            status = fill_tree(w, (enum layout_order)o);
     free(host_of);
-    free(order);
     if (status < 0)
         world_free(w);
     return status;
@@ -53,7 +72,7 @@ coll_status world_create(struct world *w, const struct world_request *q)
 
 void world_free(struct world *w)
 {
-    for (int o = 0; o < NORDERS; o++)
+    for (int o = 0; o < NLINEUPS; o++)
         layout_free_tree(&w->tree[o]);
     layout_free(&w->layout);
 }

@@ -10,7 +10,7 @@
 struct world {
     int nranks, nhosts;
     struct layout layout;
-    struct plan_tree tree[NORDERS]; /* of the ranks in each order */
+    struct plan_tree tree[NLINEUPS]; /* of the positions of each order */
 };
 
 struct world_request {
