@@ -109,8 +109,7 @@ struct id_text id_print(const struct id *id, int i)
     return t;
 }
 
-/* False: full, or an address that other hosts could not use. */
-static bool add_address(struct id *id, const struct sockaddr *a)
+bool id_add_address(struct id *id, const struct sockaddr *a)
 {
     if (id->naddresses == ID_ADDRESSES)
         return false;
@@ -130,6 +129,39 @@ static bool add_address(struct id *id, const struct sockaddr *a)
     return true;
 }
 
+/* Whether a list has that name, or, "", is of all. */
+static bool is_listed(const char *list, const char *name)
+{
+    const size_t length = strlen(name);
+    for (const char *at = list; *at; at += *at == ',') {
+        const size_t word = strcspn(at, ",");
+        if (word == length && !strncmp(at, name, length))
+            return true;
+        at += word;
+    }
+    return !*list;
+}
+
+/* The first word of a list for which there is no address; NULL: none. */
+static const char *missing(const char *list, const struct ifaddrs *all,
+                           char *word, size_t bytes)
+{
+    for (const char *at = list; *at; at += *at == ',') {
+        bool found = false;
+        snprintf(word, bytes, "%.*s", (int)strcspn(at, ","), at);
+        at += strcspn(at, ",");
+        for (const struct ifaddrs *i = all; i && !found; i = i->ifa_next) {
+            struct id id = {.naddresses = 0};
+            found = i->ifa_addr && (i->ifa_flags & IFF_UP)
+                    && !strcmp(word, i->ifa_name)
+                    && id_add_address(&id, i->ifa_addr);
+        }
+        if (!found)
+            return word;
+    }
+    return NULL;
+}
+
 static coll_status no_interface(const struct ifaddrs *all, const char *wanted)
 {
     char list[256] = "";
@@ -143,7 +175,7 @@ static coll_status no_interface(const struct ifaddrs *all, const char *wanted)
                 wanted, *list ? list : "none");
 }
 
-coll_status id_local_addresses(struct id *id, const char *interface)
+coll_status id_local_addresses(struct id *id, const char *interfaces)
 {
     struct ifaddrs *all;
     if (getifaddrs(&all) < 0)
@@ -153,17 +185,19 @@ coll_status id_local_addresses(struct id *id, const char *interface)
     /* What others can reach first; the loopback last, so that a job on this
      * host also starts without a network. */
     for (int loopback = 0; loopback < 2; loopback++) {
-        if (loopback && !*interface && id->naddresses == ID_ADDRESSES)
+        if (loopback && !*interfaces && id->naddresses == ID_ADDRESSES)
             id->naddresses--;
         for (const struct ifaddrs *i = all; i; i = i->ifa_next)
             if (i->ifa_addr && (i->ifa_flags & IFF_UP)
                 && !(i->ifa_flags & IFF_LOOPBACK) == !loopback
-                && (!*interface || !strcmp(interface, i->ifa_name)))
-                add_address(id, i->ifa_addr);
+                && is_listed(interfaces, i->ifa_name))
+                id_add_address(id, i->ifa_addr);
     }
     coll_status status = COLL_OK;
-    if (!id->naddresses && *interface)
-        status = no_interface(all, interface);
+    char word[32];
+    const char *lacks = missing(interfaces, all, word, sizeof(word));
+    if (lacks)
+        status = no_interface(all, lacks);
     else if (!id->naddresses)
         status = fail(COLL_ERR_SYSTEM, "bootstrap",
                       "no network interface is up, not even the loopback");
@@ -237,7 +271,7 @@ coll_status bootstrap_id_from_root(const char *root, const char *key,
     if (error)
         return bad_root(root, gai_strerror(error));
     for (const struct addrinfo *a = all; a; a = a->ai_next)
-        add_address(&id, a->ai_addr);
+        id_add_address(&id, a->ai_addr);
     freeaddrinfo(all);
     if (!id.naddresses)
         return bad_root(root, "the host has no usable address");
@@ -249,8 +283,8 @@ coll_status bootstrap_id_from_root(const char *root, const char *key,
     return COLL_OK;
 }
 
-coll_status bootstrap_check_interface(const char *name)
+coll_status bootstrap_check_interface(const char *names)
 {
     struct id id = {.naddresses = 0};
-    return *name ? id_local_addresses(&id, name) : COLL_OK;
+    return *names ? id_local_addresses(&id, names) : COLL_OK;
 }

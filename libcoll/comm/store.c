@@ -48,6 +48,8 @@ static bool file_of(const coll_comm *c, char *path, size_t bytes)
     for (int k = 0; k < l->net.nlevels; k++)
         h = hash(h, l->net.level[k].group_of, sizeof(int) * (size_t)l->nranks);
     h = hash(h, transport, strlen(transport) + 1);
+    h = hash(h, &c->lanes, sizeof(c->lanes));
+    h = hash(h, &c->job.nrails, sizeof(c->job.nrails));
     h = hash(h, c->ranks[0].hostname, strlen(c->ranks[0].hostname));
     return folder(at, sizeof(at))
            && snprintf(path, bytes, "%s/learned-%016llx.txt", at,
