@@ -18,14 +18,9 @@ static double best_of(const double *rates, int n)
     return best;
 }
 
-bool rails_are_unlike(double slower, double faster)
-{
-    return slower * about < faster;
-}
-
 static int share_of(double rate, double best)
 {
-    if (!rails_are_unlike(rate, best))
+    if (rate * about >= best)
         return WHOLE;
     const int share = (int)lround(WHOLE * (rate / best));
     return share > 0 ? share : 1;

@@ -12,7 +12,4 @@
 int rails_choose(const double *rates, int n, bool named, int most, int *used,
                  int *share);
 
-/* Whether the slower one's share is less than that of the faster one. */
-bool rails_are_unlike(double slower, double faster);
-
 #endif

@@ -254,20 +254,17 @@ static void take_rails(struct search *s, const int *tried, const double *rates,
     }
 }
 
-/* A host that was busy makes its network look slow. */
-static coll_status try_slow_again(struct search *s, const int *tried,
-                                  double *rates, int n)
+/* A host that was busy makes its network look slow, so the better of two. */
+static coll_status try_again(struct search *s, const int *tried, double *rates,
+                             int n)
 {
-    double best = 0, rate = 0;
+    double rate = 0;
     int failed;
     coll_status status = COLL_OK;
-    for (int i = 0; i < n; i++)
-        best = rates[i] > best ? rates[i] : best;
-    for (int i = 0; i < n && status == COLL_OK; i++)
-        if (rails_are_unlike(rates[i], best)) {
-            status = try_network(s, tried[i], &rate, &failed);
-            rates[i] = rate > rates[i] ? rate : rates[i];
-        }
+    for (int i = 0; i < n && status == COLL_OK; i++) {
+        status = try_network(s, tried[i], &rate, &failed);
+        rates[i] = rate > rates[i] ? rate : rates[i];
+    }
     return status;
 }
 
@@ -296,8 +293,8 @@ static coll_status try_all(struct search *s)
         else
             tried[n++] = k;
     }
-    if (status == COLL_OK)
-        status = try_slow_again(s, tried, rates, n);
+    if (status == COLL_OK && n > 1)
+        status = try_again(s, tried, rates, n);
     if (status == COLL_OK && s->noffers > 0)
         take_rails(s, tried, rates, n);
     return status;

@@ -233,6 +233,8 @@ static ucs_status_t make_endpoint(struct lane *u, struct peer *p)
         .err_mode = UCP_ERR_HANDLING_MODE_NONE,
         .err_handler = {.cb = on_failure, .arg = u},
     };
+    log_line(COLL_LOG_DEBUG, "ucx", "rank %d connects to rank %d",
+             u->job->rank, (int)(p - u->peers));
     const ucs_status_t status =
         u->api->ucp_ep_create(u->worker, &params, &p->endpoint);
     if (status != UCS_OK)
