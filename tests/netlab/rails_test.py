@@ -64,6 +64,23 @@ def allreduces(hosts, size, times=5, rails=2, rail_rate=(), **env):
     return found, us
 
 
+def connections(**more):
+    """Pairs of ranks: who connected to whom in some ring allreduces."""
+    settings = {key: more.pop(key) for key in list(more) if key.isupper()}
+    lab = netlab.Lab(netlab.Layout(**{'hosts': 2, **more}))
+    try:
+        _, errs = steps.launched(
+            lab, [f'{BUILD}/steps_job', netlab.FILES, f'3x{MIB}'], 60,
+            **{**FIXED, **settings})
+    finally:
+        lab.close()
+    found = sorted((int(a), int(b)) for a, b in
+                   re.findall(r'ucx: rank (\d+) connects to rank (\d+)',
+                              '\n'.join(errs)))
+    note(more, settings, 'connections:', *found)
+    return found
+
+
 @case
 def two_equal_rails_carry_half_each_and_take_half_the_time():
     for hosts in (2, 4):
@@ -96,6 +113,23 @@ def lanes_move_the_same_bytes_by_more_connections():
     for rails in (1, 2):
         found, _ = allreduces(2, 4 * MIB, rails=rails, COLL_UCX_LANES='4')
         expect(abs(sum(found) - sum(one)) < 0.02 * sum(one), found, one)
+        made = connections(rails=rails, COLL_UCX_LANES='4')
+        expect(made == [(0, 1)] * 4 * rails + [(1, 0)] * 4 * rails, made)
+
+
+@case
+def ranks_of_other_lanes_are_told():
+    lab = netlab.Lab(netlab.Layout(hosts=2))
+    try:
+        steps.launched(lab, lambda r: [
+            'env', f'COLL_UCX_LANES={r + 1}', f'{BUILD}/steps_job',
+            netlab.FILES, '1x64'], 20)
+    except steps.Wrong as error:
+        expect('COLL_UCX_LANES' in str(error), error)
+    else:
+        raise steps.Wrong('1 and 2 lanes go together')
+    finally:
+        lab.close()
 
 
 @case
@@ -123,18 +157,7 @@ def ring_and_tree(n):
 
 @case
 def a_ring_of_eight_ranks_connects_each_to_the_next_one():
-    lab = netlab.Lab(netlab.Layout(hosts=8))
-    try:
-        _, errs = steps.launched(
-            lab, [f'{BUILD}/steps_job', netlab.FILES, f'3x{MIB}'], 60, **FIXED)
-    finally:
-        lab.close()
-    found = [(int(a), int(b)) for a, b in
-             re.findall(r'ucx: rank (\d+) connects to rank (\d+)',
-                        '\n'.join(errs))]
-    note(sorted(found))
-    expect(len(found) == len(set(found)), 'twice:', sorted(found))
-    expect(set(found) == ring_and_tree(8), sorted(found))
+    expect(connections(hosts=8) == sorted(ring_and_tree(8)))
 
 
 def work():
