@@ -142,24 +142,30 @@ static bool is_listed(const char *list, const char *name)
     return !*list;
 }
 
-/* The first word of a list for which there is no address; NULL: none. */
-static const char *missing(const char *list, const struct ifaddrs *all,
-                           char *word, size_t bytes)
+static bool has_address(const struct ifaddrs *all, const char *name)
 {
-    for (const char *at = list; *at; at += *at == ',') {
-        bool found = false;
-        snprintf(word, bytes, "%.*s", (int)strcspn(at, ","), at);
-        at += strcspn(at, ",");
-        for (const struct ifaddrs *i = all; i && !found; i = i->ifa_next) {
-            struct id id = {.naddresses = 0};
-            found = i->ifa_addr && (i->ifa_flags & IFF_UP)
-                    && !strcmp(word, i->ifa_name)
-                    && id_add_address(&id, i->ifa_addr);
-        }
-        if (!found)
-            return word;
+    struct id id = {.naddresses = 0};
+    for (const struct ifaddrs *i = all; i; i = i->ifa_next)
+        if (i->ifa_addr && (i->ifa_flags & IFF_UP) && !strcmp(name, i->ifa_name)
+            && id_add_address(&id, i->ifa_addr))
+            return true;
+    return false;
+}
+
+/* Copies the first name of a list that has no address; false: all have. */
+static bool find_missing(const char *list, const struct ifaddrs *all,
+                         char *name, size_t bytes)
+{
+    while (*list) {
+        const size_t length = strcspn(list, ",");
+        const size_t copied = length < bytes ? length : bytes - 1;
+        memcpy(name, list, copied);
+        name[copied] = '\0';
+        if (!has_address(all, name))
+            return true;
+        list += length + (list[length] == ',');
     }
-    return NULL;
+    return false;
 }
 
 static coll_status no_interface(const struct ifaddrs *all, const char *wanted)
@@ -194,10 +200,9 @@ coll_status id_local_addresses(struct id *id, const char *interfaces)
                 id_add_address(id, i->ifa_addr);
     }
     coll_status status = COLL_OK;
-    char word[32];
-    const char *lacks = missing(interfaces, all, word, sizeof(word));
-    if (lacks)
-        status = no_interface(all, lacks);
+    char name[32];
+    if (find_missing(interfaces, all, name, sizeof(name)))
+        status = no_interface(all, name);
     else if (!id->naddresses)
         status = fail(COLL_ERR_SYSTEM, "bootstrap",
                       "no network interface is up, not even the loopback");

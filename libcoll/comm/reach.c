@@ -254,16 +254,25 @@ static void take_rails(struct search *s, const int *tried, const double *rates,
     }
 }
 
-/* A host that was busy makes its network look slow, so the better of two. */
+static double middle(double a, double b, double c)
+{
+    const double low = a < b ? a : b, high = a < b ? b : a;
+    return c < low ? low : c > high ? high : c;
+}
+
+/* A host that was busy makes its network look slow, or fast if what came
+ * meanwhile is read at once; so the middle one of three tries counts. */
 static coll_status try_again(struct search *s, const int *tried, double *rates,
                              int n)
 {
-    double rate = 0;
-    int failed;
     coll_status status = COLL_OK;
     for (int i = 0; i < n && status == COLL_OK; i++) {
-        status = try_network(s, tried[i], &rate, &failed);
-        rates[i] = rate > rates[i] ? rate : rates[i];
+        double second = 0, third = 0;
+        int failed;
+        status = try_network(s, tried[i], &second, &failed);
+        if (status == COLL_OK)
+            status = try_network(s, tried[i], &third, &failed);
+        rates[i] = middle(rates[i], second, third);
     }
     return status;
 }

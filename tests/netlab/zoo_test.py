@@ -224,12 +224,12 @@ def beside(spoil, **more):
 
 @case(works=True, rails=['eth0', 'eth1'])
 def two_rails():
-    return netlab.Lab(layout(rails=2, rate=1e9))
+    return netlab.Lab(layout(rails=2, rate=500e6))
 
 
 @case(works=True, rails=['eth0', 'eth1'])
 def two_rails_of_ipv6():
-    return netlab.Lab(layout(rails=2, rate=1e9, ipv6=True))
+    return netlab.Lab(layout(rails=2, rate=500e6, ipv6=True))
 
 
 @case(works=True, rails=['eth0', 'eth1'])
@@ -238,7 +238,7 @@ def a_second_rail_of_other_names():
         netlab.ip(lab.name(h), 'link set eth1 down',
                   f'link set eth1 name ens{h}' if h else 'link set eth1 up',
                   f'link set ens{h} up' if h else 'link set eth1 up')
-    return beside(rename, rails=2, rate=1e9)
+    return beside(rename, rails=2, rate=500e6)
 
 
 @case(works=True, rails=['eth1', 'eth0'])
@@ -271,7 +271,7 @@ def a_second_rail_that_is_down_on_one_host():
     def stop(lab, h):
         if h == 1:
             netlab.ip(lab.name(h), 'link set eth1 down')
-    return beside(stop, rails=2, rate=1e9)
+    return beside(stop, rails=2, rate=500e6)
 
 
 @case(works=True, rails=['eth0'])
@@ -279,7 +279,7 @@ def a_second_rail_in_two_parts():
     def part(lab, h):
         if h == HOSTS - 1:
             netlab.ip(netlab.SWITCH, f'link set r1port{h} nomaster')
-    return beside(part, rails=2, rate=1e9)
+    return beside(part, rails=2, rate=500e6)
 
 
 @case(works=True, rails=['eth0'])
@@ -292,17 +292,17 @@ def a_second_rail_of_ipv6_beside_one_of_ipv4():
     def change(lab, h):
         netlab.ip(lab.name(h), 'address flush dev eth1',
                   f'address add fd78::{h + 1:x}/64 dev eth1 nodad')
-    return beside(change, rails=2, rate=1e9)
+    return beside(change, rails=2, rate=500e6)
 
 
 @case(works=True, rails=['eth1', 'eth0'], COLL_INTERFACE='eth1,eth0')
 def two_rails_named():
-    return netlab.Lab(layout(rails=2, rate=1e9))
+    return netlab.Lab(layout(rails=2, rate=500e6))
 
 
 @case(works=True, rails=['eth0'], COLL_INTERFACE='eth0')
 def one_of_two_rails_named():
-    return netlab.Lab(layout(rails=2, rate=1e9))
+    return netlab.Lab(layout(rails=2, rate=500e6))
 
 
 @case(works=False, says='does not reach', COLL_INTERFACE='eth0,hole0')
