@@ -65,7 +65,7 @@ void bootstrap_interface_of(const struct bootstrap_end *end, char *name,
     freeifaddrs(all);
 }
 
-/* FNV-1a over an address's network: family, length of the mask, masked bytes. */
+/* FNV-1a over an address's network: family, mask, masked bytes. */
 static uint64_t network_of(const struct bootstrap_end *at,
                            const struct bootstrap_end *mask)
 {
@@ -100,8 +100,8 @@ int bootstrap_interfaces(struct bootstrap_interface *list, int most)
         struct bootstrap_end mask;
         if (!i->ifa_addr || !i->ifa_netmask || (i->ifa_flags & unfit)
             || (i->ifa_flags & wanted) != wanted || strchr(i->ifa_name, ':')
-            || strlen(i->ifa_name) >= sizeof(list->name)
-            || is_known(list, n, i) || !id_add_address(&id, i->ifa_addr))
+            || strlen(i->ifa_name) >= sizeof(list->name) || is_known(list, n, i)
+            || !id_add_address(&id, i->ifa_addr))
             continue;
         snprintf(list[n].name, sizeof(list->name), "%s", i->ifa_name);
         fill_from(&list[n].at, i->ifa_addr);

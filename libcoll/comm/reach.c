@@ -80,8 +80,7 @@ static void offer_named(struct search *s, const char *list)
     for (int i = 1; *list; i++) {
         char word[sizeof(s->name[0])] = "";
         const size_t length = strcspn(list, ",");
-        memcpy(word, list,
-               length < sizeof(word) ? length : sizeof(word) - 1);
+        memcpy(word, list, length < sizeof(word) ? length : sizeof(word) - 1);
         add_offer(s, word, (uint64_t)i);
         list += length + (list[length] == ',');
     }
@@ -238,8 +237,8 @@ static void take_rails(struct search *s, const int *tried, const double *rates,
 {
     coll_comm *c = s->comm;
     int used[TRANSPORT_RAILS_MAX], share[TRANSPORT_RAILS_MAX];
-    c->job.nrails = rails_choose(rates, n, s->named, TRANSPORT_RAILS_MAX, used,
-                                 share);
+    c->job.nrails =
+        rails_choose(rates, n, s->named, TRANSPORT_RAILS_MAX, used, share);
     c->job.rails = c->rails;
     for (int i = 0; i < c->job.nrails; i++) {
         const int k = tried[used[i]];

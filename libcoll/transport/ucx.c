@@ -89,10 +89,9 @@ static struct striped *take_spare(struct ucx *u)
     return s ? s : malloc(sizeof(*s));
 }
 
-static void (*way_of(const struct transport *lane, bool sends))(
-    struct transport *, struct transfer *)
+static void pass(struct transport *lane, struct transfer *t, bool sends)
 {
-    return sends ? lane->ops->send : lane->ops->recv;
+    (sends ? lane->ops->send : lane->ops->recv)(lane, t);
 }
 
 /* In pieces, one by each of the first lanes. */
@@ -101,8 +100,8 @@ static void stripe(struct ucx *u, struct transfer *t, int npieces, bool sends)
     struct striped *s = take_spare(u);
     size_t begin = 0;
     if (!s) {
-        t->status = fail(COLL_ERR_MEMORY, "ucx", "no memory for %d pieces",
-                         npieces);
+        t->status =
+            fail(COLL_ERR_MEMORY, "ucx", "no memory for %d pieces", npieces);
         return;
     }
     s->whole = t;
@@ -122,7 +121,7 @@ static void stripe(struct ucx *u, struct transfer *t, int npieces, bool sends)
             .status = end > begin ? COLL_IN_PROGRESS : COLL_OK,
         };
         if (end > begin)
-            way_of(u->lane[i], sends)(u->lane[i], &s->piece[i]);
+            pass(u->lane[i], &s->piece[i], sends);
         begin = end;
     }
     s->next = u->flying;
@@ -135,7 +134,7 @@ static void start(struct ucx *u, struct transfer *t, bool sends)
     const size_t most = t->bytes / PIECE_BYTES;
     const int npieces = most < (size_t)u->nlanes ? (int)most : u->nlanes;
     if (npieces < 2)
-        way_of(u->lane[0], sends)(u->lane[0], t);
+        pass(u->lane[0], t, sends);
     else
         stripe(u, t, npieces, sends);
 }
@@ -169,8 +168,7 @@ static int ucx_awaken(struct transport *t)
         const int fd = u->lane[i]->ops->awaken(u->lane[i]);
         struct epoll_event event = {.events = EPOLLIN};
         if (fd < 0
-            || (!u->watches
-                && epoll_ctl(u->bell, EPOLL_CTL_ADD, fd, &event) < 0
+            || (!u->watches && epoll_ctl(u->bell, EPOLL_CTL_ADD, fd, &event) < 0
                 && errno != EEXIST))
             return -1;
     }
@@ -244,10 +242,10 @@ static coll_status ucx_open(struct transport **t,
     u->base.ops = &transport_ucx;
     u->nranks = job->nranks;
     u->bell = epoll_create1(EPOLL_CLOEXEC);
-    const coll_status status =
-        u->bell >= 0 ? open_lanes(u, job)
-                     : fail(COLL_ERR_SYSTEM, "ucx", "epoll_create1: %s",
-                            strerror(errno));
+    const coll_status status = u->bell >= 0
+                                   ? open_lanes(u, job)
+                                   : fail(COLL_ERR_SYSTEM, "ucx",
+                                          "epoll_create1: %s", strerror(errno));
     if (status < 0)
         ucx_close(&u->base);
     else
@@ -312,10 +310,9 @@ static coll_status ucx_connect(struct transport *t,
     const size_t n = (size_t)u->nranks;
     struct transport_address *parts = calloc(n, sizeof(*parts));
     bool *by_lane = calloc(n, sizeof(*by_lane));
-    coll_status status = parts && by_lane
-                             ? COLL_OK
-                             : fail(COLL_ERR_MEMORY, "ucx",
-                                    "no memory for addresses");
+    coll_status status = parts && by_lane ? COLL_OK
+                                          : fail(COLL_ERR_MEMORY, "ucx",
+                                                 "no memory for addresses");
     for (int i = 0; i < u->nlanes && status == COLL_OK; i++) {
         for (size_t r = 0; r < n; r++)
             part(&all[r], u->nlanes, i, &parts[r]);

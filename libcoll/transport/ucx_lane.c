@@ -233,8 +233,8 @@ static ucs_status_t make_endpoint(struct lane *u, struct peer *p)
         .err_mode = UCP_ERR_HANDLING_MODE_NONE,
         .err_handler = {.cb = on_failure, .arg = u},
     };
-    log_line(COLL_LOG_DEBUG, "ucx", "rank %d connects to rank %d",
-             u->job->rank, (int)(p - u->peers));
+    log_line(COLL_LOG_DEBUG, "ucx", "rank %d connects to rank %d", u->job->rank,
+             (int)(p - u->peers));
     const ucs_status_t status =
         u->api->ucp_ep_create(u->worker, &params, &p->endpoint);
     if (status != UCS_OK)
@@ -247,8 +247,7 @@ static uint64_t tag_of(const struct lane *u, int sender, uint32_t fingerprint,
 {
     return u->job->job << 56
            | (uint64_t)sender << (FINGERPRINT_BITS + NEWS_BITS)
-           | (uint64_t)news << FINGERPRINT_BITS
-           | fold(fingerprint);
+           | (uint64_t)news << FINGERPRINT_BITS | fold(fingerprint);
 }
 
 static void lane_send(struct transport *t, struct transfer *tx)
@@ -279,9 +278,9 @@ static void lane_send(struct transport *t, struct transfer *tx)
         .user_data = tx,
         .memory_type = UCS_MEMORY_TYPE_HOST,
     };
-    ucs_status_ptr_t started =
-        u->api->ucp_tag_send_nbx(p->endpoint, tx->buf, tx->bytes,
-                                 tag_of(u, u->job->rank, tx->tag, tx->news), &param);
+    ucs_status_ptr_t started = u->api->ucp_tag_send_nbx(
+        p->endpoint, tx->buf, tx->bytes,
+        tag_of(u, u->job->rank, tx->tag, tx->news), &param);
     if (started == NULL || UCS_PTR_IS_ERR(started))
         tx->status = sent(tx, UCS_PTR_STATUS(started));
     else
@@ -308,9 +307,9 @@ static void lane_recv(struct transport *t, struct transfer *rx)
         .user_data = rx,
         .memory_type = UCS_MEMORY_TYPE_HOST,
     };
-    ucs_status_ptr_t started = u->api->ucp_tag_recv_nbx(
-        u->worker, rx->buf, rx->bytes, tag_of(u, rx->peer, 0, 0), who_sends,
-        &param);
+    ucs_status_ptr_t started =
+        u->api->ucp_tag_recv_nbx(u->worker, rx->buf, rx->bytes,
+                                 tag_of(u, rx->peer, 0, 0), who_sends, &param);
     if (started == NULL || UCS_PTR_IS_ERR(started))
         rx->status = fail(meaning(UCS_PTR_STATUS(started)), "ucx",
                           "cannot receive from rank %d: %s", rx->peer,
@@ -434,8 +433,7 @@ static void lane_close(struct transport *t)
     free(u);
 }
 
-coll_status ucx_lane_open(struct transport **t,
-                          const struct transport_job *job,
+coll_status ucx_lane_open(struct transport **t, const struct transport_job *job,
                           const struct transport_rail *rail)
 {
     const struct ucx_api *api = NULL;
@@ -493,8 +491,8 @@ static void lane_address(struct transport *t, struct transport_address *address)
 }
 
 static coll_status lane_connect(struct transport *t,
-                               const struct transport_address *all,
-                               bool *reached)
+                                const struct transport_address *all,
+                                bool *reached)
 {
     struct lane *u = (struct lane *)t;
     for (int r = 0; r < u->job->nranks; r++) {

@@ -411,7 +411,8 @@ class Lab:
     def _give_address(self, h, rail):
         """With cubic, as most hosts have; by the route, because a namespace
         may not choose what the machine reserves."""
-        name, device, address = self.name(h), f'eth{rail}', self.address(h, rail)
+        name, device = self.name(h), f'eth{rail}'
+        address = self.address(h, rail)
         if self.layout.ipv6:
             ip(name, f'link set {device} up',
                f'address add {address}/64 dev {device} nodad')
