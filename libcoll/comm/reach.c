@@ -149,15 +149,23 @@ static bool all_offer(const struct search *s, int k)
     return true;
 }
 
-/* 0 or errno. A bridge that all hosts have for themselves has one address. */
+/* Whether this host and the next one have the same address there. */
+static bool is_same(const struct search *s, int k)
+{
+    const struct bootstrap_door *own = door_of(s, s->comm->rank, k);
+    const struct bootstrap_door *next = door_of(s, s->next, k);
+    return own->port && !memcmp(&own->at, &next->at, sizeof(own->at));
+}
+
+/* 0 or errno. A bridge that each host has for itself has the same address on
+ * all; so have containers that share all of a host's network. */
 static int knock(const struct search *s, int k, double *rate)
 {
     const int mine = offer_of(s, s->comm->rank, k);
-    const struct bootstrap_door *own = door_of(s, s->comm->rank, k);
     const struct bootstrap_door *next = door_of(s, s->next, k);
     if (!next->port)
         return k == 0 ? 0 : EHOSTUNREACH;
-    if (own->port && !memcmp(&own->at, &next->at, sizeof(own->at)))
+    if (is_same(s, k) && !is_same(s, 0))
         return EADDRINUSE;
     return bootstrap_knock(s->fd[mine < 0 ? 0 : mine], next,
                            k == 0 || s->named ? patience_seconds : try_seconds,
