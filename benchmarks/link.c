@@ -16,10 +16,12 @@
 enum { MAX_ADDRESSES = 8, BLOCK = 1 << 20, PATIENCE_MS = 2000 };
 static const double stream_seconds = 0.3;
 
-/* IPv4 addresses of this host but loopback: of COLL_INTERFACE if set. */
+/* IPv4 addresses of this host but loopback: of the first interface in
+ * COLL_INTERFACE if set. */
 static int addresses(uint64_t *out)
 {
     const char *const wanted = getenv("COLL_INTERFACE");
+    const size_t first = wanted ? strcspn(wanted, ",") : 0;
     struct ifaddrs *list;
     int n = 0;
     if (getifaddrs(&list) != 0)
@@ -30,7 +32,9 @@ static int addresses(uint64_t *out)
         if (!a->ifa_addr || a->ifa_addr->sa_family != AF_INET
             || (a->ifa_flags & IFF_LOOPBACK) || !(a->ifa_flags & IFF_UP))
             continue;
-        if (wanted && *wanted && strcmp(wanted, a->ifa_name) != 0)
+        if (first > 0
+            && (strlen(a->ifa_name) != first
+                || memcmp(wanted, a->ifa_name, first) != 0))
             continue;
         memcpy(&in, a->ifa_addr, sizeof in);
         out[n++] = ntohl(in.sin_addr.s_addr);

@@ -438,3 +438,51 @@ Test(plans, nobody_leaves_a_barrier_before_all_have_come)
             }
         }
 }
+
+/* Connections are made at a rank's first message to another, so all would wait
+ * for one rank that all meet first. Callers of rank r as their k-th new peer: */
+struct meetings {
+    int callers[MAX_RANKS][MAX_RANKS]; /* [k][r] */
+};
+
+static void meet(struct meetings *m, const struct plan *p)
+{
+    bool met[MAX_RANKS] = {false};
+    int k = 0;
+    for (int i = 0; i < p->nsteps; i++) {
+        const struct step *s = &p->steps[i];
+        if (s->kind != PLAN_SEND || met[s->peer])
+            continue;
+        met[s->peer] = true;
+        m->callers[k++][s->peer]++;
+    }
+}
+
+static int most_at_once(const struct algo *algo, int n)
+{
+    static struct meetings m;
+    int most = 0;
+    m = (struct meetings){.callers = {{0}}};
+    for (int r = 0; r < n; r++) {
+        struct plan p;
+        make_plan(algo, &p, r, n, 1);
+        meet(&m, &p);
+        plan_free(&p);
+    }
+    for (int k = 0; k < n; k++)
+        for (int r = 0; r < n; r++)
+            most = m.callers[k][r] > most ? m.callers[k][r] : most;
+    return most;
+}
+
+/* As many as a tree's root has children. A reduce is for one rank, which takes
+ * its parts from all, and so may a binary block of one. */
+Test(plans, nobody_is_met_by_all_at_once)
+{
+    for (int a = 0; a < nplanned; a++)
+        for (int n = 3; n <= MAX_RANKS && serves(&algos[a], n); n++)
+            if (algos[a].kind != REDUCE
+                && strcmp(algos[a].full_name, "allreduce_binary_blocks"))
+                cr_expect_leq(most_at_once(&algos[a], n), ceil(log2(n)),
+                              "%s of %d ranks", algos[a].full_name, n);
+}

@@ -3,7 +3,7 @@
  *
  * Each claim runs with all ranks on one host, with two on each and with one on
  * each; a transport that does not reach the others there is left out. So UCX
- * is tested over shared memory and over TCP (loopback).
+ * is tested over shared memory and over TCP (loopback), there also with lanes.
  */
 #include <criterion/criterion.h>
 
@@ -17,7 +17,7 @@ enum { MAX_ENDS = 8 };
 struct fabric { /* all ends of one job */
     const struct transport_ops *ops;
     int per_host; /* ranks of each host */
-    int n;
+    int n, lanes;
     struct sim *sim;
     uint64_t hosts[MAX_ENDS];
     struct transport_job jobs[MAX_ENDS];
@@ -48,14 +48,15 @@ static bool fabric_connect(struct fabric *f)
 }
 
 /* False, with nothing left open, if the ends do not reach one another. */
-static bool fabric_open(struct fabric *f, const struct transport_ops *ops,
-                        int per_host, int n)
+static bool fabric_open_lanes(struct fabric *f, const struct transport_ops *ops,
+                              int per_host, int n, int lanes)
 {
     const struct sim_net net = {
         .link = {1e-6, 1e-9, 0}
     };
     setenv("UCX_NET_DEVICES", "lo", 0);
-    *f = (struct fabric){.ops = ops, .per_host = per_host, .n = n};
+    *f = (struct fabric){
+        .ops = ops, .per_host = per_host, .n = n, .lanes = lanes};
     if (!strcmp(ops->name, "sim"))
         f->sim = sim_create(n, &net);
     for (int r = 0; r < n; r++) {
@@ -64,6 +65,7 @@ static bool fabric_open(struct fabric *f, const struct transport_ops *ops,
             .rank = r,
             .nranks = n,
             .host_of = f->hosts,
+            .lanes = lanes,
             .job = 0x123456789abcdef,
             .sim = f->sim,
         };
@@ -75,6 +77,12 @@ static bool fabric_open(struct fabric *f, const struct transport_ops *ops,
         return true;
     fabric_close(f);
     return false;
+}
+
+static bool fabric_open(struct fabric *f, const struct transport_ops *ops,
+                        int per_host, int n)
+{
+    return fabric_open_lanes(f, ops, per_host, n, 1);
 }
 
 static bool fabric_progress(struct fabric *f)
@@ -130,6 +138,17 @@ static void everywhere(int n, void (*claim)(struct fabric *))
     cr_assert_geq(ran, 1 + 3 + 3, "shm serves one host, the others all");
 }
 
+/* Over UCX between hosts, with lanes. */
+static void over_lanes(int n, void (*claim)(struct fabric *))
+{
+    for (int lanes = 2; lanes <= TRANSPORT_LANES_MAX; lanes += 3) {
+        struct fabric f;
+        cr_assert(fabric_open_lanes(&f, transport_find("ucx"), 1, n, lanes));
+        claim(&f);
+        fabric_close(&f);
+    }
+}
+
 static const size_t sizes[] = {
     1,    7,    8,    40,   41,   63,     64,     65,     4095,    8191,
     8192, 8193, 8128, 8129, 8256, 131071, 131072, 131073, 1 << 20, 16 << 20,
@@ -168,6 +187,7 @@ Test(transports, every_pair_exchanges_every_size)
     const int counts[] = {2, 3, 5, 8};
     for (int i = 0; i < 4; i++)
         everywhere(counts[i], every_size);
+    over_lanes(2, every_size);
 }
 
 Test(transports, a_small_ring_carries_every_size)
@@ -211,6 +231,7 @@ static void large_both_ways(struct fabric *f)
 Test(transports, large_messages_cross_without_deadlock)
 {
     everywhere(2, large_both_ways);
+    over_lanes(2, large_both_ways);
 }
 
 /* Sizes and seeds follow from the pair and the letter's number, so the two
@@ -248,6 +269,7 @@ static void random_traffic(struct fabric *f)
 Test(transports, random_traffic_arrives_whole)
 {
     everywhere(4, random_traffic);
+    over_lanes(4, random_traffic);
 }
 
 Test(transports, ucx_serves_inside_and_between_hosts)
@@ -290,6 +312,60 @@ static void mismatches(struct fabric *f)
 Test(transports, another_tag_or_length_is_a_mismatch)
 {
     everywhere(2, mismatches);
+}
+
+/* In pieces, the rest of what was wrong is the transport's until cancel(). */
+static void wrong_piece(uint32_t tag, size_t sent, size_t expected)
+{
+    struct fabric f;
+    cr_assert(fabric_open_lanes(&f, transport_find("ucx"), 1, 2, 3));
+    struct letter *tx = letter_new(1, sent, 1),
+                  *rx = letter_new(0, expected, 1);
+    rx->transfer.tag = 0xc0ffee ^ tag;
+    f.ops->recv(f.ends[1], &rx->transfer);
+    f.ops->send(f.ends[0], &tx->transfer);
+    cr_assert(drive(&f, &rx, 1), "%zu sent, %zu expected: stuck", sent,
+              expected);
+    cr_assert_eq(letter_status(rx), COLL_ERR_MISMATCH,
+                 "%zu sent, %zu expected: status %d", sent, expected,
+                 letter_status(rx));
+    f.ops->cancel(f.ends[0]);
+    f.ops->cancel(f.ends[1]);
+    cr_assert_neq(letter_status(tx), COLL_IN_PROGRESS);
+    letter_free(tx);
+    letter_free(rx);
+    fabric_close(&f);
+}
+
+Test(transports, another_tag_or_length_is_a_mismatch_in_pieces)
+{
+    const size_t some[] = {8, 65536, 131072, 300000};
+    for (int i = 0; i < 4; i++) {
+        wrong_piece(1, some[i], some[i]);
+        for (int k = 0; k < 4; k++)
+            if (k != i)
+                wrong_piece(0, some[i], some[k]);
+    }
+}
+
+/* Ends that have not as many lanes do not take each other for reached. */
+Test(transports, another_number_of_lanes_is_not_reached)
+{
+    static struct transport_address all[2];
+    struct fabric f;
+    bool reached[2] = {false};
+    cr_assert(fabric_open_lanes(&f, transport_find("ucx"), 1, 2, 3));
+    fabric_close(&f);
+    f.jobs[1].lanes = 2;
+    for (int r = 0; r < 2; r++) {
+        cr_assert_eq(f.ops->open(&f.ends[r], &f.jobs[r]), COLL_OK);
+        f.ops->address(f.ends[r], &all[r]);
+    }
+    for (int r = 0; r < 2; r++) {
+        cr_assert_eq(f.ops->connect(f.ends[r], all, reached), COLL_OK);
+        cr_assert_not(reached[1 - r]);
+    }
+    fabric_close(&f);
 }
 
 /* Sends and receives at every stage, then cancel at both ends in turn: each is
@@ -339,6 +415,7 @@ Test(transports, cancel_ends_all_and_touches_nothing_afterwards)
 {
     for (int i = 0; i < 3; i++)
         everywhere(2, cancelled);
+    over_lanes(2, cancelled);
 }
 
 /* Closes in the order of ranks, each while the next still has transfers. */
@@ -365,6 +442,7 @@ static void close_one_by_one(struct fabric *f)
 Test(transports, an_end_closes_with_peers_gone)
 {
     everywhere(3, close_one_by_one);
+    over_lanes(3, close_one_by_one);
 }
 
 static coll_status flush_one(struct fabric *f, int r)
@@ -396,6 +474,7 @@ static void orderly(struct fabric *f)
 Test(transports, an_orderly_close_is_quick)
 {
     everywhere(4, orderly);
+    over_lanes(4, orderly);
 }
 
 static void idle(struct fabric *f)

@@ -58,7 +58,7 @@ const char *coll_last_error(const coll_comm *comm);
 
 /* Makes an id and starts to listen for the ranks that will present it, in a
  * thread of this process, until all ranks have left or none came within
- * COLL_JOIN_SECONDS. Listens on the interface COLL_INTERFACE, else on every
+ * COLL_JOIN_SECONDS. Listens on the interfaces in COLL_INTERFACE, else on every
  * address of this host. Fails with SYSTEM. */
 coll_status coll_get_unique_id(coll_unique_id *id);
 

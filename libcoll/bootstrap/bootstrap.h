@@ -18,9 +18,9 @@
 
 struct bootstrap; /* this rank's link to the hub */
 
-/* A fresh random id with this host's addresses (only those of `interface`
- * if it is not ""), and a hub for it in this process. */
-coll_status bootstrap_create_id(coll_unique_id *id, const char *interface,
+/* A fresh random id with this host's addresses (only those of `interfaces`,
+ * a list such as "eth0,eth1", if it is not ""), and a hub for it in this process. */
+coll_status bootstrap_create_id(coll_unique_id *id, const char *interfaces,
                                 double join_seconds);
 
 /* The id that every rank derives from COLL_ROOT ("host:port", "[v6]:port")
@@ -76,9 +76,20 @@ void bootstrap_ends(const struct bootstrap *, struct bootstrap_end *mine,
 void bootstrap_interface_of(const struct bootstrap_end *, char *name,
                             size_t bytes);
 
-/* Whether an interface of that name is up with an address; "" is. Fails with
- * INVALID, naming those there are. */
-coll_status bootstrap_check_interface(const char *name);
+/* Whether an interface of each name in a list such as "eth0,eth1" is up with an
+ * address; "" is. Fails with INVALID, naming those there are. */
+coll_status bootstrap_check_interface(const char *names);
+
+/* An interface of this host by which others may reach it. */
+struct bootstrap_interface {
+    char name[32];
+    struct bootstrap_end at; /* its first address that travels */
+    uint64_t network; /* equal where family, length of prefix and prefix are */
+};
+
+/* Those that run, but for loopbacks and ends of tunnels, in the system's order;
+ * at most so many. Returns how many. */
+int bootstrap_interfaces(struct bootstrap_interface *, int most);
 
 /* A door of this host on one interface, at which the previous host of a ring
  * knocks, to see that packets pass and how fast. Opening returns a descriptor, or

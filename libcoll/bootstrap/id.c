@@ -109,8 +109,7 @@ struct id_text id_print(const struct id *id, int i)
     return t;
 }
 
-/* False: full, or an address that other hosts could not use. */
-static bool add_address(struct id *id, const struct sockaddr *a)
+bool id_add_address(struct id *id, const struct sockaddr *a)
 {
     if (id->naddresses == ID_ADDRESSES)
         return false;
@@ -130,6 +129,45 @@ static bool add_address(struct id *id, const struct sockaddr *a)
     return true;
 }
 
+/* Whether a list has that name, or, "", is of all. */
+static bool is_listed(const char *list, const char *name)
+{
+    const size_t length = strlen(name);
+    for (const char *at = list; *at; at += *at == ',') {
+        const size_t word = strcspn(at, ",");
+        if (word == length && !strncmp(at, name, length))
+            return true;
+        at += word;
+    }
+    return !*list;
+}
+
+static bool has_address(const struct ifaddrs *all, const char *name)
+{
+    struct id id = {.naddresses = 0};
+    for (const struct ifaddrs *i = all; i; i = i->ifa_next)
+        if (i->ifa_addr && (i->ifa_flags & IFF_UP) && !strcmp(name, i->ifa_name)
+            && id_add_address(&id, i->ifa_addr))
+            return true;
+    return false;
+}
+
+/* Copies the first name of a list that has no address; false: all have. */
+static bool find_missing(const char *list, const struct ifaddrs *all,
+                         char *name, size_t bytes)
+{
+    while (*list) {
+        const size_t length = strcspn(list, ",");
+        const size_t copied = length < bytes ? length : bytes - 1;
+        memcpy(name, list, copied);
+        name[copied] = '\0';
+        if (!has_address(all, name))
+            return true;
+        list += length + (list[length] == ',');
+    }
+    return false;
+}
+
 static coll_status no_interface(const struct ifaddrs *all, const char *wanted)
 {
     char list[256] = "";
@@ -143,7 +181,7 @@ static coll_status no_interface(const struct ifaddrs *all, const char *wanted)
                 wanted, *list ? list : "none");
 }
 
-coll_status id_local_addresses(struct id *id, const char *interface)
+coll_status id_local_addresses(struct id *id, const char *interfaces)
 {
     struct ifaddrs *all;
     if (getifaddrs(&all) < 0)
@@ -153,17 +191,18 @@ coll_status id_local_addresses(struct id *id, const char *interface)
     /* What others can reach first; the loopback last, so that a job on this
      * host also starts without a network. */
     for (int loopback = 0; loopback < 2; loopback++) {
-        if (loopback && !*interface && id->naddresses == ID_ADDRESSES)
+        if (loopback && !*interfaces && id->naddresses == ID_ADDRESSES)
             id->naddresses--;
         for (const struct ifaddrs *i = all; i; i = i->ifa_next)
             if (i->ifa_addr && (i->ifa_flags & IFF_UP)
                 && !(i->ifa_flags & IFF_LOOPBACK) == !loopback
-                && (!*interface || !strcmp(interface, i->ifa_name)))
-                add_address(id, i->ifa_addr);
+                && is_listed(interfaces, i->ifa_name))
+                id_add_address(id, i->ifa_addr);
     }
     coll_status status = COLL_OK;
-    if (!id->naddresses && *interface)
-        status = no_interface(all, interface);
+    char name[32];
+    if (find_missing(interfaces, all, name, sizeof(name)))
+        status = no_interface(all, name);
     else if (!id->naddresses)
         status = fail(COLL_ERR_SYSTEM, "bootstrap",
                       "no network interface is up, not even the loopback");
@@ -237,7 +276,7 @@ coll_status bootstrap_id_from_root(const char *root, const char *key,
     if (error)
         return bad_root(root, gai_strerror(error));
     for (const struct addrinfo *a = all; a; a = a->ai_next)
-        add_address(&id, a->ai_addr);
+        id_add_address(&id, a->ai_addr);
     freeaddrinfo(all);
     if (!id.naddresses)
         return bad_root(root, "the host has no usable address");
@@ -249,8 +288,8 @@ coll_status bootstrap_id_from_root(const char *root, const char *key,
     return COLL_OK;
 }
 
-coll_status bootstrap_check_interface(const char *name)
+coll_status bootstrap_check_interface(const char *names)
 {
     struct id id = {.naddresses = 0};
-    return *name ? id_local_addresses(&id, name) : COLL_OK;
+    return *names ? id_local_addresses(&id, names) : COLL_OK;
 }

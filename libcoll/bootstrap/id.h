@@ -40,7 +40,11 @@ struct id_text id_print(const struct id *, int i);
  * hosts do not know it by. True if that is all that the name led to. */
 bool id_is_own_name(const struct id *);
 
-/* This host's addresses: of one interface, or of all if it is "". */
-coll_status id_local_addresses(struct id *, const char *interface);
+/* This host's addresses: of the interfaces in a list such as "eth0,eth1", or of
+ * all if it is "". Fails with INVALID if one of the list has none. */
+coll_status id_local_addresses(struct id *, const char *interfaces);
+
+/* False: full, or an address that other hosts could not use. */
+bool id_add_address(struct id *, const struct sockaddr *);
 
 #endif

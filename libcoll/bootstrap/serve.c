@@ -348,14 +348,14 @@ coll_status bootstrap_serve(const coll_unique_id *packed, double join_seconds)
     return start(&id, join_seconds, false);
 }
 
-coll_status bootstrap_create_id(coll_unique_id *packed, const char *interface,
+coll_status bootstrap_create_id(coll_unique_id *packed, const char *interfaces,
                                 double join_seconds)
 {
     struct id id = {.port = 0};
     if (getrandom(id.key, sizeof(id.key), 0) != sizeof(id.key))
         return fail(COLL_ERR_SYSTEM, "bootstrap", "getrandom: %s",
                     strerror(errno));
-    coll_status status = id_local_addresses(&id, interface);
+    coll_status status = id_local_addresses(&id, interfaces);
     if (status == COLL_OK)
         status = start(&id, join_seconds, true);
     if (status == COLL_OK)

@@ -57,6 +57,11 @@ static coll_status read_settings(coll_comm *c)
                              &c->calibrates);
     if (status == COLL_OK)
         status = read_switch(SETTING_ADAPT, "COLL_ADAPT", "on", &c->adapts);
+    double lanes = 1;
+    if (status == COLL_OK)
+        status =
+            setting_number(SETTING_UCX_LANES, 1, TRANSPORT_LANES_MAX, &lanes);
+    c->lanes = (int)lanes;
     const char *explain = setting_text(SETTING_EXPLAIN);
     c->explains = !strcmp(explain, "1");
     if (status == COLL_OK && !c->explains && strcmp(explain, "0"))
@@ -72,7 +77,7 @@ static coll_status describe(struct rank_info *info)
 {
     static const enum setting equal[] = {SETTING_ALGO, SETTING_TRANSPORT,
                                          SETTING_CLUSTER, SETTING_CALIBRATE,
-                                         SETTING_ADAPT};
+                                         SETTING_ADAPT, SETTING_UCX_LANES};
     *info = (struct rank_info){
         .version = (uint32_t)coll_version(),
         .pid = (int32_t)getpid(),
@@ -167,7 +172,7 @@ static coll_status set_up(coll_comm *c)
         .rank = c->rank,
         .nranks = c->nranks,
         .host_of = c->host_of,
-        .interface = c->interface,
+        .lanes = c->lanes,
         .job = c->ranks[0].job,
     };
     c->spins = here_is_crowded(c, c->rank) ? 0 : SPINS;

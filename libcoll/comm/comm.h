@@ -64,6 +64,8 @@ struct coll_comm {
     int nhosts, local_ranks; /* hosts of the job; ranks on this host */
 
     char interface[32]; /* by which this host is reached; "": unknown */
+    int lanes;          /* COLL_UCX_LANES */
+    struct transport_rail rails[TRANSPORT_RAILS_MAX]; /* of the job */
     struct transport_job job;
     struct transport *open[MAX_TRANSPORTS];
     int nopen;

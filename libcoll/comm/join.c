@@ -33,8 +33,9 @@ coll_status comm_exchange(coll_comm *c, const struct rank_info *mine)
         if (info->settings != mine->settings)
             return fail(COLL_ERR_MISMATCH, "comm",
                         "rank %zu (host %s) has another COLL_ALGO, "
-                        "COLL_TRANSPORT, COLL_CLUSTER, COLL_CALIBRATE or "
-                        "COLL_ADAPT than rank %d: they must be equal",
+                        "COLL_TRANSPORT, COLL_CLUSTER, COLL_CALIBRATE, "
+                        "COLL_ADAPT or COLL_UCX_LANES than rank %d: they must "
+                        "be equal",
                         r, info->hostname, c->rank);
         c->host_of[r] = info->host;
         size_t first = 0;

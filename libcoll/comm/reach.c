@@ -1,19 +1,47 @@
 /* SPDX-License-Identifier: MIT */
+/* A ring of hosts suffices to try a network: one that is in two parts, or has a
+ * host less, breaks it somewhere. What a network is, is its address and mask,
+ * equal on all hosts; in a list of COLL_INTERFACE, the place in it. */
 #include "comm/reach.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/env.h"
 #include "base/log.h"
+#include "comm/rails.h"
 
-static const double patience_seconds = 3;
+enum { CANDIDATES = 8 /* networks that a host offers, the first one's too */ };
+
+/* For one that the job needs, and for one that may be none: a first packet that
+ * was lost is sent again after a second. */
+static const double patience_seconds = 3, try_seconds = 1.5;
+
+static const uint64_t UNKNOWN = UINT64_MAX;
+
+/* What a rank offers; travels. */
+struct offers {
+    uint64_t network[CANDIDATES]; /* place in a list; else a hash; 0: no more */
+    struct bootstrap_door door[CANDIDATES];
+};
 
 /* What a host found; travels. */
 struct found {
-    double bytes_per_second;
+    double bytes_per_second; /* 0: unknown; -1: this rank does not speak */
     int64_t error;
+};
+
+struct search {
+    coll_comm *comm;
+    int next; /* the first rank of the next host; -1: this one does not speak */
+    bool named; /* rank 0's user has said which */
+    int noffers;
+    char name[CANDIDATES][sizeof(((struct transport_rail *)0)->interface)];
+    int fd[CANDIDATES];
+    struct offers mine, *all;
+    struct found *found;
 };
 
 /* The first rank of this host speaks for it; -1 if there is no other host. */
@@ -36,57 +64,282 @@ static int next_host(const coll_comm *c)
     return -1;
 }
 
-static coll_status unreached(const coll_comm *c, int from, int to,
-                             const struct bootstrap_door *door, int64_t error)
+static void add_offer(struct search *s, const char *name, uint64_t network)
 {
+    for (int i = 0; i < s->noffers; i++)
+        if (s->mine.network[i] == network || !strcmp(s->name[i], name))
+            return;
+    if (s->noffers == CANDIDATES)
+        return;
+    memcpy(s->name[s->noffers], name, strnlen(name, sizeof(s->name[0]) - 1));
+    s->mine.network[s->noffers++] = network;
+}
+
+static void offer_named(struct search *s, const char *list)
+{
+    for (int i = 1; *list; i++) {
+        char word[sizeof(s->name[0])] = "";
+        const size_t length = strcspn(list, ",");
+        memcpy(word, list, length < sizeof(word) ? length : sizeof(word) - 1);
+        add_offer(s, word, (uint64_t)i);
+        list += length + (list[length] == ',');
+    }
+}
+
+/* UCX takes an interface's IPv4 address where it has one; so do all rails as
+ * the first one does. */
+static void offer_found(struct search *s)
+{
+    enum { MOST = 64 };
+    struct bootstrap_interface list[MOST];
+    const char *first = s->comm->interface;
+    const int n = bootstrap_interfaces(list, MOST);
+    uint32_t family = 0;
+    if (!*first)
+        return;
+    for (int i = 0; i < n && !family; i++)
+        if (!strcmp(list[i].name, first)) {
+            add_offer(s, first, list[i].network);
+            family = list[i].at.family;
+        }
+    add_offer(s, first, UNKNOWN); /* it may be a tunnel's end */
+    for (int i = 0; i < n; i++)
+        if (list[i].at.family == family)
+            add_offer(s, list[i].name, list[i].network);
+}
+
+static void open_doors(struct search *s)
+{
+    const char *named = setting_text(SETTING_INTERFACE);
+    if (*named)
+        offer_named(s, named);
+    else
+        offer_found(s);
+    if (s->noffers > 1 && transport_one_rail())
+        s->noffers = 1;
+    for (int i = s->noffers; i < CANDIDATES; i++)
+        s->mine.network[i] = 0;
+    for (int i = 0; i < s->noffers && s->next >= 0; i++)
+        s->fd[i] = bootstrap_open_door(s->name[i], &s->mine.door[i]);
+}
+
+/* Which offer of a rank is of the network of rank 0's k-th; -1: none. */
+static int offer_of(const struct search *s, int rank, int k)
+{
+    if (k == 0)
+        return 0;
+    for (int i = 0; i < CANDIDATES; i++)
+        if (s->all[rank].network[i] == s->all[0].network[k])
+            return i;
+    return -1;
+}
+
+static const struct bootstrap_door *door_of(const struct search *s, int rank,
+                                            int k)
+{
+    const int i = offer_of(s, rank, k);
+    return &s->all[rank].door[i < 0 ? 0 : i];
+}
+
+static bool all_offer(const struct search *s, int k)
+{
+    for (int r = 0; r < s->comm->nranks; r++)
+        if (offer_of(s, r, k) < 0)
+            return false;
+    return true;
+}
+
+/* Whether this host and the next one have the same address there. */
+static bool is_same(const struct search *s, int k)
+{
+    const struct bootstrap_door *own = door_of(s, s->comm->rank, k);
+    const struct bootstrap_door *next = door_of(s, s->next, k);
+    return own->port && !memcmp(&own->at, &next->at, sizeof(own->at));
+}
+
+/* 0 or errno. A bridge that each host has for itself has the same address on
+ * all; so have containers that share all of a host's network. */
+static int knock(const struct search *s, int k, double *rate)
+{
+    const int mine = offer_of(s, s->comm->rank, k);
+    const struct bootstrap_door *next = door_of(s, s->next, k);
+    if (!next->port)
+        return k == 0 ? 0 : EHOSTUNREACH;
+    if (is_same(s, k) && !is_same(s, 0))
+        return EADDRINUSE;
+    return bootstrap_knock(s->fd[mine < 0 ? 0 : mine], next,
+                           k == 0 || s->named ? patience_seconds : try_seconds,
+                           rate);
+}
+
+/* The rank that does not reach its next host, or -1. All hosts at once. */
+static coll_status try_network(struct search *s, int k, double *rate,
+                               int *failed)
+{
+    const coll_comm *c = s->comm;
+    struct found mine = {.bytes_per_second = -1};
+    if (s->next >= 0) {
+        mine.bytes_per_second = 0;
+        mine.error = knock(s, k, &mine.bytes_per_second);
+    }
+    *failed = -1;
+    *rate = 0;
+    const coll_status status =
+        bootstrap_allgather(c->bootstrap, &mine, s->found, sizeof(mine));
+    bool known = true;
+    for (int r = 0; r < c->nranks && status == COLL_OK; r++) {
+        const double its = s->found[r].bytes_per_second;
+        if (s->found[r].error && *failed < 0)
+            *failed = r;
+        known &= its != 0;
+        if (its > 0 && (*rate == 0 || its < *rate))
+            *rate = its;
+    }
+    if (k > 0 && !known)
+        *rate = 0;
+    return status;
+}
+
+/* Whose next host that was only it knows. */
+static coll_status unreached(const struct search *s, int k, int from)
+{
+    const coll_comm *c = s->comm;
+    const char *why = strerror((int)s->found[from].error);
     char address[INET6_ADDRSTRLEN] = "?";
-    inet_ntop((int)door->at.family, door->at.bytes, address, sizeof(address));
+    if (from != c->rank)
+        return fail(COLL_ERR_PEER, "comm",
+                    "rank %d (host %s) does not reach the next host: %s; "
+                    "COLL_INTERFACE names another interface",
+                    from, c->ranks[from].hostname, why);
+    const struct bootstrap_end *at = &door_of(s, s->next, k)->at;
+    inet_ntop((int)at->family, at->bytes, address, sizeof(address));
     return fail(COLL_ERR_PEER, "comm",
                 "rank %d (host %s) does not reach rank %d (host %s) at %s: %s; "
                 "COLL_INTERFACE names another interface",
-                from, c->ranks[from].hostname, to, c->ranks[to].hostname,
-                address, strerror((int)error));
+                from, c->ranks[from].hostname, s->next,
+                c->ranks[s->next].hostname, address, why);
+}
+
+static coll_status other_lists(const struct search *s, int k)
+{
+    int r = 0;
+    while (offer_of(s, r, k) >= 0)
+        r++;
+    return fail(COLL_ERR_MISMATCH, "comm",
+                "rank 0 (host %s) has at least %d interfaces in "
+                "COLL_INTERFACE, rank %d (host %s) has fewer: lists must be "
+                "equally long",
+                s->comm->ranks[0].hostname, k + 1, r,
+                s->comm->ranks[r].hostname);
+}
+
+static void left_out(const struct search *s, int k, const char *why)
+{
+    if (s->comm->rank == 0)
+        log_line(COLL_LOG_INFO, "comm", "%s is no rail: %s", s->name[k], why);
+}
+
+/* tried: rank 0's offers that reach all; rates: of those. */
+static void take_rails(struct search *s, const int *tried, const double *rates,
+                       int n)
+{
+    coll_comm *c = s->comm;
+    int used[TRANSPORT_RAILS_MAX], share[TRANSPORT_RAILS_MAX];
+    c->job.nrails =
+        rails_choose(rates, n, s->named, TRANSPORT_RAILS_MAX, used, share);
+    c->job.rails = c->rails;
+    for (int i = 0; i < c->job.nrails; i++) {
+        const int k = tried[used[i]];
+        struct transport_rail *rail = &c->rails[i];
+        memcpy(rail->interface, s->name[offer_of(s, c->rank, k)],
+               sizeof(rail->interface));
+        rail->bytes_per_second = rates[used[i]];
+        rail->share = share[i];
+        if (c->rank == 0)
+            log_line(COLL_LOG_INFO, "comm", "rail %s, %.3g MB/s, share %d",
+                     rail->interface, 1e-6 * rates[used[i]], share[i]);
+    }
+}
+
+static double middle(double a, double b, double c)
+{
+    const double low = a < b ? a : b, high = a < b ? b : a;
+    return c < low ? low : c > high ? high : c;
+}
+
+/* A host that was busy makes its network look slow, or fast if what came
+ * meanwhile is read at once; so the middle one of three tries counts. */
+static coll_status try_again(struct search *s, const int *tried, double *rates,
+                             int n)
+{
+    coll_status status = COLL_OK;
+    for (int i = 0; i < n && status == COLL_OK; i++) {
+        double second = 0, third = 0;
+        int failed;
+        status = try_network(s, tried[i], &second, &failed);
+        if (status == COLL_OK)
+            status = try_network(s, tried[i], &third, &failed);
+        rates[i] = middle(rates[i], second, third);
+    }
+    return status;
+}
+
+/* The network by which the ranks met is the first; it needs no name. */
+static coll_status try_all(struct search *s)
+{
+    int tried[CANDIDATES], n = 0, failed;
+    double rates[CANDIDATES];
+    coll_status status = COLL_OK;
+    s->named = s->all[0].network[0] > 0 && s->all[0].network[0] <= CANDIDATES;
+    for (int k = 0; k < CANDIDATES && status == COLL_OK; k++) {
+        const bool needed = k == 0 || s->named;
+        if (k > 0 && !s->all[0].network[k])
+            break;
+        if (!all_offer(s, k)) {
+            if (needed)
+                return other_lists(s, k);
+            left_out(s, k, "not all hosts have an interface to it");
+            continue;
+        }
+        status = try_network(s, k, &rates[n], &failed);
+        if (status == COLL_OK && failed >= 0 && needed)
+            status = unreached(s, k, failed);
+        else if (status == COLL_OK && failed >= 0)
+            left_out(s, k, strerror((int)s->found[failed].error));
+        else
+            tried[n++] = k;
+    }
+    if (status == COLL_OK && n > 1)
+        status = try_again(s, tried, rates, n);
+    if (status == COLL_OK && s->noffers > 0)
+        take_rails(s, tried, rates, n);
+    return status;
 }
 
 coll_status comm_reach(coll_comm *c)
 {
-    const char *named = setting_text(SETTING_INTERFACE);
-    const char *interface = *named ? named : c->interface;
-    struct bootstrap_door mine = {.port = 0},
-                          *doors = calloc((size_t)c->nranks, sizeof(mine));
-    struct found found = {0}, *all = calloc((size_t)c->nranks, sizeof(found));
-    coll_status status = doors && all
+    struct search s = {
+        .comm = c,
+        .next = next_host(c),
+        .all = calloc((size_t)c->nranks, sizeof(*s.all)),
+        .found = calloc((size_t)c->nranks, sizeof(*s.found)),
+    };
+    for (int i = 0; i < CANDIDATES; i++)
+        s.fd[i] = -1;
+    coll_status status = s.all && s.found
                              ? COLL_OK
                              : fail(COLL_ERR_MEMORY, "comm",
                                     "no memory for %d ranks", c->nranks);
-    const int next = next_host(c);
-    const int fd =
-        next >= 0 && *interface ? bootstrap_open_door(interface, &mine) : -1;
-    if (status == COLL_OK)
-        status = bootstrap_allgather(c->bootstrap, &mine, doors, sizeof(mine));
-    if (status == COLL_OK && next >= 0 && doors[next].port)
-        found.error = bootstrap_knock(fd, &doors[next], patience_seconds,
-                                      &found.bytes_per_second);
-    if (status == COLL_OK)
-        status = bootstrap_allgather(c->bootstrap, &found, all, sizeof(found));
-    for (int r = 0; r < c->nranks && status == COLL_OK; r++) {
-        const double rate = all[r].bytes_per_second;
-        if (rate > 0 && (c->job.slowest == 0 || rate < c->job.slowest))
-            c->job.slowest = rate;
-        if (all[r].error) {
-            /* Whose next host that was only it knows. */
-            status = r == c->rank
-                         ? unreached(c, r, next, &doors[next], all[r].error)
-                         : fail(COLL_ERR_PEER, "comm",
-                                "rank %d (host %s) does not reach the next "
-                                "host: %s; COLL_INTERFACE names another "
-                                "interface",
-                                r, c->ranks[r].hostname,
-                                strerror((int)all[r].error));
-        }
+    if (status == COLL_OK) {
+        open_doors(&s);
+        status =
+            bootstrap_allgather(c->bootstrap, &s.mine, s.all, sizeof(s.mine));
     }
-    bootstrap_close_door(fd);
-    free(doors);
-    free(all);
+    if (status == COLL_OK)
+        status = try_all(&s);
+    for (int i = 0; i < CANDIDATES; i++)
+        bootstrap_close_door(s.fd[i]);
+    free(s.all);
+    free(s.found);
     return status;
 }

@@ -4,10 +4,13 @@
 
 #include "comm/comm.h"
 
-/* Whether each host reaches the next one over the interface that UCX is about
- * to use. UCX would wait for an answer in a system call, for minutes, deaf to
- * deadlines and to the failure of others. Sets job.slowest. All ranks call it;
- * PEER, on all, with a sentence that names hosts and address. */
+/* Finds the rails: the network by which the ranks met, and every other of which
+ * all hosts have an interface and each host reaches the next one; or those of
+ * COLL_INTERFACE. UCX would wait for an answer in a system call, for minutes,
+ * deaf to deadlines and to the failure of others, so none is used untried.
+ * Other networks are left out; of the first one, and of one that was named,
+ * that is PEER, on all ranks, with a sentence that names hosts and address.
+ * Sets job.rails. All ranks call it. */
 coll_status comm_reach(coll_comm *);
 
 #endif

@@ -52,6 +52,8 @@ static uint64_t world(const coll_comm *c)
         h = hash(h, l->net.level[k].group_of, sizeof(int) * (size_t)l->nranks);
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
         h = hash(h, setting_text(ways[i]), strlen(setting_text(ways[i])) + 1);
+    h = hash(h, &c->lanes, sizeof(c->lanes));
+    h = hash(h, &c->job.nrails, sizeof(c->job.nrails));
     return hash(h, c->ranks[0].hostname, strlen(c->ranks[0].hostname));
 }
 

@@ -40,14 +40,28 @@ struct transport_address {
     unsigned char data[TRANSPORT_ADDRESS_MAX];
 };
 
+enum { TRANSPORT_RAILS_MAX = 4, TRANSPORT_LANES_MAX = 8 };
+
+/* A network that joins all hosts. Its place among the rails, rate and share are
+ * equal on all ranks. */
+struct transport_rail {
+    char interface[32];      /* by which this host is on it */
+    double bytes_per_second; /* of its slowest link seen; 0: unknown */
+    int share;               /* of long messages: of the sum of all shares */
+};
+
+/* Whether what the user has set, or the hardware, leaves no choice among this
+ * host's interfaces: the one by which the ranks met is then the only rail. */
+bool transport_one_rail(void);
+
 /* What a transport may know about the job. Lives longer than the transport. */
 struct transport_job {
     int rank, nranks;
     const uint64_t *host_of; /* per rank: equal for ranks that share a kernel,
                                 its namespaces and so its memory */
-    const char *interface;   /* by which the ranks met, "": unknown */
-    double slowest; /* bytes per second of the slowest link between hosts that
-                       was seen; equal on all ranks; 0: unknown */
+    const struct transport_rail *rails; /* the first one for short messages */
+    int nrails;                         /* 0: unknown */
+    int lanes;     /* connections to a rank on each rail; 0 is 1 */
     uint64_t job;   /* random, equal on all ranks, never 0 */
     struct node *node; /* who of this host may sleep, or NULL */
     struct sim *sim;   /* for the row sim only, else NULL */

@@ -1,491 +1,305 @@
 /* SPDX-License-Identifier: MIT */
-/* UCX between hosts: InfiniBand, RoCE, TCP and whatever else UCX knows.
+/* UCX between hosts, by one or several lanes.
  *
- * One worker per rank, of which the communicator's thread is the only user.
- * Data go from and to the caller's memory. Endpoints are made at the first
- * message to a rank. UCX moves data and no more: whether a peer lives is for
- * the bootstrap connections to find out, so endpoints do without UCX's own
- * error mode, which would cost shared memory.
+ * A lane is an end of its own (ucx_lane.c) on one rail; COLL_UCX_LANES makes
+ * several on each. Long messages are cut into pieces, one for a lane, by the
+ * rails' rates; short ones go by the first lane, whole. Where to cut follows
+ * from the length alone, so that both sides agree without a word; a message
+ * whose sides differ in length is found out by its first piece. Order holds
+ * because it does on each lane.
  *
- * A UCX tag is the job's low 8 bits, the sender's rank in 20, 10 bits of news
- * and 26 of the operation's fingerprint. Matching leaves out the last two, so
- * that a rank that makes another call is found out instead of waited for.
+ * UCX's own rails (UCX_MAX_RNDV_RAILS) cut by the speeds that the kernel tells
+ * of interfaces, which are not those of virtual ones nor of what lies behind,
+ * and make no two connections on one interface.
  */
-#include <assert.h>
-#include <sched.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "transport/transport.h"
-#include "transport/ucx_load.h"
-#include "transport/ucx_start.h"
+#include "transport/ucx_lane.h"
 
 extern const struct transport_ops transport_ucx;
 
 enum {
-    MAX_RANKS = 1 << 20,     /* that a tag can tell apart */
-    IDLE_TURNS = 16,         /* polls in which an idle rank looks once */
-    CLOSE_MILLISECONDS = 200 /* for endpoints after a clean flush */
+    MAX_LANES = TRANSPORT_RAILS_MAX * TRANSPORT_LANES_MAX,
+    PIECE_BYTES = 32768, /* as many pieces as there are such in a message */
+    GRAIN_BYTES = 64     /* where cuts may be */
 };
 
-enum { FINGERPRINT_BITS = 26, NEWS_BITS = 10 };
-static const uint64_t who_sends = ~UINT64_C(0)
-                                  << (FINGERPRINT_BITS + NEWS_BITS);
-static const uint32_t fingerprint_mask = (UINT32_C(1) << FINGERPRINT_BITS) - 1;
-static const char magic[4] = "UCX1"; /* how an address starts */
-
-struct peer {
-    ucp_ep_h endpoint;      /* NULL before the first send */
-    ucp_address_t *address; /* NULL: not reached */
-    ucs_status_t failed;    /* UCS_OK, or what UCX said of the endpoint */
-    bool told;              /* its transfers have been ended for that */
+/* A message in pieces. */
+struct striped {
+    struct striped *next;
+    struct transfer *whole; /* NULL: its failure has been told */
+    int npieces;
+    struct transfer piece[MAX_LANES];
 };
 
 struct ucx {
     struct transport base; /* first: a transport pointer is a ucx pointer */
-    const struct transport_job *job;
-    const struct ucx_api *api;
-    ucp_context_h context;
-    ucp_worker_h worker; /* NULL after cancel() */
-    struct peer *peers;
-    struct transfer *flying; /* those that UCX did not finish at once */
-    unsigned turn;           /* of progress() while nothing flies */
-    void *flushing;          /* a request, or NULL */
-    bool flushed;            /* nothing was sent since a flush succeeded */
-    bool any_failed;         /* some peer has failed and is not told */
+    int nranks, nlanes, nopen;
+    struct transport *lane[MAX_LANES];
+    size_t upto[MAX_LANES + 1]; /* shares of the lanes before, summed up */
+    struct striped *flying, *spare;
+    int bell;     /* an epoll descriptor of all lanes' */
+    bool watches; /* the lanes' are in it */
 };
 
-/* A call's fingerprint has 32 bits; all of them count. */
-static uint32_t fold(uint32_t fingerprint)
+/* Whether all pieces are over, or one has failed. What fails is told at once;
+ * the other pieces' memory is the lanes' until cancel(). */
+static bool is_over(struct striped *s)
 {
-    return (fingerprint ^ fingerprint >> FINGERPRINT_BITS) & fingerprint_mask;
-}
-
-static coll_status meaning(ucs_status_t status)
-{
-    switch (status) {
-    case UCS_OK:
-        return COLL_OK;
-    case UCS_ERR_CANCELED:
-        return COLL_ERR_ABORTED;
-    case UCS_ERR_NO_MEMORY:
-        return COLL_ERR_MEMORY;
-    case UCS_ERR_UNREACHABLE:
-    case UCS_ERR_CONNECTION_RESET:
-    case UCS_ERR_ENDPOINT_TIMEOUT:
-    case UCS_ERR_NOT_CONNECTED:
-    case UCS_ERR_REJECTED:
-    case UCS_ERR_TIMED_OUT:
-    case UCS_ERR_SHMEM_SEGMENT:
-        return COLL_ERR_PEER;
-    default:
-        return COLL_ERR_SYSTEM;
+    bool over = true;
+    coll_status status = COLL_OK;
+    for (int i = 0; i < s->npieces; i++) {
+        over &= s->piece[i].status != COLL_IN_PROGRESS;
+        if (s->piece[i].status < 0 && status == COLL_OK)
+            status = s->piece[i].status;
     }
-}
-
-/* Errors are rare, so their names need not be quick. */
-static const char *text(ucs_status_t status)
-{
-    const struct ucx_api *api;
-    return ucx_load(&api) == COLL_OK ? api->ucs_status_string(status) : "?";
-}
-
-static coll_status sent(const struct transfer *tx, ucs_status_t status)
-{
-    /* A receiver without room for the message knows it, and tells. */
-    if (status == UCS_OK || status == UCS_ERR_MESSAGE_TRUNCATED)
-        return COLL_OK;
-    return fail(meaning(status), "ucx", "cannot send to rank %d: %s", tx->peer,
-                text(status));
-}
-
-static coll_status received(const struct transfer *rx, ucs_status_t status,
-                            const ucp_tag_recv_info_t *info)
-{
-    const uint32_t tag = (uint32_t)info->sender_tag & fingerprint_mask;
-    const uint32_t wanted = fold(rx->tag);
-    if (status != UCS_OK && status != UCS_ERR_MESSAGE_TRUNCATED)
-        return fail(meaning(status), "ucx", "cannot receive from rank %d: %s",
-                    rx->peer, text(status));
-    if (status == UCS_OK && info->length == rx->bytes && tag == wanted)
-        return COLL_OK;
-    if (status == UCS_OK)
-        return fail(COLL_ERR_MISMATCH, "ucx",
-                    "rank %d sent %zu bytes with tag %08x, this rank expected "
-                    "%zu bytes with tag %08x",
-                    rx->peer, info->length, tag, rx->bytes, wanted);
-    return fail(COLL_ERR_MISMATCH, "ucx",
-                "rank %d sent more bytes than the %zu with tag %08x that this "
-                "rank expected",
-                rx->peer, rx->bytes, wanted);
-}
-
-static void on_sent(void *request, ucs_status_t status, void *transfer)
-{
-    struct transfer *tx = transfer;
-    (void)request;
-    if (tx->status == COLL_IN_PROGRESS)
-        tx->status = sent(tx, status);
-}
-
-static void on_received(void *request, ucs_status_t status,
-                        const ucp_tag_recv_info_t *info, void *transfer)
-{
-    struct transfer *rx = transfer;
-    (void)request;
-    if (rx->status != COLL_IN_PROGRESS)
-        return;
-    rx->news = info->sender_tag >> FINGERPRINT_BITS & ((1u << NEWS_BITS) - 1);
-    rx->status = received(rx, status, info);
-}
-
-/* Ends a transfer on our own word. If the request is not over, UCX calls back
- * now or no more, and finds it released when the worker is destroyed. */
-static void drop(struct ucx *u, struct transfer *t, coll_status status)
-{
-    if (t->status == COLL_IN_PROGRESS) {
-        t->status = status;
-        u->api->ucp_request_cancel(u->worker, t->handle);
+    if (s->whole && (over || status < 0)) {
+        s->whole->news = s->piece[0].news;
+        s->whole->status = status;
+        s->whole = NULL;
     }
-    u->api->ucp_request_free(t->handle);
+    return over;
 }
 
-/* Takes those that are over off the list. */
 static void land(struct ucx *u)
 {
-    for (struct transfer **at = &u->flying; *at;) {
-        struct transfer *t = *at;
-        if (t->status == COLL_IN_PROGRESS) {
-            at = &t->next;
-        } else {
-            *at = t->next;
-            u->api->ucp_request_free(t->handle);
-        }
-    }
-}
-
-static void end_all(struct ucx *u, int peer, coll_status status)
-{
-    for (struct transfer **at = &u->flying; *at;) {
-        struct transfer *t = *at;
-        if (peer >= 0 && t->peer != peer) {
-            at = &t->next;
+    for (struct striped **at = &u->flying; *at;) {
+        struct striped *s = *at;
+        if (!is_over(s)) {
+            at = &s->next;
             continue;
         }
-        *at = t->next;
-        drop(u, t, status);
+        *at = s->next;
+        s->next = u->spare;
+        u->spare = s;
     }
 }
 
-static coll_status lost(int peer, const struct peer *p)
+static struct striped *take_spare(struct ucx *u)
 {
-    return fail(COLL_ERR_PEER, "ucx", "the connection to rank %d is lost: %s",
-                peer, text(p->failed));
+    struct striped *s = u->spare;
+    if (s)
+        u->spare = s->next;
+    return s ? s : malloc(sizeof(*s));
 }
 
-/* Ends the transfers of the peers that failed since the last time. */
-static void tell(struct ucx *u)
+static void pass(struct transport *lane, struct transfer *t, bool sends)
 {
-    u->any_failed = false;
-    for (int r = 0; r < u->job->nranks; r++) {
-        struct peer *p = &u->peers[r];
-        if (p->failed == UCS_OK || p->told)
-            continue;
-        p->told = true;
-        end_all(u, r, lost(r, p));
-    }
+    (sends ? lane->ops->send : lane->ops->recv)(lane, t);
 }
 
-/* UCX's word on an endpoint. It may come in the middle of a call, so all else
- * waits for progress(). */
-static void on_failure(void *context, ucp_ep_h endpoint, ucs_status_t status)
+/* In pieces, one by each of the first lanes. */
+static void stripe(struct ucx *u, struct transfer *t, int npieces, bool sends)
 {
-    struct ucx *u = context;
-    for (int r = 0; r < u->job->nranks; r++)
-        if (u->peers[r].endpoint == endpoint) {
-            u->peers[r].failed = status;
-            u->any_failed = true;
-        }
-}
-
-/* Keeps a request until the transfer is over, which it may be already. */
-static void keep(struct ucx *u, struct transfer *t, void *request)
-{
-    t->handle = request;
-    if (t->status != COLL_IN_PROGRESS) {
-        u->api->ucp_request_free(request);
+    struct striped *s = take_spare(u);
+    size_t begin = 0;
+    if (!s) {
+        t->status =
+            fail(COLL_ERR_MEMORY, "ucx", "no memory for %d pieces", npieces);
         return;
     }
-    t->next = u->flying;
-    u->flying = t;
+    s->whole = t;
+    s->npieces = npieces;
+    for (int i = 0; i < npieces; i++) {
+        const size_t grains = t->bytes / GRAIN_BYTES;
+        const size_t end =
+            i + 1 == npieces
+                ? t->bytes
+                : grains * u->upto[i + 1] / u->upto[npieces] * GRAIN_BYTES;
+        s->piece[i] = (struct transfer){
+            .buf = (char *)t->buf + begin,
+            .bytes = end - begin,
+            .peer = t->peer,
+            .tag = t->tag,
+            .news = t->news,
+            .status = end > begin ? COLL_IN_PROGRESS : COLL_OK,
+        };
+        if (end > begin)
+            pass(u->lane[i], &s->piece[i], sends);
+        begin = end;
+    }
+    s->next = u->flying;
+    u->flying = s;
+    land(u);
 }
 
-static ucs_status_t make_endpoint(struct ucx *u, struct peer *p)
+static void start(struct ucx *u, struct transfer *t, bool sends)
 {
-    const ucp_ep_params_t params = {
-        .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS
-                      | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE
-                      | UCP_EP_PARAM_FIELD_ERR_HANDLER,
-        .address = p->address,
-        .err_mode = UCP_ERR_HANDLING_MODE_NONE,
-        .err_handler = {.cb = on_failure, .arg = u},
-    };
-    const ucs_status_t status =
-        u->api->ucp_ep_create(u->worker, &params, &p->endpoint);
-    if (status != UCS_OK)
-        p->endpoint = NULL;
-    return status;
-}
-
-static uint64_t tag_of(const struct ucx *u, int sender, uint32_t fingerprint,
-                       uint16_t news)
-{
-    return u->job->job << 56
-           | (uint64_t)sender << (FINGERPRINT_BITS + NEWS_BITS)
-           | (uint64_t)news << FINGERPRINT_BITS
-           | fold(fingerprint);
+    const size_t most = t->bytes / PIECE_BYTES;
+    const int npieces = most < (size_t)u->nlanes ? (int)most : u->nlanes;
+    if (npieces < 2)
+        pass(u->lane[0], t, sends);
+    else
+        stripe(u, t, npieces, sends);
 }
 
 static void ucx_send(struct transport *t, struct transfer *tx)
 {
-    struct ucx *u = (struct ucx *)t;
-    struct peer *p = &u->peers[tx->peer];
-    ucs_status_t status = UCS_OK;
-    if (!u->worker) {
-        tx->status = COLL_ERR_ABORTED;
-        return;
-    }
-    assert(p->address);
-    u->flushed = false;
-    if (p->failed != UCS_OK) {
-        tx->status = lost(tx->peer, p);
-        return;
-    }
-    if (!p->endpoint)
-        status = make_endpoint(u, p);
-    if (status != UCS_OK) {
-        tx->status = sent(tx, status);
-        return;
-    }
-    const ucp_request_param_t param = {
-        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA
-                        | UCP_OP_ATTR_FIELD_MEMORY_TYPE,
-        .cb.send = on_sent,
-        .user_data = tx,
-        .memory_type = UCS_MEMORY_TYPE_HOST,
-    };
-    ucs_status_ptr_t started =
-        u->api->ucp_tag_send_nbx(p->endpoint, tx->buf, tx->bytes,
-                                 tag_of(u, u->job->rank, tx->tag, tx->news), &param);
-    if (started == NULL || UCS_PTR_IS_ERR(started))
-        tx->status = sent(tx, UCS_PTR_STATUS(started));
-    else
-        keep(u, tx, started);
+    start((struct ucx *)t, tx, true);
 }
 
-/* A peer that failed may have left messages, so receives ask UCX first. The
- * callback comes in any case, as only it learns tag and length for sure (1.13
- * leaves recv_info empty). */
 static void ucx_recv(struct transport *t, struct transfer *rx)
 {
-    struct ucx *u = (struct ucx *)t;
-    const struct peer *p = &u->peers[rx->peer];
-    if (!u->worker) {
-        rx->status = COLL_ERR_ABORTED;
-        return;
-    }
-    assert(p->address);
-    const ucp_request_param_t param = {
-        .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA
-                        | UCP_OP_ATTR_FIELD_MEMORY_TYPE
-                        | UCP_OP_ATTR_FLAG_NO_IMM_CMPL,
-        .cb.recv = on_received,
-        .user_data = rx,
-        .memory_type = UCS_MEMORY_TYPE_HOST,
-    };
-    ucs_status_ptr_t started = u->api->ucp_tag_recv_nbx(
-        u->worker, rx->buf, rx->bytes, tag_of(u, rx->peer, 0, 0), who_sends,
-        &param);
-    if (started == NULL || UCS_PTR_IS_ERR(started))
-        rx->status = fail(meaning(UCS_PTR_STATUS(started)), "ucx",
-                          "cannot receive from rank %d: %s", rx->peer,
-                          text(UCS_PTR_STATUS(started)));
-    else
-        keep(u, rx, started);
-    if (rx->status == COLL_IN_PROGRESS && p->failed != UCS_OK)
-        end_all(u, rx->peer, lost(rx->peer, p));
+    start((struct ucx *)t, rx, false);
 }
 
-/* Peers may need this rank's help to connect, so it looks now and then even
- * if nothing flies; seldom, because UCX asks the system each time. */
 static bool ucx_progress(struct transport *t)
 {
     struct ucx *u = (struct ucx *)t;
-    if (!u->worker || (!u->flying && !u->flushing && u->turn++ % IDLE_TURNS))
-        return false;
-    const bool moved = u->api->ucp_worker_progress(u->worker) > 0;
-    if (moved)
-        land(u);
-    if (u->any_failed)
-        tell(u);
+    bool moved = false;
+    for (int i = 0; i < u->nlanes; i++)
+        moved |= u->lane[i]->ops->progress(u->lane[i]);
+    land(u); /* a lane that failed has moved nothing */
     return moved;
 }
 
 static int ucx_awaken(struct transport *t)
 {
     struct ucx *u = (struct ucx *)t;
-    int fd = -1;
-    if (!u->worker || u->any_failed
-        || u->api->ucp_worker_get_efd(u->worker, &fd) != UCS_OK
-        || u->api->ucp_worker_arm(u->worker) != UCS_OK)
-        return -1;
-    return fd;
+    if (u->nlanes == 1)
+        return u->lane[0]->ops->awaken(u->lane[0]);
+    for (int i = 0; i < u->nlanes; i++) {
+        const int fd = u->lane[i]->ops->awaken(u->lane[i]);
+        struct epoll_event event = {.events = EPOLLIN};
+        if (fd < 0
+            || (!u->watches && epoll_ctl(u->bell, EPOLL_CTL_ADD, fd, &event) < 0
+                && errno != EEXIST))
+            return -1;
+    }
+    u->watches = true;
+    return u->bell;
 }
 
-/* Only without a worker is it sure that nothing, such as a network card or
- * a message that has been matched, touches the transfers' memory again. */
 static void ucx_cancel(struct transport *t)
 {
     struct ucx *u = (struct ucx *)t;
-    if (!u->worker)
-        return;
-    end_all(u, -1, COLL_ERR_ABORTED);
-    if (u->flushing)
-        u->api->ucp_request_free(u->flushing);
-    u->flushing = NULL;
-    u->api->ucp_worker_destroy(u->worker);
-    u->worker = NULL;
+    for (int i = 0; i < u->nopen; i++)
+        u->lane[i]->ops->cancel(u->lane[i]);
+    land(u);
 }
 
 static coll_status ucx_flush(struct transport *t)
 {
     struct ucx *u = (struct ucx *)t;
-    const ucp_request_param_t param = {.op_attr_mask = 0};
-    if (!u->worker)
-        return COLL_ERR_ABORTED;
-    ucs_status_t status = UCS_OK;
-    if (!u->flushing && !u->flushed) {
-        ucs_status_ptr_t started =
-            u->api->ucp_worker_flush_nbx(u->worker, &param);
-        if (started != NULL && !UCS_PTR_IS_ERR(started))
-            u->flushing = started;
-        status = UCS_PTR_STATUS(started);
+    coll_status all = COLL_OK;
+    for (int i = 0; i < u->nlanes; i++) {
+        const coll_status status = u->lane[i]->ops->flush(u->lane[i]);
+        all = status != COLL_OK && all >= COLL_OK ? status : all;
     }
-    ucx_progress(t);
-    if (u->flushing) {
-        status = u->api->ucp_request_check_status(u->flushing);
-        if (status == UCS_INPROGRESS)
-            return COLL_IN_PROGRESS;
-        u->api->ucp_request_free(u->flushing);
-        u->flushing = NULL;
-    }
-    if (status != UCS_OK)
-        return fail(meaning(status), "ucx", "cannot flush: %s", text(status));
-    u->flushed = true;
-    return COLL_OK;
+    return all;
 }
 
-static double now(void)
+static void free_list(struct striped *s)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* Tells the peers that this end is going, so that none takes it for a fault.
- * It may be that they have gone, hence the deadline. */
-static void close_endpoints(struct ucx *u)
-{
-    const ucp_request_param_t param = {.op_attr_mask = 0};
-    const double deadline = now() + 1e-3 * CLOSE_MILLISECONDS;
-    for (int r = 0; r < u->job->nranks; r++) {
-        struct peer *p = &u->peers[r];
-        if (!p->endpoint || p->failed != UCS_OK)
-            continue;
-        void *closing = u->api->ucp_ep_close_nbx(p->endpoint, &param);
-        p->endpoint = NULL;
-        if (closing == NULL || UCS_PTR_IS_ERR(closing))
-            continue;
-        while (u->api->ucp_request_check_status(closing) == UCS_INPROGRESS
-               && now() < deadline)
-            if (!u->api->ucp_worker_progress(u->worker))
-                sched_yield();
-        u->api->ucp_request_free(closing);
+    while (s) {
+        struct striped *next = s->next;
+        free(s);
+        s = next;
     }
 }
 
 static void ucx_close(struct transport *t)
 {
     struct ucx *u = (struct ucx *)t;
-    if (u->worker && u->flushed && !u->flying)
-        close_endpoints(u);
-    if (u->worker)
-        ucx_cancel(t);
-    if (u->context)
-        u->api->ucp_cleanup(u->context);
-    for (int r = 0; u->peers && r < u->job->nranks; r++)
-        free(u->peers[r].address);
-    free(u->peers);
+    for (int i = 0; i < u->nopen; i++)
+        u->lane[i]->ops->close(u->lane[i]);
+    if (u->bell >= 0)
+        close(u->bell);
+    free_list(u->flying);
+    free_list(u->spare);
     free(u);
+}
+
+/* Lanes take turns on the rails, so that the first of them are on all. */
+static coll_status open_lanes(struct ucx *u, const struct transport_job *job)
+{
+    const int nrails = job->nrails > 0 ? job->nrails : 1;
+    u->nlanes = nrails * (job->lanes > 0 ? job->lanes : 1);
+    for (int i = 0; i < u->nlanes; i++) {
+        const struct transport_rail *rail =
+            job->nrails > 0 ? &job->rails[i % nrails] : NULL;
+        const coll_status status = ucx_lane_open(&u->lane[i], job, rail);
+        if (status < 0)
+            return status;
+        u->nopen++;
+        u->upto[i + 1] = u->upto[i] + (rail ? (size_t)rail->share : 1);
+    }
+    return COLL_OK;
 }
 
 static coll_status ucx_open(struct transport **t,
                             const struct transport_job *job)
 {
-    const struct ucx_api *api = NULL;
-    if (job->nranks > MAX_RANKS)
-        return fail(COLL_ERR_UNSUPPORTED, "ucx",
-                    "%d ranks are more than the %d that its tags tell apart",
-                    job->nranks, MAX_RANKS);
-    coll_status status = ucx_load(&api);
-    if (status < 0)
-        return status;
     struct ucx *u = calloc(1, sizeof(*u));
     if (!u)
         return fail(COLL_ERR_MEMORY, "ucx", "no memory for a transport");
     u->base.ops = &transport_ucx;
-    u->job = job;
-    u->api = api;
-    u->peers = calloc((size_t)job->nranks, sizeof(*u->peers));
-    if (u->peers)
-        status = ucx_start(api, job, &u->context, &u->worker);
-    else
-        status =
-            fail(COLL_ERR_MEMORY, "ucx", "no memory for %d ranks", job->nranks);
-    if (status < 0) {
+    u->nranks = job->nranks;
+    u->bell = epoll_create1(EPOLL_CLOEXEC);
+    const coll_status status = u->bell >= 0
+                                   ? open_lanes(u, job)
+                                   : fail(COLL_ERR_SYSTEM, "ucx",
+                                          "epoll_create1: %s", strerror(errno));
+    if (status < 0)
         ucx_close(&u->base);
-        return status;
-    }
-    *t = &u->base;
-    return COLL_OK;
+    else
+        *t = &u->base;
+    return status;
 }
 
+/* Of each lane two bytes of length and as many of address; nothing else. */
 static void ucx_address(struct transport *t, struct transport_address *address)
 {
     struct ucx *u = (struct ucx *)t;
-    ucp_address_t *packed;
-    size_t bytes;
+    struct transport_address one;
+    size_t used = 0;
     address->bytes = 0;
-    const ucs_status_t status =
-        u->api->ucp_worker_get_address(u->worker, &packed, &bytes);
-    if (status != UCS_OK) {
-        log_line(COLL_LOG_WARN, "ucx", "this rank has no address: %s",
-                 text(status));
-        return;
+    for (int i = 0; i < u->nlanes; i++) {
+        u->lane[i]->ops->address(u->lane[i], &one);
+        const uint16_t length = (uint16_t)one.bytes;
+        if (one.bytes == 0)
+            return;
+        if (used + sizeof(length) + length > sizeof(address->data)) {
+            log_line(COLL_LOG_WARN, "ucx",
+                     "the addresses of %d lanes take more than %zu bytes: set "
+                     "a smaller COLL_UCX_LANES",
+                     u->nlanes, sizeof(address->data));
+            return;
+        }
+        memcpy(address->data + used, &length, sizeof(length));
+        memcpy(address->data + used + sizeof(length), one.data, length);
+        used += sizeof(length) + length;
     }
-    if (sizeof(magic) + bytes <= sizeof(address->data)) {
-        memcpy(address->data, magic, sizeof(magic));
-        memcpy(address->data + sizeof(magic), packed, bytes);
-        address->bytes = (uint32_t)(sizeof(magic) + bytes);
-    } else {
-        log_line(COLL_LOG_WARN, "ucx",
-                 "its address takes %zu bytes, %zu are the most; name fewer "
-                 "devices in COLL_UCX_NET_DEVICES",
-                 bytes, sizeof(address->data) - sizeof(magic));
+    address->bytes = (uint32_t)used;
+}
+
+/* Lane i's part of an address, or one of 0 bytes: it is malformed, or has not
+ * as many lanes. */
+static void part(const struct transport_address *whole, int nlanes, int lane,
+                 struct transport_address *found)
+{
+    size_t at = 0;
+    found->bytes = 0;
+    for (int i = 0; i < nlanes; i++) {
+        uint16_t length;
+        if (at + sizeof(length) > whole->bytes)
+            return;
+        memcpy(&length, whole->data + at, sizeof(length));
+        at += sizeof(length);
+        if (at + length > whole->bytes)
+            return;
+        if (i == lane)
+            memcpy(found->data, whole->data + at, found->bytes = length);
+        at += length;
     }
-    u->api->ucp_worker_release_address(u->worker, packed);
+    if (at != whole->bytes)
+        found->bytes = 0;
 }
 
 static coll_status ucx_connect(struct transport *t,
@@ -493,19 +307,22 @@ static coll_status ucx_connect(struct transport *t,
                                bool *reached)
 {
     struct ucx *u = (struct ucx *)t;
-    for (int r = 0; r < u->job->nranks; r++) {
-        const size_t bytes = all[r].bytes, start = sizeof(magic);
-        reached[r] = r != u->job->rank && bytes > start
-                     && bytes <= sizeof(all[r].data)
-                     && !memcmp(all[r].data, magic, start);
-        if (!reached[r])
-            continue;
-        u->peers[r].address = malloc(bytes - start);
-        if (!u->peers[r].address)
-            return fail(COLL_ERR_MEMORY, "ucx", "no memory for addresses");
-        memcpy(u->peers[r].address, all[r].data + start, bytes - start);
+    const size_t n = (size_t)u->nranks;
+    struct transport_address *parts = calloc(n, sizeof(*parts));
+    bool *by_lane = calloc(n, sizeof(*by_lane));
+    coll_status status = parts && by_lane ? COLL_OK
+                                          : fail(COLL_ERR_MEMORY, "ucx",
+                                                 "no memory for addresses");
+    for (int i = 0; i < u->nlanes && status == COLL_OK; i++) {
+        for (size_t r = 0; r < n; r++)
+            part(&all[r], u->nlanes, i, &parts[r]);
+        status = u->lane[i]->ops->connect(u->lane[i], parts, by_lane);
+        for (size_t r = 0; r < n; r++)
+            reached[r] = (i == 0 || reached[r]) && by_lane[r];
     }
-    return COLL_OK;
+    free(parts);
+    free(by_lane);
+    return status;
 }
 
 const struct transport_ops transport_ucx = {

@@ -52,10 +52,20 @@ static bool has_rdma(void)
     return *ports;
 }
 
-/* Of the interfaces that speak IP only the one by which the ranks met is known
- * to lead to the others. UCX would connect over any, and wait for minutes, in a
- * system call, where packets vanish. */
-static const char *choose_devices(const struct transport_job *job, char *list,
+static bool names_devices(void)
+{
+    return *setting_text(SETTING_UCX_NET_DEVICES) || getenv("UCX_NET_DEVICES");
+}
+
+bool transport_one_rail(void)
+{
+    return names_devices() || (!*setting_text(SETTING_INTERFACE) && has_rdma());
+}
+
+/* Of the interfaces that speak IP only the rails are known to lead to the
+ * others. UCX would connect over any, and wait for minutes, in a system call,
+ * where packets vanish. RDMA ports are all UCX's, who has rails of its own. */
+static const char *choose_devices(const struct transport_rail *rail, char *list,
                                   size_t bytes)
 {
     const char *chosen = setting_text(SETTING_UCX_NET_DEVICES);
@@ -64,12 +74,11 @@ static const char *choose_devices(const struct transport_job *job, char *list,
     if (getenv("UCX_NET_DEVICES"))
         return NULL;
     chosen = setting_text(SETTING_INTERFACE);
-    if (*chosen)
-        return chosen;
-    if (!job->interface || !*job->interface)
-        return NULL;
-    snprintf(list, bytes, "%s", job->interface);
-    add_rdma_ports(list, bytes);
+    if (!rail)
+        return *chosen ? chosen : NULL;
+    snprintf(list, bytes, "%s", rail->interface);
+    if (!*chosen)
+        add_rdma_ports(list, bytes);
     return list;
 }
 
@@ -79,7 +88,8 @@ static const char *choose_devices(const struct transport_job *job, char *list,
  * megabyte: an allreduce of 64 KiB between four hosts of one machine took 390
  * us with UCX's own threshold and 200 us with this, one of 4 MiB as long as
  * before. NULL: what UCX thinks, where cards can write to the peer's memory. */
-static const char *choose_rendezvous(const struct transport_job *job)
+static const char *choose_rendezvous(const struct transport_job *job,
+                                     const struct transport_rail *rail)
 {
     static const double slow = 0.4e9;
     bool remote = false;
@@ -87,7 +97,9 @@ static const char *choose_rendezvous(const struct transport_job *job)
         remote |= job->host_of[r] != job->host_of[job->rank];
     if (getenv("UCX_RNDV_THRESH") || !remote || has_rdma())
         return NULL;
-    return job->slowest > 0 && job->slowest < slow ? "inf" : "512k";
+    return rail && rail->bytes_per_second > 0 && rail->bytes_per_second < slow
+               ? "inf"
+               : "512k";
 }
 
 static ucs_status_t configure(const struct ucx_api *api, const char *tls,
@@ -105,12 +117,13 @@ static ucs_status_t configure(const struct ucx_api *api, const char *tls,
 }
 
 coll_status ucx_start(const struct ucx_api *api,
-                      const struct transport_job *job, ucp_context_h *context,
+                      const struct transport_job *job,
+                      const struct transport_rail *rail, ucp_context_h *context,
                       ucp_worker_h *worker)
 {
     char list[512];
     const char *tls = choose_tls(job);
-    const char *devices = choose_devices(job, list, sizeof(list));
+    const char *devices = choose_devices(rail, list, sizeof(list));
     const ucp_params_t params = {
         .field_mask =
             UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
@@ -123,7 +136,7 @@ coll_status ucx_start(const struct ucx_api *api,
     };
     ucp_config_t *config = NULL;
     ucs_status_t status =
-        configure(api, tls, devices, choose_rendezvous(job), &config);
+        configure(api, tls, devices, choose_rendezvous(job, rail), &config);
     if (status == UCS_OK)
         status = api->ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params,
                                        config, context);

@@ -6,8 +6,10 @@
 #include "transport/transport.h"
 #include "transport/ucx_load.h"
 
-/* After an error *context may be set, and is then to be cleaned up. */
+/* On the rail, or where that is NULL on what UCX chooses. After an error
+ * *context may be set, and is then to be cleaned up. */
 coll_status ucx_start(const struct ucx_api *, const struct transport_job *,
-                      ucp_context_h *context, ucp_worker_h *worker);
+                      const struct transport_rail *, ucp_context_h *context,
+                      ucp_worker_h *worker);
 
 #endif

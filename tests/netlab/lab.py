@@ -16,7 +16,8 @@ users do not meet.
 A host is a process that sleeps, with a network, a host name, System V memory,
 /sys and /dev/shm of its own. Interface eth0 leads to a switch: bridges joined
 by veth pairs, with rates set by tbf; or, where packets are to be delayed, the
-program delay_switch, because few kernels have netem.
+program delay_switch, because few kernels have netem. A second rail is interface
+eth1 of each host, with bridges and a network of its own.
 """
 import ctypes
 import dataclasses
@@ -196,6 +197,8 @@ class Layout:
     place: str = 'block'     # or round_robin: rank r is on host r % hosts
     groups: tuple = ()       # (2,): two groups; (2, 2): two of two
     rate: float = 0          # of each port
+    rails: int = 1           # interfaces of each host, each with its switch
+    rail_rate: tuple = ()    # of the second rail's ports and on; default: rate
     delay: float = 0
     trunk_rate: tuple = ()   # from the outermost inwards; the last one repeats
     trunk_delay: tuple = ()
@@ -220,6 +223,10 @@ class Layout:
 
     def of_level(self, values, level):
         return values[min(level, len(values) - 1)] if values else 0
+
+    def rate_of(self, rail):
+        further = self.rail_rate if rail else ()
+        return self.of_level(further, rail - 1) if further else self.rate
 
 
 class Tree:
@@ -259,6 +266,11 @@ exec sleep infinity
 '''
 
 
+def prefix(rail):
+    """Of the switch's names on a rail."""
+    return f'r{rail}' if rail else ''
+
+
 class Lab:
     """What a Layout says, for as long as this process lives."""
 
@@ -273,6 +285,9 @@ class Lab:
         if not 1 <= layout.hosts <= HOSTS_MAX:
             raise Failed(f'found {layout.hosts} hosts, valid is 1 to '
                          f'{HOSTS_MAX}')
+        if layout.rails < 1 or (layout.rails > 1 and layout.delayed):
+            raise Failed(f'found {layout.rails} rails, valid is at least 1, '
+                         'and 1 with delays')
         if len(self.tree.leaves) > layout.hosts:
             raise Failed(f'{len(self.tree.leaves)} groups are more than '
                          f'{layout.hosts} hosts')
@@ -287,12 +302,13 @@ class Lab:
             raise Skip(f'no network namespaces here: {error}')
         if layout.delayed:
             self._start_delay_switch()
-        else:
-            self._make_bridges()
-        for h in range(layout.hosts):
-            self._give_address(h)
-        for h in range(layout.hosts):
-            wait_for_carrier(self.name(h), 'eth0')
+        for rail in range(layout.rails):
+            if not layout.delayed:
+                self._make_bridges(rail)
+            for h in range(layout.hosts):
+                self._give_address(h, rail)
+            for h in range(layout.hosts):
+                wait_for_carrier(self.name(h), f'eth{rail}')
         self._write_agent()
 
     # Names and addresses.
@@ -304,8 +320,10 @@ class Lab:
         names = self.layout.hostnames
         return names[h] if names else self.name(h)
 
-    def address(self, h):
-        return f'fd77::{h + 1:x}' if self.layout.ipv6 else f'10.77.0.{h + 1}'
+    def address(self, h, rail=0):
+        number = 77 + rail
+        return (f'fd{number}::{h + 1:x}' if self.layout.ipv6
+                else f'10.{number}.0.{h + 1}')
 
     def root(self):
         """HOST:PORT on the first host, another one each time."""
@@ -347,24 +365,26 @@ class Lab:
                   'root', 'tbf', 'rate', f'{rate:.0f}bit', 'burst',
                   str(self.layout.burst), 'limit', str(self.layout.queue)])
 
-    def _make_bridges(self):
-        layout = self.layout
+    def _make_bridges(self, rail):
+        layout, at = self.layout, prefix(rail)
         for node in range(self.tree.nnodes):
-            ip(SWITCH, f'link add node{node} type bridge',
-               f'link set node{node} up')
+            ip(SWITCH, f'link add {at}node{node} type bridge',
+               f'link set {at}node{node} up')
         for i, (a, b, level) in enumerate(self.tree.trunks):
-            ip(SWITCH, f'link add trunk{i}a type veth peer name trunk{i}b',
-               f'link set trunk{i}a master node{a} up',
-               f'link set trunk{i}b master node{b} up')
+            trunk = f'{at}trunk{i}'
+            ip(SWITCH, f'link add {trunk}a type veth peer name {trunk}b',
+               f'link set {trunk}a master {at}node{a} up',
+               f'link set {trunk}b master {at}node{b} up')
             rate = layout.of_level(layout.trunk_rate, level)
             for end in 'ab':
-                self._limit(SWITCH, f'trunk{i}{end}', rate)
+                self._limit(SWITCH, f'{trunk}{end}', rate)
+        rate = layout.rate_of(rail)
         for h in range(layout.hosts):
-            ip(SWITCH, f'link add port{h} type veth peer name eth0 netns '
-               f'{self.name(h)}',
-               f'link set port{h} master node{self.leaf(h)} up')
-            self._limit(SWITCH, f'port{h}', layout.rate)
-            self._limit(self.name(h), 'eth0', layout.rate)
+            ip(SWITCH, f'link add {at}port{h} type veth peer name eth{rail} '
+               f'netns {self.name(h)}',
+               f'link set {at}port{h} master {at}node{self.leaf(h)} up')
+            self._limit(SWITCH, f'{at}port{h}', rate)
+            self._limit(self.name(h), f'eth{rail}', rate)
 
     def _start_delay_switch(self):
         layout = self.layout
@@ -388,18 +408,20 @@ class Lab:
         for h in range(layout.hosts):
             ip(SWITCH, f'link set port{h} netns {self.name(h)} name eth0')
 
-    def _give_address(self, h):
+    def _give_address(self, h, rail):
         """With cubic, as most hosts have; by the route, because a namespace
         may not choose what the machine reserves."""
-        name, address = self.name(h), self.address(h)
+        name, device = self.name(h), f'eth{rail}'
+        address = self.address(h, rail)
         if self.layout.ipv6:
-            ip(name, 'link set eth0 up',
-               f'address add {address}/64 dev eth0 nodad')
+            ip(name, f'link set {device} up',
+               f'address add {address}/64 dev {device} nodad')
             return
-        ip(name, f'address add {address}/24 dev eth0', 'link set eth0 up')
+        ip(name, f'address add {address}/24 dev {device}',
+           f'link set {device} up')
         try:
-            ip(name, 'route replace 10.77.0.0/24 dev eth0 scope link src '
-               f'{address} congctl cubic')
+            ip(name, f'route replace 10.{77 + rail}.0.0/24 dev {device} scope '
+               f'link src {address} congctl cubic')
         except Failed:
             pass  # a kernel without cubic
 
@@ -424,14 +446,16 @@ exec nsenter -t $pid -n -u -i -m env -C {shlex.quote(os.getcwd())} \\
 
     def counters(self):
         """{'ports': [{'tx': {'bytes': ...}, 'rx': ...}], as the hosts see it,
-        'trunks': [{'ends': [a, b], 'forth': ..., 'back': ...}]}. A delay_switch
-        ends by this, and with it the network."""
+        'trunks': [{'ends': [a, b], 'forth': ..., 'back': ...}], 'rails': ports
+        of all rails, the first one's too}. A delay_switch ends by this, and
+        with it the network."""
         if self.switch:
             self.switch.terminate()
             text, errors = self.switch.communicate(timeout=10)
             if self.switch.returncode != 0:
                 raise Failed(f'delay_switch: {errors.strip()}')
             found = json.loads(text)
+            found['rails'] = [found['ports']]
         else:
             found = self._bridge_counters()
         for trunk, (a, b, _) in zip(found['trunks'], self.tree.trunks):
@@ -448,15 +472,17 @@ exec nsenter -t $pid -n -u -i -m env -C {shlex.quote(os.getcwd())} \\
             stats = links[device][way]
             return {'bytes': stats['bytes'], 'frames': stats['packets'],
                     'dropped': stats['dropped']}
-        return {'ports': [{'tx': one(f'port{h}', 'rx'),
-                           'rx': one(f'port{h}', 'tx')}
-                          for h in range(self.layout.hosts)],
+        rails = [[{'tx': one(f'{prefix(rail)}port{h}', 'rx'),
+                   'rx': one(f'{prefix(rail)}port{h}', 'tx')}
+                  for h in range(self.layout.hosts)]
+                 for rail in range(self.layout.rails)]
+        return {'ports': rails[0], 'rails': rails,
                 'trunks': [{'forth': one(f'trunk{i}a', 'tx'),
                             'back': one(f'trunk{i}b', 'tx')}
                            for i in range(len(self.tree.trunks))]}
 
     def set_rate(self, wire, rate):
-        """From now on, in both directions; wire: 'host2', its port, or
+        """From now on, in both directions; wire: 'host2', its first port, or
         'trunk0'. What waits in a queue stays there."""
         ends = {self.name(h): ((SWITCH, f'port{h}'), (self.name(h), 'eth0'))
                 for h in range(self.layout.hosts)}

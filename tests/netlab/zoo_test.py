@@ -10,6 +10,7 @@ lists every address that host has.
 """
 import functools
 import os
+import re
 import sys
 import tempfile
 
@@ -28,14 +29,16 @@ WAYS = ['root', 'id']
 CASES = []
 
 
-def case(works, says='', **settings):
+def case(works, says='', rails=(), **settings):
     """Marks a test; its name is the claim. works: an error will not do. says:
-    a word that some rank's error must have. settings: variables of all ranks.
+    a word that some rank's error must have. rails: interfaces of rank 0's host
+    that must carry messages, in order. settings: variables of all ranks.
     """
     def mark(function):
         CASES.extend((f'{tap.claim(function)}, by {way}',
                       functools.partial(try_case, function, works, says,
-                                        settings, way)) for way in WAYS)
+                                        list(rails), settings, way))
+                     for way in WAYS)
         return function
     return mark
 
@@ -47,6 +50,12 @@ def layout(**more):
 def a_sentence(text):
     """Whether somebody who reads this knows that the library gave up."""
     return any(len(line.split()) > 3 for line in text.splitlines())
+
+
+def check_rails(err, rails):
+    found = re.findall(r'comm: rail (\w+)', err)
+    if rails and found != rails:
+        raise tap.Wrong(f'rails {found}, not {rails}')
 
 
 def check(ranks, outs, errs, ended, works, says):
@@ -68,16 +77,17 @@ def check(ranks, outs, errs, ended, works, says):
         raise tap.Wrong(f'no rank speaks of "{says}"')
 
 
-def try_case(make, works, says, settings, way):
+def try_case(make, works, says, rails, settings, way):
     lab = make()
     program = [os.path.join(BUILD, 'zoo_job')]
     if way == 'id':
         program.append(os.path.join(tempfile.mkdtemp(dir=netlab.FILES), 'id'))
     env = {'COLL_JOIN_SECONDS': str(JOIN_SECONDS), 'COLL_OP_SECONDS': '60',
-           **settings}
+           'COLL_LOG': 'comm:info', **settings}
     try:
-        check(*launch.run(lab, program, MOST_SECONDS, **env), works,
-              says)
+        found = launch.run(lab, program, MOST_SECONDS, **env)
+        check(*found, works, says)
+        check_rails(found[2][0], rails)
     finally:
         lab.close()
 
@@ -201,6 +211,110 @@ def a_black_hole_named_as_the_interface():
 @case(works=False, says='eht0', COLL_INTERFACE='eht0')
 def no_such_interface():
     return netlab.Lab(layout())
+
+
+# --- a second network ---------------------------------------------------------
+
+
+def beside(spoil, **more):
+    """A lab in whose hosts eth0 is all right, and comes first."""
+    lab = netlab.Lab(layout(**more))
+    for h in range(HOSTS):
+        spoil(lab, h)
+    return lab
+
+
+@case(works=True, rails=['eth0', 'eth1'])
+def two_rails():
+    return netlab.Lab(layout(rails=2, rate=500e6))
+
+
+@case(works=True, rails=['eth0', 'eth1'])
+def two_rails_of_ipv6():
+    return netlab.Lab(layout(rails=2, rate=500e6, ipv6=True))
+
+
+@case(works=True, rails=['eth0', 'eth1'])
+def a_second_rail_of_other_names():
+    def rename(lab, h):
+        netlab.ip(lab.name(h), 'link set eth1 down',
+                  f'link set eth1 name ens{h}' if h else 'link set eth1 up',
+                  f'link set ens{h} up' if h else 'link set eth1 up')
+    return beside(rename, rails=2, rate=500e6)
+
+
+@case(works=True, rails=['eth1', 'eth0'])
+def a_second_rail_that_is_faster():
+    return netlab.Lab(layout(rails=2, rate=100e6, rail_rate=(400e6,)))
+
+
+@case(works=True, rails=['eth0'])
+def a_second_rail_that_is_far_slower():
+    return netlab.Lab(layout(rails=2, rate=400e6, rail_rate=(20e6,)))
+
+
+@case(works=True, rails=['eth0'])
+def a_black_hole_as_the_second_rail():
+    return beside(hole)
+
+
+@case(works=True, rails=['eth0'])
+def a_second_rail_without_others():
+    return beside(deaf)
+
+
+@case(works=True, rails=['eth0'])
+def a_second_rail_on_one_host():
+    return beside(lambda lab, h: h == 1 and deaf(lab, h))
+
+
+@case(works=True, rails=['eth0'])
+def a_second_rail_that_is_down_on_one_host():
+    def stop(lab, h):
+        if h == 1:
+            netlab.ip(lab.name(h), 'link set eth1 down')
+    return beside(stop, rails=2, rate=500e6)
+
+
+@case(works=True, rails=['eth0'])
+def a_second_rail_in_two_parts():
+    def part(lab, h):
+        if h == HOSTS - 1:
+            netlab.ip(netlab.SWITCH, f'link set r1port{h} nomaster')
+    return beside(part, rails=2, rate=500e6)
+
+
+@case(works=True, rails=['eth0'])
+def the_same_address_on_all_hosts_beside_the_network():
+    return beside(same_address)
+
+
+@case(works=True, rails=['eth0'])
+def a_second_rail_of_ipv6_beside_one_of_ipv4():
+    def change(lab, h):
+        netlab.ip(lab.name(h), 'address flush dev eth1',
+                  f'address add fd78::{h + 1:x}/64 dev eth1 nodad')
+    return beside(change, rails=2, rate=500e6)
+
+
+@case(works=True, rails=['eth1', 'eth0'], COLL_INTERFACE='eth1,eth0')
+def two_rails_named():
+    return netlab.Lab(layout(rails=2, rate=500e6))
+
+
+@case(works=True, rails=['eth0'], COLL_INTERFACE='eth0')
+def one_of_two_rails_named():
+    return netlab.Lab(layout(rails=2, rate=500e6))
+
+
+@case(works=False, says='does not reach', COLL_INTERFACE='eth0,hole0')
+def a_black_hole_named_as_the_second_rail():
+    return beside(hole)
+
+
+@case(works=False, says='eht1', COLL_INTERFACE='eth0,eht1')
+def no_such_second_interface():
+    return netlab.Lab(layout(rails=2))
 
 
 if __name__ == '__main__':

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* One lane of UCX: a context and a worker of its own, on one rail. */
+#ifndef TRANSPORT_UCX_LANE_H
+#define TRANSPORT_UCX_LANE_H
+
+#include "transport/transport.h"
+
+/* An end as transport.h has them, but for how it is opened. The rail may be
+ * NULL: unknown; it and the job must outlive the lane. */
+coll_status ucx_lane_open(struct transport **, const struct transport_job *,
+                          const struct transport_rail *);
+
+#endif

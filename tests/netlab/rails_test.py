@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Several networks between hosts, and several connections on each: bytes.
+
+    tests/netlab/rails_test.py BUILD [WORD...]
+
+What goes where is read from the counters of the ports; times are printed, and
+claimed where wires are slow enough that busy processors do not matter. Speaks
+TAP. With words, only cases whose name has one of them.
+"""
+import os
+import re
+import statistics
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.dont_write_bytecode = True
+import lab as netlab  # noqa: E402
+import steps  # noqa: E402
+from steps import expect  # noqa: E402
+
+BUILD = os.path.abspath(sys.argv[1])
+CASES = []
+MIB = 1 << 20
+FIXED = {'COLL_CALIBRATE': 'off', 'COLL_ADAPT': 'off',
+         'COLL_ALGO': 'allreduce:ring',
+         'COLL_LOG': 'select:debug,comm:info,ucx:debug'}
+
+
+def case(function):
+    """Marks a test; its name is the claim."""
+    CASES.append(function)
+    return function
+
+
+def note(*words):
+    print('#', *words, flush=True)
+
+
+def sent(counters):
+    """Bytes that all hosts sent, rail by rail."""
+    return [sum(port['tx']['bytes'] for port in rail)
+            for rail in counters['rails']]
+
+
+def allreduces(hosts, size, times=5, rails=2, rail_rate=(), **env):
+    """Bytes on each rail of some ring allreduces, and the median time in us."""
+    lab = netlab.Lab(netlab.Layout(hosts=hosts, rails=rails, rate=200e6,
+                                   rail_rate=rail_rate))
+    counted = []
+
+    def count():
+        counted.append(sent(lab.counters()))
+    try:
+        run = steps.run(lab, BUILD, [f'1x{size}', '@begin', f'{times}x{size}',
+                                     '@end'],
+                        {'begin': count, 'end': count}, 60, **{**FIXED, **env})
+    finally:
+        lab.close()
+    found = [after - before for before, after in zip(*counted)]
+    us = statistics.median(run.us[1:])
+    note(f'{hosts} hosts, {size} bytes, {rails} rails {rail_rate} {env}: '
+         f'{us / 1e3:.1f} ms, {[round(b / times) for b in found]} bytes each')
+    return found, us
+
+
+def connections(**more):
+    """Pairs of ranks: who connected to whom in some ring allreduces."""
+    settings = {key: more.pop(key) for key in list(more) if key.isupper()}
+    lab = netlab.Lab(netlab.Layout(**{'hosts': 2, **more}))
+    try:
+        _, errs = steps.launched(
+            lab, [f'{BUILD}/steps_job', netlab.FILES, f'3x{MIB}'], 60,
+            **{**FIXED, **settings})
+    finally:
+        lab.close()
+    found = sorted((int(a), int(b)) for a, b in
+                   re.findall(r'ucx: rank (\d+) connects to rank (\d+)',
+                              '\n'.join(errs)))
+    note(more, settings, 'connections:', *found)
+    return found
+
+
+@case
+def two_equal_rails_carry_half_each_and_take_half_the_time():
+    for hosts in (2, 4):
+        _, alone = allreduces(hosts, 4 * MIB, rails=1)
+        found, us = allreduces(hosts, 4 * MIB)
+        ring = 2 * (hosts - 1) * 4 * MIB * 5
+        for carried in found:
+            expect(0.48 * ring < carried < 0.56 * ring, carried, 'of', ring)
+        expect(us < 0.65 * alone, us, 'us,', alone, 'by one')
+
+
+@case
+def unequal_rails_are_no_slower_than_the_better_one():
+    _, alone = allreduces(2, 4 * MIB, rails=1)
+    for rail_rate in (50e6, 10e6):
+        found, us = allreduces(2, 4 * MIB, rail_rate=(rail_rate,))
+        expect(us < 1.05 * alone, us, 'us,', alone, 'by one')
+        expect(found[1] < 0.35 * found[0], found)
+
+
+@case
+def short_messages_keep_to_the_first_rail():
+    found, _ = allreduces(2, 64 << 10, times=20)
+    expect(found[1] < 0.01 * found[0], found)
+
+
+@case
+def lanes_move_the_same_bytes_by_more_connections():
+    one, _ = allreduces(2, 4 * MIB, rails=1)
+    for rails in (1, 2):
+        found, _ = allreduces(2, 4 * MIB, rails=rails, COLL_UCX_LANES='4')
+        expect(abs(sum(found) - sum(one)) < 0.02 * sum(one), found, one)
+        made = connections(rails=rails, COLL_UCX_LANES='4')
+        expect(made == [(0, 1)] * 4 * rails + [(1, 0)] * 4 * rails, made)
+
+
+@case
+def ranks_of_other_lanes_are_told():
+    lab = netlab.Lab(netlab.Layout(hosts=2))
+    try:
+        steps.launched(lab, lambda r: [
+            'env', f'COLL_UCX_LANES={r + 1}', f'{BUILD}/steps_job',
+            netlab.FILES, '1x64'], 20)
+    except steps.Wrong as error:
+        expect('COLL_UCX_LANES' in str(error), error)
+    else:
+        raise steps.Wrong('1 and 2 lanes go together')
+    finally:
+        lab.close()
+
+
+@case
+def a_wrong_number_of_lanes_is_told():
+    lab = netlab.Lab(netlab.Layout(hosts=2))
+    try:
+        for wrong in ('9', '0', 'two'):
+            try:
+                steps.run(lab, BUILD, ['1x64'], {}, 20, COLL_UCX_LANES=wrong)
+            except steps.Wrong as error:
+                expect('COLL_UCX_LANES' in str(error), error)
+            else:
+                raise steps.Wrong(f'{wrong} lanes are taken')
+    finally:
+        lab.close()
+
+
+def ring_and_tree(n):
+    """Who sends to whom: a ring, and the tree by which prices come at start."""
+    pairs = {(r, (r + 1) % n) for r in range(n)}
+    for r in range(1, n):
+        pairs.add((r & (r - 1), r))
+    return pairs
+
+
+@case
+def a_ring_of_eight_ranks_connects_each_to_the_next_one():
+    expect(connections(hosts=8) == sorted(ring_and_tree(8)))
+
+
+def work():
+    chosen = [function for function in CASES if not sys.argv[2:]
+              or any(word in function.__name__ for word in sys.argv[2:])]
+    print(f'1..{len(chosen)}', flush=True)
+    failed = 0
+    for number, function in enumerate(chosen, 1):
+        name = function.__name__.replace('_', ' ')
+        try:
+            function()
+            print(f'ok {number} - {name}', flush=True)
+        except steps.Wrong as error:
+            failed += 1
+            print(f'not ok {number} - {name}\n# {error}', flush=True)
+    return int(failed > 0)
+
+
+def main():
+    why = netlab.missing()
+    if why:
+        print(f'1..0 # SKIP {why}')
+        return 0
+    return netlab.run_inside(work, 280)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
