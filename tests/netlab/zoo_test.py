@@ -61,7 +61,7 @@ def check_rails(err, rails):
 def check(ranks, outs, errs, ended, works, says):
     for rank, out, err in zip(ranks, outs, errs):
         print(f'# rank {rank.number}: status {rank.status} after '
-              f'{rank.seconds:.1f} s {out.strip()} {err.strip()[:300]}')
+              f'{rank.seconds:.1f} s {out.strip()} {" ".join(err.split())[:300]}')
     if not ended:
         raise tap.Wrong(f'not over after {MOST_SECONDS} s')
     if all(rank.status == 0 for rank in ranks):
