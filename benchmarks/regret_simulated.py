@@ -7,7 +7,8 @@
 On 8 clusters, with 6 numbers of ranks and 10 sizes each: what the library would
 choose before it has learned anything (from prices interpolated between a few
 rehearsed sizes), over the least of all candidates, each simulated at the very
-size with as many segments as serve it best. All times are simulated, so they
+size with as many segments as serve it best; where hosts have several ranks,
+those by hosts are among them. All times are simulated, so they
 depend on no machine. Ends with status 1 if fewer cells than --least per cent
 are within 1.10.
 """
