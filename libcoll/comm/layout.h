@@ -63,7 +63,9 @@ extern const char *const layout_order_names[NLINEUPS];
 int layout_number_hosts(int nranks, const uint64_t *host_of, int *host);
 
 /* host_of: per rank, equal for ranks of one host; NULL: a host for each. topo
- * and groups may be NULL; what topo describes goes before what was measured.
+ * and groups may be NULL; what topo describes goes before what was measured. A
+ * level that it gives no figures takes those between the measured groups, if
+ * none of these lies in two of its own, and else those inside them.
  * Fails with INVALID (fewer hosts described than there are), MEMORY. */
 coll_status layout_create(struct layout *, int nranks, const uint64_t *host_of,
                           const coll_topo *topo, const struct layout_groups *,
