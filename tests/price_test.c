@@ -120,6 +120,21 @@ Test(price, is_exact_where_it_decides)
     }
 }
 
+/* All 16 are sent at once, and hand on one after another: seven hops of the
+ * first, and what the others are behind it. */
+Test(price, segments_arrive_in_the_order_in_which_they_were_sent)
+{
+    const double segment = 1 << 16;
+    struct layout l;
+    double seconds;
+    cr_assert_eq(layout_create(&l, 8, NULL, NULL, NULL, &costs), COLL_OK);
+    cr_assert_eq(price_one(&l, algo_find(BROADCAST, "chain"), ORDER_GIVEN, 16,
+                           16 << 16, NULL, &seconds),
+                 COLL_OK);
+    near(seconds, 7 * (2e-5 + 1e-9 * segment) + 15 * 1e-9 * segment);
+    layout_free(&l);
+}
+
 Test(price, rehearses_little_of_what_is_far_behind)
 {
     struct prices p;

@@ -150,7 +150,11 @@ static void match(struct sim *s, int from, struct transfer *tx, int to,
         };
     const double begin = fmax(fmax(tx->posted, rx->posted), s->now);
     if (place == FREE
-        || !agenda_put(&s->agenda, (struct agenda_item){begin, place, BEGINS}))
+        || !agenda_put(&s->agenda, (struct agenda_item){
+                                       .at = begin,
+                                       .what = place,
+                                       .note = BEGINS,
+                                   }))
         out_of_memory(tx, rx);
 }
 
@@ -220,12 +224,12 @@ static int uses_of(const struct sim *s, const struct message *m,
     return n + machine_uses(s, m, uses + n);
 }
 
-static bool start_flow(struct sim *s, int place)
+static bool start_flow(struct sim *s, int place, double at)
 {
     struct flow_use uses[FLOW_USES];
     struct message *m = &s->messages[place];
     m->flow = flows_add(s->flows, uses, uses_of(s, m, uses),
-                        (double)m->tx->bytes, s->now);
+                        (double)m->tx->bytes, at);
     if (m->flow < 0)
         return false;
     if ((size_t)m->flow >= s->nmessage_of) {
@@ -250,7 +254,7 @@ static bool begin(struct sim *s, int place)
         alone &= s->messages[*at].to != m->to;
     *at = place;
     m->next = FREE;
-    return !alone || start_flow(s, place);
+    return !alone || start_flow(s, place, s->now);
 }
 
 /* Takes a message out of those that its sender sends. Returns the next one to
@@ -339,7 +343,7 @@ static coll_status arrive(struct sim *s, int place, advance_fn *advance,
                                      advance, context);
 }
 
-static coll_status end_flow(struct sim *s, int flow)
+static coll_status end_flow(struct sim *s, int flow, double ended)
 {
     const int place = s->message_of[flow];
     const struct message *m = &s->messages[place];
@@ -348,10 +352,15 @@ static coll_status end_flow(struct sim *s, int flow)
     const int next = take_out(s, place);
     flows_remove(s->flows, flow);
     s->messages[place].flow = FREE;
-    if (next != FREE && !start_flow(s, next))
+    if (next != FREE && !start_flow(s, next, ended))
         return COLL_ERR_MEMORY;
-    const double at = s->now + link->alpha + jitter(s) * alone;
-    return agenda_put(&s->agenda, (struct agenda_item){at, place, ARRIVES})
+    const double at = ended + link->alpha + jitter(s) * alone;
+    return agenda_put(&s->agenda,
+                      (struct agenda_item){
+                          .at = at,
+                          .what = place,
+                          .note = ARRIVES,
+                      })
                ? COLL_OK
                : COLL_ERR_MEMORY;
 }
@@ -388,7 +397,7 @@ static coll_status happen(struct sim *s, advance_fn *advance, void *context)
     if (flow == FREE)
         return COLL_IN_PROGRESS;
     s->now = fmax(s->now, ends);
-    return end_flow(s, flow);
+    return end_flow(s, flow, ends);
 }
 
 static bool sim_progress(struct transport *t)
