@@ -297,6 +297,11 @@ coll_status layout_of_hosts(const struct layout *l, struct layout *hosts)
     return COLL_OK;
 }
 
+int layout_hosts(const struct layout *l)
+{
+    return l->net.level[l->net.nhost_levels - 1].ngroups;
+}
+
 bool layout_in_blocks(const struct layout *l)
 {
     const struct sim_level *host = &l->net.level[l->net.nhost_levels - 1];

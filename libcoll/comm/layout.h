@@ -86,6 +86,9 @@ coll_status layout_crowd(struct layout *, const int *machine_of, int nmachines,
  * as by layout_number_hosts(). Fails with MEMORY. */
 coll_status layout_of_hosts(const struct layout *, struct layout *hosts);
 
+/* How many there are; of several hosts. */
+int layout_hosts(const struct layout *);
+
 /* Whether the ranks of each host are neighbours, and as many on each. */
 bool layout_in_blocks(const struct layout *);
 

@@ -7,7 +7,9 @@
  * price. Sizes are in bytes of the whole vector: what one rank holds in the end
  * of an allgather, or at first of a reduce-scatter. They form classes, one an
  * octave; a class is priced at its middle. Few classes are rehearsed, see
- * ladder.h, and of the candidates, most only where they come near the best.
+ * ladder.h, and of the candidates, most only where they come near the best. A
+ * candidate with many messages that takes too long by the bound of its plans
+ * (exec/bound.h) is not rehearsed: its price is then the bound.
  */
 #ifndef COMM_PRICE_H
 #define COMM_PRICE_H
@@ -26,7 +28,8 @@ enum {
 /* Log times are those of learn.h: 1/256 octaves above 100 ns. */
 struct price_row {
     uint8_t algo, order; /* algos[algo]; enum layout_order */
-    uint8_t twin; /* the first row with the very same plans, or this one */
+    uint8_t twin;    /* the first row with the very same plans, or this one */
+    uint64_t bounds; /* bit per class: it takes more than that, see bound.h */
     uint8_t variant[PRICE_CLASSES];  /* 1 << variant segments */
     int16_t log_time[PRICE_CLASSES]; /* PRICE_NONE: not priced */
     int16_t recalled[PRICE_CLASSES]; /* that an earlier job measured, or none */
@@ -64,6 +67,13 @@ bool price_fits(const struct layout *, const struct algo *, enum layout_order);
  * out, the least promising first. */
 coll_status price_all(struct prices *, const struct layout *,
                       double max_messages, double max_seconds);
+
+struct price_limits {
+    double messages, seconds; /* as above */
+    int all; /* 1: rehearse also what bounds rule out, to prove them */
+};
+coll_status price_within(struct prices *, const struct layout *,
+                         const struct price_limits *);
 
 /* One candidate at one size. Fails like rehearse(). */
 coll_status price_one(const struct layout *, const struct algo *,

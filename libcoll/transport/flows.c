@@ -18,13 +18,13 @@ struct use {
 };
 
 struct flow {
-    struct use use[FLOW_USES];
     int nuses; /* NONE: a free place, next_free is the next one */
     int next_free;
     double left, rate, since; /* bytes left at `since`, bytes per second */
     double most;              /* its rate if it had all resources alone */
     unsigned pass;            /* in which it was last met */
     bool rated;
+    struct use use[FLOW_USES];
 };
 
 struct resource {
