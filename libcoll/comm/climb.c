@@ -33,8 +33,8 @@ static bool affords(const struct pricing *p, struct candidate *c, int variant)
 
 /* Messages, from which on a rehearsal is dear. Where many share links, finding
  * their rates at each of their ends takes most of the time. Finding them at
- * every few takes a tenth of it; of 408 random cases 7 were off by more than
- * 2 %, all but one in an order that fits the groups badly, the worst by 10 %.
+ * every few takes a tenth of it; of 408 cases 7 were off by more than
+ * 2 %, most in an order that fits the groups badly, the worst by 10 %.
  */
 enum { DEAR = 4000 };
 static const double coarse = 1e-3;
@@ -274,20 +274,29 @@ static coll_status climb_rung(struct pricing *p, enum coll_kind kind, int rung,
     return status;
 }
 
-/* Of all; what is dear last, so that bounds can tell. */
+/* Of all; those with the fewest messages first, so that bounds can tell, and
+ * that a budget is not spent on a few. */
 static coll_status climb_ends(struct pricing *p)
 {
+    struct candidate *by_messages[PRICE_ROWS];
     coll_status status = COLL_OK;
     double seconds;
-    for (int i = 0; i < 4 * p->n && status == COLL_OK; i++) {
-        struct candidate *c = &p->candidates[i / 2 % p->n];
-        if ((messages_of(c, 0) > DEAR) == (i >= 2 * p->n))
-            status = climb(p, c, 0, i % 2 ? LADDER_LAST : 0, &seconds);
+    for (int i = 0; i < p->n; i++) {
+        struct candidate *c = &p->candidates[i];
+        int at = i;
+        for (;
+             at > 0 && messages_of(by_messages[at - 1], 0) > messages_of(c, 0);
+             at--)
+            by_messages[at] = by_messages[at - 1];
+        by_messages[at] = c;
     }
+    for (int i = 0; i < 2 * p->n && status == COLL_OK; i++)
+        status =
+            climb(p, by_messages[i / 2], 0, i % 2 ? LADDER_LAST : 0, &seconds);
     return status;
 }
 
-/* The ends of all; then one collective after another, allreduce before all. */
+/* The ends of all; then a few rungs of each collective, then the others. */
 coll_status climb_all(struct pricing *p)
 {
     static const struct {
@@ -306,10 +315,13 @@ coll_status climb_all(struct pricing *p)
         {2,           1.3},
         {10,          1.3},
     };
+    enum { ROUGH = 4 }; /* of the steps */
     coll_status status = climb_ends(p);
     const int nsteps = (int)(sizeof(steps) / sizeof(steps[0]));
-    for (int i = 0; i < NKINDS * nsteps && status == COLL_OK; i++)
-        status = climb_rung(p, (enum coll_kind)(i / nsteps),
-                            steps[i % nsteps].rung, steps[i % nsteps].behind);
+    for (int from = 0, to = ROUGH; from < nsteps; from = to, to = nsteps)
+        for (int k = 0; k < NKINDS; k++)
+            for (int i = from; i < to && status == COLL_OK; i++)
+                status = climb_rung(p, (enum coll_kind)k, steps[i].rung,
+                                    steps[i].behind);
     return status;
 }

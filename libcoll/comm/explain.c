@@ -183,7 +183,8 @@ static void fill(const struct question *q, const struct price_row *row,
                   && (int)chosen->order == row->order,
     };
     if (row->bounds >> class & 1)
-        snprintf(c->why, sizeof(c->why), "at least %s, so it was not rehearsed",
+        snprintf(c->why, sizeof(c->why),
+                 "at least about %s, so it was not rehearsed",
                  spoken(c->predicted_seconds, text, sizeof(text)));
     else if (c->predicted_seconds >= 0)
         c->latency_seconds =
