@@ -121,6 +121,21 @@ Test(price, is_exact_where_it_decides)
     }
 }
 
+/* All 16 are sent at once, and hand on one after another: seven hops of the
+ * first, and what the others are behind it. */
+Test(price, segments_arrive_in_the_order_in_which_they_were_sent)
+{
+    const double segment = 1 << 16;
+    struct layout l;
+    double seconds;
+    cr_assert_eq(layout_create(&l, 8, NULL, NULL, NULL, &costs), COLL_OK);
+    cr_assert_eq(price_one(&l, algo_find(BROADCAST, "chain"), ORDER_GIVEN, 16,
+                           16 << 16, NULL, &seconds),
+                 COLL_OK);
+    near(seconds, 7 * (2e-5 + 1e-9 * segment) + 15 * 1e-9 * segment);
+    layout_free(&l);
+}
+
 Test(price, rehearses_little_of_what_is_far_behind)
 {
     struct prices p;
@@ -129,8 +144,72 @@ Test(price, rehearses_little_of_what_is_far_behind)
         for (int class = 0; class < PRICE_CLASSES; class ++)
             cr_assert_lt(p.row[r].log_time[class], PRICE_NONE, "%s, class %d",
                          algos[p.row[r].algo].full_name, class);
-    cr_assert_lt(p.rehearsals, (uint32_t)(p.nrows * LADDER_RUNGS * 3 / 4),
+    cr_assert_lt(p.rehearsals, (uint32_t)(p.nrows * LADDER_RUNGS * 2 / 3),
                  "%u rehearsals of %d candidates", p.rehearsals, p.nrows);
+}
+
+static const struct price_row *best_of(const struct prices *p,
+                                       enum coll_kind kind, int class)
+{
+    const struct price_row *best = NULL;
+    for (int i = 0; i < p->nrows; i++)
+        if (algos[p->row[i].algo].kind == kind
+            && (!best || p->row[i].log_time[class] < best->log_time[class]))
+            best = &p->row[i];
+    return best;
+}
+
+/* The same candidate serves; where lines took the place of rehearsals, one that
+ * is as good but for 3 %. What was ruled out takes more than its price. */
+static void pruning_is_right(const char *spec, int nranks, int *ruled_out)
+{
+    char error[256];
+    coll_topo *topo;
+    struct layout l;
+    static struct prices all, pruned;
+    cr_assert_eq(coll_topo_load(&topo, spec, "spec", error, sizeof(error)),
+                 COLL_OK, "%s", error);
+    cr_assert_eq(layout_create(&l, nranks, NULL, topo, NULL, &costs), COLL_OK);
+    cr_assert_eq(price_within(&all, &l, &(struct price_limits){2e5, 1e9, 1}),
+                 COLL_OK);
+    cr_assert_eq(price_all(&pruned, &l, 2e5, 1e9), COLL_OK);
+    cr_expect_lt(pruned.rehearsals, all.rehearsals);
+    for (int kind = 0; kind < NKINDS; kind++)
+        for (int class = 0; class < PRICE_CLASSES; class ++) {
+            const struct price_row *b = best_of(&pruned, kind, class);
+            const int row = (int)(b - pruned.row);
+            cr_expect_leq(all.row[row].log_time[class],
+                          best_of(&all, kind, class)->log_time[class] + 11,
+                          "%s, %s, class %d: %s", spec, kind_names[kind], class,
+                          algos[b->algo].full_name);
+            cr_expect(!(b->bounds >> class & 1), "%s, %s, class %d", spec,
+                      kind_names[kind], class);
+        }
+    for (int i = 0; i < all.nrows; i++)
+        for (int r = 0; r < LADDER_RUNGS; r++) {
+            const int class = ladder_class[r];
+            cr_expect_eq(all.row[i].bounds, 0);
+            if (!(pruned.row[i].bounds >> class & 1))
+                continue;
+            ++*ruled_out;
+            cr_expect_leq(pruned.row[i].log_time[class],
+                          all.row[i].log_time[class] + 5, "%s, %s, class %d",
+                          spec, algos[all.row[i].algo].full_name, class);
+        }
+    layout_free(&l);
+    coll_topo_free(topo);
+}
+
+Test(price, what_is_not_rehearsed_would_not_be_chosen)
+{
+    int ruled_out = 0;
+    pruning_is_right("rack:4 (3us 20GB/s shared) host:16 (1us 12.5GB/s)", 64,
+                     &ruled_out);
+    pruning_is_right("host:80 (5us 12.5GB/s)", 80, &ruled_out);
+    pruning_is_right("island:3 (4us 20GB/s shared) rack:4 (2us 30GB/s shared) "
+                     "host:5 (1us 12.5GB/s)",
+                     60, &ruled_out);
+    cr_expect_gt(ruled_out, 20, "%d", ruled_out);
 }
 
 Test(price, keeps_to_its_budget)

@@ -182,6 +182,46 @@ Test(select, long_vectors_take_what_sends_least)
     select_free(&s);
 }
 
+/* Racks as they were measured, and hosts inside. */
+Test(layout, what_a_description_leaves_out_is_measured_level_by_level)
+{
+    static const struct {
+        const char *spec;
+        double alpha[2], beta[2], shared;
+    } want[] = {
+        {"rack:2 node:3",             {8e-5, 2e-5}, {1e-9, 1e-9}, 3e-9},
+        {"rack:2 (1us 1GB/s) node:3", {1e-6, 2e-5}, {1e-9, 1e-9}, 0   },
+        {"rack:3 node:2",             {2e-5, 2e-5}, {1e-9, 1e-9}, 0   },
+    };
+    const int group_of[] = {0, 0, 0, 1, 1, 1};
+    const struct layout_groups groups = {
+        2, group_of, {8e-5, 2e-9, 0},
+          3e-9
+    };
+    for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+        char error[256];
+        coll_topo *topo;
+        struct layout l;
+        cr_assert_eq(
+            coll_topo_load(&topo, want[i].spec, "spec", error, sizeof(error)),
+            COLL_OK, "%s", error);
+        cr_assert_eq(layout_create(&l, 6, NULL, topo, &groups, &fast), COLL_OK);
+        cr_assert_eq(l.net.nlevels, 2);
+        for (int k = 0; k < 2; k++) {
+            cr_expect_float_eq(l.net.level[k].link.alpha, want[i].alpha[k],
+                               1e-12, "%s: %g", want[i].spec,
+                               l.net.level[k].link.alpha);
+            cr_expect_float_eq(l.net.level[k].link.beta, want[i].beta[k], 1e-15,
+                               "%s: %g", want[i].spec,
+                               l.net.level[k].link.beta);
+        }
+        cr_expect_float_eq(l.net.level[0].shared, want[i].shared, 1e-15,
+                           "%s: %g", want[i].spec, l.net.level[0].shared);
+        layout_free(&l);
+        coll_topo_free(topo);
+    }
+}
+
 /* Also at an end of its octave, a factor 1.4 from the middle that is priced. */
 Test(select, a_prediction_is_for_the_size_asked)
 {

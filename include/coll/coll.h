@@ -221,7 +221,9 @@ typedef struct coll_candidate {
                                   blocks or dealt over their groups */
     int segments;              /* pieces that are pipelined */
     double predicted_seconds;  /* by the model; negative: not priced */
-    double latency_seconds;    /* of that, with links of endless bandwidth */
+    double latency_seconds;    /* of that, with links of endless bandwidth; 0:
+                                  that is the least it takes, it was not
+                                  rehearsed */
     double measured_seconds;   /* middle of the last operations; 0: none yet */
     int samples;               /* of them */
     int chosen;                /* 1: what the next operation would run */

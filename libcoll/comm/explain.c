@@ -171,6 +171,7 @@ static void say_why(coll_candidate *c, const coll_candidate *best)
 static void fill(const struct question *q, const struct price_row *row,
                  const struct select_choice *chosen, coll_candidate *c)
 {
+    char text[24];
     const int class = price_class(q->bytes);
     *c = (coll_candidate){
         .algorithm = algos[row->algo].name,
@@ -181,7 +182,11 @@ static void fill(const struct question *q, const struct price_row *row,
                   && chosen->algo == row->algo
                   && (int)chosen->order == row->order,
     };
-    if (c->predicted_seconds >= 0)
+    if (row->bounds >> class & 1)
+        snprintf(c->why, sizeof(c->why),
+                 "at least about %s, so it was not rehearsed",
+                 spoken(c->predicted_seconds, text, sizeof(text)));
+    else if (c->predicted_seconds >= 0)
         c->latency_seconds =
             latency_of(q->layout, row, q->bytes ? q->bytes : 1);
     const struct price_row *twin = &q->select->prices.row[row->twin];

@@ -12,6 +12,7 @@ enum { MIN_SEGMENT = 4096, NONE = -1 };
 
 void ladder_clear(struct ladder *l)
 {
+    *l = (struct ladder){.bounds = {0}};
     for (int v = 0; v < LADDER_VARIANTS; v++)
         for (int r = 0; r < LADDER_RUNGS; r++)
             l->seconds[v][r] = NAN;
@@ -69,6 +70,72 @@ double ladder_seconds(const struct ladder *l, int variant, size_t bytes)
     if (b < bytes_at(only))
         return INFINITY;
     return seconds[only] * b / bytes_at(only);
+}
+
+void ladder_bound(struct ladder *l, int variant, int rung, double seconds)
+{
+    l->seconds[variant][rung] = seconds;
+    l->bounds[variant] |= 1u << rung;
+}
+
+bool ladder_bounded(const struct ladder *l, int variant, int rung)
+{
+    return l->bounds[variant] >> rung & 1;
+}
+
+bool ladder_leans_on_bounds(const struct ladder *l, int variant, size_t bytes)
+{
+    int above = 0;
+    while (above < LADDER_RUNGS && bytes_at(above) < (double)bytes)
+        above++;
+    const int high = known(l->seconds[variant], above, 1);
+    const int low = known(l->seconds[variant], above - 1, -1);
+    const bool at_rung = high >= 0 && bytes_at(high) == (double)bytes;
+    return (high >= 0 && ladder_bounded(l, variant, high))
+           || (low >= 0 && !at_rung && ladder_bounded(l, variant, low));
+}
+
+bool ladder_knows(const struct ladder *l, int rung)
+{
+    for (int v = 0; v < LADDER_VARIANTS; v++)
+        if (!isnan(l->seconds[v][rung]))
+            return true;
+    return false;
+}
+
+double ladder_floor(const struct ladder *l, int variant, int rung)
+{
+    double most = 0;
+    for (int r = 0; r < LADDER_RUNGS; r++) {
+        const double share = fmin(bytes_at(rung) / bytes_at(r), 1);
+        if (!isnan(l->seconds[variant][r]))
+            most = fmax(most, share * l->seconds[variant][r]);
+    }
+    return most;
+}
+
+int ladder_below(const struct ladder *l, int variant, int rung)
+{
+    return known(l->seconds[variant], rung - 1, -1);
+}
+
+bool ladder_sure(const struct ladder *l, int variant, int rung)
+{
+    const double little = 1.05, *seconds = l->seconds[variant];
+    const int low = known(seconds, rung - 1, -1);
+    const int high = known(seconds, rung + 1, 1);
+    if (low < 0 || high < 0 || ladder_bounded(l, variant, low)
+        || ladder_bounded(l, variant, high))
+        return false;
+    const double bytes = bytes_at(rung);
+    const int lower = known(seconds, low - 1, -1);
+    const int higher = known(seconds, high + 1, 1);
+    double least = ladder_floor(l, variant, rung);
+    if (lower >= 0 && !ladder_bounded(l, variant, lower))
+        least = fmax(least, on_line(seconds, lower, low, bytes));
+    if (higher >= 0 && !ladder_bounded(l, variant, higher))
+        least = fmax(least, on_line(seconds, high, higher, bytes));
+    return on_line(seconds, low, high, bytes) <= little * least;
 }
 
 double ladder_best(const struct ladder *l, size_t bytes, int *variant)

@@ -6,6 +6,7 @@
 #ifndef COMM_LADDER_H
 #define COMM_LADDER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum {
@@ -19,6 +20,8 @@ extern const int ladder_class[LADDER_RUNGS];
 
 struct ladder {
     double seconds[LADDER_VARIANTS][LADDER_RUNGS]; /* NAN: not rehearsed */
+    unsigned
+        bounds[LADDER_VARIANTS]; /* bit per rung: it takes more than that */
 };
 
 void ladder_clear(struct ladder *);
@@ -26,6 +29,27 @@ void ladder_clear(struct ladder *);
 /* INFINITY: too little is known. Several segments are not told of sizes below
  * their lowest rung, nor of such that make them shorter than 4 KiB. */
 double ladder_seconds(const struct ladder *, int variant, size_t bytes);
+
+/* Notes the least that it takes at a rung. */
+void ladder_bound(struct ladder *, int variant, int rung, double seconds);
+bool ladder_bounded(const struct ladder *, int variant, int rung);
+
+/* Whether a bound is at an end of the line that tells of a size. */
+bool ladder_leans_on_bounds(const struct ladder *, int variant, size_t bytes);
+
+/* Whether any number of segments was rehearsed at a rung. */
+bool ladder_knows(const struct ladder *, int rung);
+
+/* The nearest rung below one that is known; negative: none. */
+int ladder_below(const struct ladder *, int variant, int rung);
+
+/* Whether a line tells of a rung within 5 %: it is no lower than the lines on
+ * either side go on to say, if the time is a convex function of the bytes. */
+bool ladder_sure(const struct ladder *, int variant, int rung);
+
+/* No more than it takes at a rung, by what it takes at others: it grows with
+ * the bytes, but not faster than they do. */
+double ladder_floor(const struct ladder *, int variant, int rung);
 
 /* The best of all variants, and which that is. */
 double ladder_best(const struct ladder *, size_t bytes, int *variant);

@@ -90,11 +90,40 @@ static void add_level(struct layout *l, struct sim_level level,
     l->net.nhost_levels = n + 1;
 }
 
+/* Whether no two hosts of a measured group are in two groups of a level. */
+static bool keeps_whole(const struct layout_groups *groups, const int *host,
+                        const struct sim_level *level, int n, int *scratch)
+{
+    for (int g = 0; g < groups->ngroups; g++)
+        scratch[g] = -1;
+    for (int r = 0; r < n; r++) {
+        int *at = &scratch[groups->group_of[host[r]]];
+        if (*at >= 0 && *at != level->group_of[r])
+            return false;
+        *at = level->group_of[r];
+    }
+    return true;
+}
+
+/* What a level costs, for as far as its description tells; else, what was
+ * measured: between its groups, if they are measured ones or made of them. */
+static void fill_costs(struct sim_level *level, coll_topo_link link,
+                       const struct layout_costs *costs,
+                       const struct layout_groups *groups, bool outside)
+{
+    level->link = link_or(link, outside ? groups->link : costs->remote);
+    if (link.bytes_per_second > 0)
+        level->shared = link.shared ? 1 / link.bytes_per_second : 0;
+    else if (outside && level->ngroups == groups->ngroups)
+        level->shared = groups->shared;
+}
+
 /* What a job of one rank a host or more is made of: levels of the description,
  * the last of which are the hosts. */
 static coll_status add_described(struct layout *l, const coll_topo *topo,
                                  const int *host, const int *object,
-                                 int *scratch, const struct layout_costs *costs)
+                                 int *scratch, const struct layout_costs *costs,
+                                 const struct layout_groups *groups)
 {
     const int n = l->nranks, size = coll_topo_size(topo);
     const int nlevels = coll_topo_get(topo, object[0])->level + 1;
@@ -106,16 +135,12 @@ static coll_status add_described(struct layout *l, const coll_topo *topo,
         for (int r = 0; r < n; r++)
             group_of[r] = around(topo, object[host[r]], level);
         coll_topo_level_link(topo, group_of[0], &link);
-        add_level(l,
-                  (struct sim_level){
-                      .group_of = group_of,
-                      .link = link_or(link, costs->remote),
-                      .shared = link.shared && link.bytes_per_second > 0
-                                    ? 1 / link.bytes_per_second
-                                    : 0,
-                      .ngroups = renumber(n, group_of, scratch, size),
-                  },
-                  coll_topo_name(topo, around(topo, object[0], level)));
+        struct sim_level to = {.group_of = group_of};
+        to.ngroups = renumber(n, group_of, scratch, size);
+        const bool outside = groups && groups->ngroups > 1
+                             && keeps_whole(groups, host, &to, n, scratch);
+        fill_costs(&to, link, costs, groups, outside);
+        add_level(l, to, coll_topo_name(topo, around(topo, object[0], level)));
     }
     return COLL_OK;
 }
@@ -196,7 +221,7 @@ coll_status layout_create(struct layout *l, int nranks, const uint64_t *host_of,
     if (status < 0)
         goto out;
     if (described && nhosts > 1) {
-        status = add_described(l, topo, host, object, scratch, costs);
+        status = add_described(l, topo, host, object, scratch, costs, groups);
     } else if (nhosts > 1) {
         add_measured(l, host, nhosts, groups, scratch, costs);
     }
@@ -271,6 +296,11 @@ coll_status layout_of_hosts(const struct layout *l, struct layout *hosts)
         hosts->net.level[k].group_of = group_of;
     }
     return COLL_OK;
+}
+
+int layout_hosts(const struct layout *l)
+{
+    return l->net.level[l->net.nhost_levels - 1].ngroups;
 }
 
 bool layout_in_blocks(const struct layout *l)

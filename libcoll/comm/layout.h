@@ -76,7 +76,9 @@ static inline enum layout_order layout_of_positions(enum layout_order order)
 int layout_number_hosts(int nranks, const uint64_t *host_of, int *host);
 
 /* host_of: per rank, equal for ranks of one host; NULL: a host for each. topo
- * and groups may be NULL; what topo describes goes before what was measured.
+ * and groups may be NULL; what topo describes goes before what was measured. A
+ * level that it gives no figures takes those between the measured groups, if
+ * none of these lies in two of its own, and else those inside them.
  * Fails with INVALID (fewer hosts described than there are), MEMORY. */
 coll_status layout_create(struct layout *, int nranks, const uint64_t *host_of,
                           const coll_topo *topo, const struct layout_groups *,
@@ -96,6 +98,9 @@ coll_status layout_crowd(struct layout *, const int *machine_of, int nmachines,
 /* The same groups with one rank a host, its lowest; of several hosts. Numbered
  * as by layout_number_hosts(). Fails with MEMORY. */
 coll_status layout_of_hosts(const struct layout *, struct layout *hosts);
+
+/* How many there are; of several hosts. */
+int layout_hosts(const struct layout *);
 
 /* Whether the ranks of each host are neighbours, and as many on each. */
 bool layout_in_blocks(const struct layout *);

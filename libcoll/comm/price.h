@@ -7,7 +7,9 @@
  * price. Sizes are in bytes of the whole vector: what one rank holds in the end
  * of an allgather, or at first of a reduce-scatter. They form classes, one an
  * octave; a class is priced at its middle. Few classes are rehearsed, see
- * ladder.h, and of the candidates, most only where they come near the best.
+ * ladder.h, and of the candidates, most only where they come near the best. A
+ * candidate with many messages that takes too long by the bound of its plans
+ * (exec/bound.h) is not rehearsed: its price is then the bound.
  */
 #ifndef COMM_PRICE_H
 #define COMM_PRICE_H
@@ -26,7 +28,8 @@ enum {
 /* Log times are those of learn.h: 1/256 octaves above 100 ns. */
 struct price_row {
     uint8_t algo, order; /* algos[algo]; enum layout_order */
-    uint8_t twin; /* the first row with the very same plans, or this one */
+    uint8_t twin;    /* the first row with the very same plans, or this one */
+    uint64_t bounds; /* bit per class: it takes more than that, see bound.h */
     uint8_t variant[PRICE_CLASSES];  /* 1 << variant segments */
     int16_t log_time[PRICE_CLASSES]; /* PRICE_NONE: not priced */
     int16_t recalled[PRICE_CLASSES]; /* that an earlier job measured, or none */
@@ -70,6 +73,13 @@ bool price_pipelines(const struct layout *, const struct algo *,
  * out, the least promising first. */
 coll_status price_all(struct prices *, const struct layout *,
                       double max_messages, double max_seconds);
+
+struct price_limits {
+    double messages, seconds; /* as above */
+    int all; /* 1: rehearse also what bounds rule out, to prove them */
+};
+coll_status price_within(struct prices *, const struct layout *,
+                         const struct price_limits *);
 
 /* One candidate at one size. traffic: per position, by hosts as with one rank a
  * host; NULL: not wanted. Fails like rehearse(). */

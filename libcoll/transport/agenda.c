@@ -4,6 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool before(const struct agenda_item *x, const struct agenda_item *y)
+{
+    return x->at < y->at || (x->at == y->at && x->turn < y->turn);
+}
+
 static void set(struct agenda *a, size_t i, struct agenda_item item)
 {
     a->heap[i] = item;
@@ -12,7 +17,7 @@ static void set(struct agenda *a, size_t i, struct agenda_item item)
 
 static void rise(struct agenda *a, size_t i, struct agenda_item item)
 {
-    for (; i > 0 && item.at < a->heap[(i - 1) / 2].at; i = (i - 1) / 2)
+    for (; i > 0 && before(&item, &a->heap[(i - 1) / 2]); i = (i - 1) / 2)
         set(a, i, a->heap[(i - 1) / 2]);
     set(a, i, item);
 }
@@ -20,9 +25,9 @@ static void rise(struct agenda *a, size_t i, struct agenda_item item)
 static void sink(struct agenda *a, size_t i, struct agenda_item item)
 {
     for (size_t child; (child = 2 * i + 1) < a->n; i = child) {
-        if (child + 1 < a->n && a->heap[child + 1].at < a->heap[child].at)
+        if (child + 1 < a->n && before(&a->heap[child + 1], &a->heap[child]))
             child++;
-        if (item.at <= a->heap[child].at)
+        if (!before(&a->heap[child], &item))
             break;
         set(a, i, a->heap[child]);
     }
@@ -32,7 +37,7 @@ static void sink(struct agenda *a, size_t i, struct agenda_item item)
 /* To the place of an item that is gone, or was another. */
 static void settle(struct agenda *a, size_t i, struct agenda_item item)
 {
-    if (i > 0 && item.at < a->heap[(i - 1) / 2].at)
+    if (i > 0 && before(&item, &a->heap[(i - 1) / 2]))
         rise(a, i, item);
     else
         sink(a, i, item);
@@ -63,12 +68,16 @@ static bool make_room(struct agenda *a, size_t what)
 bool agenda_put(struct agenda *a, struct agenda_item item)
 {
     const size_t what = (size_t)item.what;
-    if (what < a->nplaces && a->place[what])
-        settle(a, a->place[what] - 1, item);
-    else if (make_room(a, what))
+    if (what < a->nplaces && a->place[what]) {
+        const size_t at = a->place[what] - 1;
+        item.turn = a->heap[at].turn;
+        settle(a, at, item);
+    } else if (make_room(a, what)) {
+        item.turn = a->turns++;
         rise(a, a->n++, item);
-    else
+    } else {
         return false;
+    }
     return true;
 }
 

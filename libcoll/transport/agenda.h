@@ -6,18 +6,21 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct agenda_item {
     double at; /* seconds */
     int what;
-    int note; /* the user's own */
+    int note;      /* the user's own */
+    uint64_t turn; /* the agenda's: among those of one instant */
 };
 
-/* All zero is empty. Items of one instant come in any order, but always in the
- * same one. */
+/* All zero is empty. Items of one instant come in the order in which they were
+ * first put there. */
 struct agenda {
     struct agenda_item *heap; /* heap[0] is the first of n */
     size_t n, capacity;
+    uint64_t turns;         /* so many were given */
     size_t *place, nplaces; /* by thing: 1 + where it stands; 0: nowhere */
 };
 

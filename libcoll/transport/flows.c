@@ -18,13 +18,13 @@ struct use {
 };
 
 struct flow {
-    struct use use[FLOW_USES];
     int nuses; /* NONE: a free place, next_free is the next one */
     int next_free;
     double left, rate, since; /* bytes left at `since`, bytes per second */
     double most;              /* its rate if it had all resources alone */
     unsigned pass;            /* in which it was last met */
     bool rated;
+    struct use use[FLOW_USES];
 };
 
 struct resource {
@@ -108,7 +108,8 @@ static struct use *use_of(struct flows *f, int number)
 
 static void note_end(struct flows *f, int place, double at)
 {
-    f->failed |= !agenda_put(&f->ends, (struct agenda_item){at, place, 0});
+    f->failed |=
+        !agenda_put(&f->ends, (struct agenda_item){.at = at, .what = place});
 }
 
 static void mark_dirty(struct flows *f, int resource)
@@ -260,8 +261,8 @@ static void give_rate(struct flows *f, struct flow *flow, double rate,
     }
     if (fabs(rate - flow->rate) <= same * rate)
         return;
-    flow->left -= flow->rate * (now - flow->since);
-    if (flow->left < 0)
+    flow->left -= (flow->rate > 0 ? flow->rate : rate) * (now - flow->since);
+    if (flow->left < 0 && flow->rate > 0)
         flow->left = 0;
     flow->since = now;
     flow->rate = rate;
@@ -276,9 +277,11 @@ static double level_of(const struct resource *r)
 
 static void note_level(struct flows *f, int resource)
 {
-    f->failed |= !agenda_put(
-        &f->levels,
-        (struct agenda_item){level_of(&f->resources[resource]), resource, 0});
+    f->failed |=
+        !agenda_put(&f->levels, (struct agenda_item){
+                                    .at = level_of(&f->resources[resource]),
+                                    .what = resource,
+                                });
 }
 
 /* The fullest resource with flows to rate, or NONE. Levels only rise, so what

@@ -45,7 +45,8 @@ struct sim {
     size_t nmessage_of;
     struct agenda agenda; /* messages that begin or arrive */
     struct flows *flows;
-    int first_rank_port, first_link[SIM_LEVELS], first_machine; /* resources */
+    int nresources, first_rank_port, first_link[SIM_LEVELS],
+        first_machine; /* resources */
     double *free_at;   /* per processor of each machine: when it is free */
     double now, rated; /* rated: when rates were last found */
     unsigned random;
@@ -85,6 +86,11 @@ static double jitter(struct sim *s)
     return (s->random >> 16) % 64;
 }
 
+static const struct sim_link *link_at(const struct sim_net *net, int level)
+{
+    return level < net->nlevels ? &net->level[level].link : &net->link;
+}
+
 int sim_level_of(const struct sim_net *net, int a, int b)
 {
     int l = 0;
@@ -94,9 +100,9 @@ int sim_level_of(const struct sim_net *net, int a, int b)
     return l;
 }
 
-static const struct sim_link *link_at(const struct sim *s, int level)
+const struct sim_link *sim_link_of(const struct sim_net *net, int a, int b)
 {
-    return level < s->net.nlevels ? &s->net.level[level].link : &s->net.link;
+    return link_at(net, sim_level_of(net, a, b));
 }
 
 static int take_message(struct sim *s)
@@ -150,7 +156,11 @@ static void match(struct sim *s, int from, struct transfer *tx, int to,
         };
     const double begin = fmax(fmax(tx->posted, rx->posted), s->now);
     if (place == FREE
-        || !agenda_put(&s->agenda, (struct agenda_item){begin, place, BEGINS}))
+        || !agenda_put(&s->agenda, (struct agenda_item){
+                                       .at = begin,
+                                       .what = place,
+                                       .note = BEGINS,
+                                   }))
         out_of_memory(tx, rx);
 }
 
@@ -159,7 +169,7 @@ static void sim_send(struct transport *t, struct transfer *tx)
     struct rank *me = (struct rank *)t, *to = &me->sim->ranks[tx->peer];
     struct transfer *rx = dequeue(&to->recvs, me->me);
     const int level = sim_level_of(&me->sim->net, me->me, tx->peer);
-    me->clock += link_at(me->sim, level)->overhead;
+    me->clock += link_at(&me->sim->net, level)->overhead;
     tx->posted = me->clock;
     if (rx)
         match(me->sim, me->me, tx, tx->peer, rx);
@@ -179,13 +189,13 @@ static void sim_recv(struct transport *t, struct transfer *rx)
 }
 
 /* Half of a message's bytes are moved at each end. */
-static int machine_uses(const struct sim *s, const struct message *m,
+static int machine_uses(const struct sim *s, int a, int b,
                         struct flow_use *uses)
 {
     const struct sim_net *net = &s->net;
     if (!net->machine_of || net->machine <= 0)
         return 0;
-    const int from = net->machine_of[m->from], to = net->machine_of[m->to];
+    const int from = net->machine_of[a], to = net->machine_of[b];
     uses[0] = (struct flow_use){s->first_machine + from, net->machine};
     if (from == to)
         return 1;
@@ -194,38 +204,37 @@ static int machine_uses(const struct sim *s, const struct message *m,
     return 2;
 }
 
-/* The resources of a message: a port at each end, and the links shared by the
- * groups that it leaves and enters. */
-static int uses_of(const struct sim *s, const struct message *m,
-                   struct flow_use *uses)
+int sim_uses(const struct sim *s, int from, int to,
+             struct flow_use uses[FLOW_USES])
 {
     const struct sim_net *net = &s->net;
-    const double beta = link_at(s, m->level)->beta;
-    const bool between_hosts = m->level < net->nhost_levels;
+    const int level = sim_level_of(net, from, to);
+    const double beta = link_at(&s->net, level)->beta;
+    const bool between_hosts = level < net->nhost_levels;
     const int *host_of =
         between_hosts ? net->level[net->nhost_levels - 1].group_of : NULL;
-    const int ends[2] = {m->from, m->to};
+    const int ends[2] = {from, to};
     int n = 0;
     for (int out = 0; out < 2 && beta > 0; out++) {
         const int port =
             host_of ? host_of[ends[out]] : s->first_rank_port + ends[out];
         uses[n++] = (struct flow_use){2 * port + out, beta};
     }
-    for (int l = m->level; l < net->nlevels; l++)
+    for (int l = level; l < net->nlevels; l++)
         for (int out = 0; out < 2 && net->level[l].shared > 0; out++) {
             const int group = net->level[l].group_of[ends[out]];
             uses[n++] = (struct flow_use){s->first_link[l] + 2 * group + out,
                                           net->level[l].shared};
         }
-    return n + machine_uses(s, m, uses + n);
+    return n + machine_uses(s, from, to, uses + n);
 }
 
-static bool start_flow(struct sim *s, int place)
+static bool start_flow(struct sim *s, int place, double at)
 {
     struct flow_use uses[FLOW_USES];
     struct message *m = &s->messages[place];
-    m->flow = flows_add(s->flows, uses, uses_of(s, m, uses),
-                        (double)m->tx->bytes, s->now);
+    m->flow = flows_add(s->flows, uses, sim_uses(s, m->from, m->to, uses),
+                        (double)m->tx->bytes, at);
     if (m->flow < 0)
         return false;
     if ((size_t)m->flow >= s->nmessage_of) {
@@ -250,7 +259,7 @@ static bool begin(struct sim *s, int place)
         alone &= s->messages[*at].to != m->to;
     *at = place;
     m->next = FREE;
-    return !alone || start_flow(s, place);
+    return !alone || start_flow(s, place, s->now);
 }
 
 /* Takes a message out of those that its sender sends. Returns the next one to
@@ -334,24 +343,30 @@ static coll_status arrive(struct sim *s, int place, advance_fn *advance,
     give_message(s, place);
     deliver(&m);
     const coll_status sender = advance_rank(s, m.from, 0, advance, context);
-    return sender < 0 ? sender
-                      : advance_rank(s, m.to, link_at(s, m.level)->overhead,
-                                     advance, context);
+    return sender < 0
+               ? sender
+               : advance_rank(s, m.to, link_at(&s->net, m.level)->overhead,
+                              advance, context);
 }
 
-static coll_status end_flow(struct sim *s, int flow)
+static coll_status end_flow(struct sim *s, int flow, double ended)
 {
     const int place = s->message_of[flow];
     const struct message *m = &s->messages[place];
-    const struct sim_link *link = link_at(s, m->level);
+    const struct sim_link *link = link_at(&s->net, m->level);
     const double alone = link->alpha + link->beta * (double)m->tx->bytes;
     const int next = take_out(s, place);
     flows_remove(s->flows, flow);
     s->messages[place].flow = FREE;
-    if (next != FREE && !start_flow(s, next))
+    if (next != FREE && !start_flow(s, next, ended))
         return COLL_ERR_MEMORY;
-    const double at = s->now + link->alpha + jitter(s) * alone;
-    return agenda_put(&s->agenda, (struct agenda_item){at, place, ARRIVES})
+    const double at = ended + link->alpha + jitter(s) * alone;
+    return agenda_put(&s->agenda,
+                      (struct agenda_item){
+                          .at = at,
+                          .what = place,
+                          .note = ARRIVES,
+                      })
                ? COLL_OK
                : COLL_ERR_MEMORY;
 }
@@ -388,7 +403,7 @@ static coll_status happen(struct sim *s, advance_fn *advance, void *context)
     if (flow == FREE)
         return COLL_IN_PROGRESS;
     s->now = fmax(s->now, ends);
-    return end_flow(s, flow);
+    return end_flow(s, flow, ends);
 }
 
 static bool sim_progress(struct transport *t)
@@ -511,7 +526,8 @@ struct sim *sim_create(int nranks, const struct sim_net *net)
     s->nranks = nranks;
     s->free_message = FREE;
     s->ranks = calloc((size_t)nranks, sizeof(*s->ranks));
-    s->flows = flows_create(number_resources(s));
+    s->nresources = number_resources(s);
+    s->flows = flows_create(s->nresources);
     if (net->machine_of)
         s->free_at = calloc((size_t)net->nmachines * (size_t)net->nprocessors,
                             sizeof(double));
@@ -542,6 +558,11 @@ void sim_free(struct sim *s)
     free(s->free_at);
     agenda_free(&s->agenda);
     free(s);
+}
+
+int sim_resources(const struct sim *s)
+{
+    return s->nresources;
 }
 
 struct transport *sim_rank(struct sim *s, int rank)

@@ -23,6 +23,7 @@
 #ifndef TRANSPORT_SIM_H
 #define TRANSPORT_SIM_H
 
+#include "transport/flows.h"
 #include "transport/transport.h"
 
 enum { SIM_LEVELS = 6 };
@@ -64,6 +65,8 @@ struct sim_traffic {
 /* The level whose link two ranks use; nlevels: net->link. */
 int sim_level_of(const struct sim_net *, int a, int b);
 
+const struct sim_link *sim_link_of(const struct sim_net *, int a, int b);
+
 /* NULL: memory. What net points to stays the caller's and outlives it. */
 struct sim *sim_create(int nranks, const struct sim_net *net);
 void sim_free(struct sim *);
@@ -71,6 +74,13 @@ void sim_free(struct sim *);
 /* The end of one rank; the simulation owns it. */
 struct transport *sim_rank(struct sim *, int rank);
 struct sim_traffic sim_traffic(const struct sim *, int rank);
+
+/* What a message uses of the resources, numbered from 0 to sim_resources() - 1:
+ * a port at each end, the links shared by the groups that it leaves and enters,
+ * what machines move. Returns how many. */
+int sim_uses(const struct sim *, int from, int to,
+             struct flow_use uses[FLOW_USES]);
+int sim_resources(const struct sim *);
 
 /* Calls advance(context, rank) whenever something happened at that rank, until
  * all ranks returned COLL_OK. COLL_ERR_PEER means that they wait on one

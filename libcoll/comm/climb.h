@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* Which candidates are rehearsed, at which rungs of the ladder.
+ *
+ * First each is rehearsed at the shortest and at the longest rung. Then,
+ * from the middle outwards, only those are rehearsed that the lines between
+ * the rungs promise to be about as fast as the best of their collective. So
+ * most of the time goes to what may be chosen, and what the budget leaves
+ * out is the finest.
+ *
+ * Plans with many messages are dear. Of these a bound (exec/bound.h) is asked
+ * first, and a line between two rungs is believed where it is sure, or where
+ * nobody else is near.
+ */
+#ifndef COMM_CLIMB_H
+#define COMM_CLIMB_H
+
+#include "comm/ladder.h"
+#include "comm/lineup.h"
+#include "comm/price.h"
+
+struct candidate {
+    struct price_row *row;
+    const struct algo *algo;
+    const struct lineup *lineup;
+    bool pipelines;
+    struct ladder ladder;
+    double messages[PRICE_VARIANTS]; /* of one rehearsal; NAN: not asked */
+    double seconds, seconds_of;      /* the last took, and its messages */
+};
+
+struct pricing {
+    const struct layout *layout;
+    struct candidate candidates[PRICE_ROWS];
+    int n;
+    bool prunes;
+    double max_messages, until; /* of one rehearsal; seconds of climb_now() */
+    uint32_t rehearsals;
+};
+
+/* Of this thread: on a crowded machine the choice is to be no worse. */
+double climb_now(void);
+
+/* Fills the ladders of all candidates. Fails like rehearse(). */
+coll_status climb_all(struct pricing *);
+
+#endif
