@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+enum { SAVED = 6 }; /* at most */
+
 double draw(uint64_t *state)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
@@ -44,7 +46,14 @@ double sample(struct world *w, int candidate)
                 * cos(6.283185307 * draw(&w->state));
     const double more = w->seconds[w->before] - w->seconds[candidate];
     w->before = candidate;
-    return (w->seconds[candidate] + w->backlog * fmax(0, more))
+    double seconds = w->seconds[candidate];
+    if (w->greedy) {
+        if (candidate == w->greedy && w->saved < 1)
+            seconds *= 2;
+        w->saved = fmin(fmax(w->saved + (candidate == w->greedy ? -1 : 0.5), 0),
+                        SAVED);
+    }
+    return (seconds + w->backlog * fmax(0, more))
            * fmax(0.2, 1 + w->noise * noise)
            * (draw(&w->state) < w->spikes ? 50 : 1);
 }

@@ -19,6 +19,10 @@ struct world {
     double backlog; /* share of what its predecessor took more that delays an
                        operation, as bytes do that wait before a slow link */
     int before;     /* that predecessor */
+    int greedy;     /* the candidate that lives on what others save, of which
+                       each saves half of what it spends: without, it takes
+                       twice as long; 0: nobody */
+    double saved;
     /* A time is known when `delay` more operations have begun. */
     int delay, waiting, candidate[DELAYS];
     double sample[DELAYS];

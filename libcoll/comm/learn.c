@@ -23,7 +23,11 @@
  *
  * What waits in the network when an operation ends delays the next one. So a
  * sample of the best that comes after that of another and is not longer than
- * that one was expected to be says nothing of the world.
+ * that one was expected to be says nothing of the world. And some are fast only
+ * as long as they are tried: where a network lets bursts pass and then no more
+ * than its rate (a token bucket), who moves most lives on what others saved. So
+ * who has become the best and then takes longer than its trials rests for long
+ * when it has lost that place, each time twice as long.
  */
 #include "comm/learn.h"
 
@@ -40,6 +44,7 @@ enum {
     CLEARLY = 24,          /* and 3 spreads: gains that are tried at once */
     FAR = 97,              /* x 1.3, and 3 spreads: not as before */
     BAD = OCTAVE,          /* x 2: tried no more for long */
+    BROKEN = 48,           /* x 1.14: not as it promised */
     HOPELESS = 5 * OCTAVE, /* x 32: not tried */
     LEAST_SPREAD = 4,      /* half a step of what travels */
     FIRST_SPREAD = 16,     /* until it is known */
@@ -63,7 +68,8 @@ enum {
     PAUSE_YOUNG = 2, /* from one trial to the next: the best has to run */
     PAUSE = 25,
     CLEAR_OF = 8,       /* of so many, all but one may go to a clear gain */
-    REST = 256,         /* of a bad candidate; doubled each time */
+    REST = 256,         /* of a bad candidate; doubled each time, */
+    MOST_BROKEN = 6,    /* so often at most */
     FIRST_SAMPLES = 3,  /* of the best before any trial; that are believed */
     SWITCH_SAMPLES = 5, /* of a challenger */
     ODD_SAMPLES = 5,    /* of the best in a row: the world has changed */
@@ -195,7 +201,7 @@ static void add_sample(struct learn_candidate *c, int log_time)
         c->samples = c->recalled = 0;
     memmove(c->recent + 1, c->recent, sizeof(c->recent) - sizeof(c->recent[0]));
     c->recent[0] = (int16_t)log_time;
-    c->samples = smaller(c->samples + 1, LEARN_WINDOW);
+    c->samples = (int16_t)smaller(c->samples + 1, LEARN_WINDOW);
     c->estimate = median(c->recent, c->samples);
     if (c->samples >= FIRST_SAMPLES)
         c->least = smaller(c->least, c->estimate);
@@ -265,10 +271,17 @@ static int spread_of(const struct learn *l, const struct learn_candidate *c)
     return larger(median(off, c->samples), l->spread / 16);
 }
 
+/* Who did not keep what it promised rests. */
 static void become_best(struct learn *l, int i)
 {
+    struct learn_candidate *old = &l->candidate[l->best];
+    if (old->promised && l->settled / 16 > old->promised + BROKEN) {
+        old->broken = (int16_t)smaller(old->broken + 1, MOST_BROKEN);
+        old->rest_until = l->operations + ((int64_t)REST << old->broken);
+    }
     l->best = i;
     l->candidate[i].bad = 0;
+    l->candidate[i].promised = (int16_t)l->candidate[i].estimate;
     for (int k = 0; k < l->n; k++)
         l->candidate[k].evidence = 0;
     settle(l);
@@ -288,13 +301,12 @@ static void observe_other(struct learn *l, int i, int time)
     const int most_bad = c->least < best ? 2 : 6;
     if (time > best + BAD)
         c->rest_until = l->operations + (REST << c->bad);
-    c->bad = time > best + BAD ? smaller(c->bad + 1, most_bad) : 0;
+    c->bad = (int16_t)(time > best + BAD ? smaller(c->bad + 1, most_bad) : 0);
     const int spread = spread_of(l, c);
     const int gain = to_beat(l) - time - larger(ALLOWANCE, spread / 2);
     c->evidence += within(gain * ONE / spread, -AT_MOST, AT_MOST);
     c->evidence = within(c->evidence, 0, 2 * ENOUGH);
-    if (c->samples >= SWITCH_SAMPLES && c->evidence >= ENOUGH
-        && c->estimate <= to_beat(l) - BETTER)
+    if (c->samples >= SWITCH_SAMPLES && c->evidence >= ENOUGH && leads(l, c))
         become_best(l, i);
 }
 

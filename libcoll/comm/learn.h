@@ -30,8 +30,10 @@ struct learn_candidate {
     int32_t least;      /* the least that estimate ever was */
     int32_t evidence;   /* that it is better than the best, in 1/1024 spreads */
     uint32_t trials;    /* since the world last changed */
-    int32_t bad;        /* how often in a row it was far worse */
-    int32_t samples;    /* in recent[] */
+    int16_t bad;        /* how often in a row it was far worse */
+    int16_t promised;   /* its estimate when it became the best */
+    int16_t broken;     /* how often it then was not as promised */
+    int16_t samples;    /* in recent[] */
     int16_t recalled;   /* the one in recent[] is from an earlier job */
     int16_t recent[LEARN_WINDOW]; /* the newest first */
 };
