@@ -296,6 +296,8 @@ static int other_roots(coll_comm *comm, int rank, int n)
     if (status == COLL_OK)
         status = coll_broadcast(x, x, 10, COLL_I32, rank == n - 1, comm, NULL);
     EXPECT(status == COLL_ERR_MISMATCH, "%d", status);
+    EXPECT(strstr(coll_last_error(comm), "called broadcast of 10 i32, root "),
+           "%s", coll_last_error(comm));
     if (rank == 0)
         sleep(1); /* the news go through its process */
     coll_comm_destroy(comm);

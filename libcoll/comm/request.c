@@ -35,20 +35,23 @@ static void begin_on_node(coll_request *r)
 
 /* The tag stands for this call and all before it. So a call that differs is
  * noticed at the latest in the next one in which a rank hears of another. The
- * algorithm is in it too: another rule or setting must not go unseen. */
+ * algorithm is in it too: another rule or setting must not go unseen. Of a
+ * meeting the call is told that it stands before: the user knows no other. */
 static void sign(coll_request *r)
 {
     coll_comm *c = r->comm;
+    const coll_request *said = r->meeting ? r->next : r;
     const uint32_t how = (uint32_t)r->choice.algo << 24
                          ^ (uint32_t)r->choice.order << 20
                          ^ (uint32_t)r->choice.variant << 16;
     r->tag = (c->history ^ r->fingerprint ^ how) * 0x9e3779b1u + 1;
     c->history = r->tag;
     c->begun++;
-    called_set(&c->called, r->kind, r->dtype, r->op, r->root, r->count);
+    called_set(&c->called, said->kind, said->dtype, said->op, said->root,
+               said->count);
     if (c->node)
-        called_set(node_called(c->node), r->kind, r->dtype, r->op, r->root,
-                   r->count);
+        called_set(node_called(c->node), said->kind, said->dtype, said->op,
+                   said->root, said->count);
     if (c->hosts.n && c->node)
         node_begun(c->node, c->begun, r->tag);
 }
