@@ -219,10 +219,27 @@ bool select_is_due(struct select *s, enum coll_kind kind, size_t bytes)
     return list_rows(s, BARRIER, price_class(1), 1, rows) > 0;
 }
 
+/* The first time that a candidate takes may be that of connecting ranks. Where
+ * few operations are timed it would be out for thousands for that. */
+static bool forgives(struct select_class *c, int candidate, int32_t log_time)
+{
+    enum { BAD = 256 }; /* x 2 */
+    const uint64_t bit = UINT64_C(1) << candidate;
+    int32_t best;
+    const bool first = !(c->ran & bit);
+    c->ran |= bit;
+    learn_estimate(&c->learn, learn_best(&c->learn), &best);
+    return first && candidate != learn_best(&c->learn) && log_time > best + BAD;
+}
+
 void select_observe(struct select *s, enum coll_kind kind,
                     const struct select_choice *choice, uint16_t code)
 {
     struct select_class *c = s->class[kind][choice->class];
-    if (c && choice->candidate >= 0 && code > 0)
-        learn_observe(&c->learn, choice->candidate, learn_log_time(code));
+    if (!c || choice->candidate < 0 || code == 0)
+        return;
+    const int32_t log_time = learn_log_time(code);
+    const bool few = kind == REDUCE || kind == BROADCAST;
+    if (!few || !forgives(c, choice->candidate, log_time))
+        learn_observe(&c->learn, choice->candidate, log_time);
 }

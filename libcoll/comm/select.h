@@ -24,6 +24,7 @@ struct select_class {
     struct learn learn;
     uint8_t row[LEARN_CANDIDATES]; /* of prices */
     int n;                         /* 0: rules part the class */
+    uint64_t ran; /* bit per candidate: timed once; of kinds that meet for it */
     int told;                      /* 1 + the best that was last explained */
     int passed, distance; /* operations since one was due, and from one that is
                              due to the next; see select_is_due() */
