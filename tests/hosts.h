@@ -17,8 +17,7 @@
     "@hosts_dealt;reduce:@by_hosts;broadcast:@by_hosts;barrier:@by_hosts"
 
 #define BY_MESSAGES                                                            \
-    "^@by_hosts,@hosts_dealt;reduce:^@by_hosts;broadcast:^@by_hosts;barrier:^" \
-    "@by_hosts;"                                                               \
+    "^@by_hosts;reduce:^@by_hosts;broadcast:^@by_hosts;barrier:^@by_hosts;"    \
     "reduce_scatter:^@by_hosts;allgather:^@by_hosts"
 
 /* Settings that leave out the measuring at start. */

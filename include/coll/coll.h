@@ -97,10 +97,11 @@ int coll_comm_user_rank(const coll_comm *comm);
 
 /* Forces or forbids algorithms from the next call on, in COLL_ALGO's words:
  * "ring", "allreduce:0-4k:recursive_doubling;4k-:^ring", and with an order of
- * the ranks "ring@by_hosts", "^@by_hosts" (see coll_candidate); NULL or "" goes
- * back to the library's own choice, and to what it has yet to learn. Every rank
- * must make the same call, with no request outstanding. Fails with INVALID; the
- * sentence lists the valid names. */
+ * the ranks "ring@by_hosts", "^@by_hosts" (see coll_candidate). "@by_hosts"
+ * alone means "@hosts_dealt" too; with an algorithm it means just that
+ * candidate. NULL or "" goes back to the library's own choice, and to what it
+ * has yet to learn. Every rank must make the same call, with no request
+ * outstanding. Fails with INVALID; the sentence lists the valid names. */
 coll_status coll_comm_set_algorithm(coll_comm *comm, const char *rules);
 
 /* recv[i] = op over all ranks of send[i], for i in [0, count).

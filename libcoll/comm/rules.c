@@ -83,8 +83,9 @@ static coll_status unknown_name(struct word w, enum coll_kind kind,
                 near ? near : "", near ? "?)" : "", list);
 }
 
-/* The orders that "@by_hosts" means, and "" too; 0: none. */
-static unsigned parse_order(struct word w)
+/* The orders that "@by_hosts" means, and "" too; 0: none. With no algorithm
+ * before it, it stands for all by hosts. */
+static unsigned parse_order(struct word w, bool alone)
 {
     unsigned orders = 0;
     if (!w.length)
@@ -93,6 +94,9 @@ static unsigned parse_order(struct word w)
         if (equals((struct word){w.at + 1, w.length - 1},
                    layout_order_names[o]))
             orders |= 1u << o;
+    if (alone && orders == 1u << ORDER_HOSTS)
+        for (int o = 0; o < NLINEUPS; o++)
+            orders |= (unsigned)layout_by_hosts((enum layout_order)o) << o;
     return orders;
 }
 
@@ -114,7 +118,7 @@ static coll_status parse_name(const char **at, enum coll_kind kind,
                               const char *source, struct rule *rule)
 {
     const struct word name = until(at, "@,;"), order = until(at, ",;");
-    const unsigned orders = parse_order(order);
+    const unsigned orders = parse_order(order, !name.length);
     uint64_t found = 0;
     for (int a = 0; a < nalgos; a++)
         if (algos[a].kind == kind

@@ -6,7 +6,8 @@
  *
  * Sizes are in bytes with K, M, G; an open end is left out ("4k-"), a ^
  * forbids. Several rules for one size must all allow an algorithm. An order is
- * one of layout_order_names[]; without, all are meant.
+ * one of layout_order_names[]; without, all are meant. "@by_hosts" alone means
+ * every order by hosts, but "ring@by_hosts" one candidate.
  */
 #ifndef COMM_RULES_H
 #define COMM_RULES_H
