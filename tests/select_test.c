@@ -519,6 +519,13 @@ Test(select, what_leaves_no_choice_is_not_timed)
         cr_expect_eq(select_is_due(&s, BROADCAST, 64), turn == 0, "%d", turn);
     }
     select_rules(&s, "", "x");
+    for (int i = 0, n = 0; i < s.prices.nrows; i++)
+        if (algos[s.prices.row[i].algo].kind == BROADCAST && n++ > 0)
+            s.prices.row[i].log_time[price_class(64)] = PRICE_NONE;
+    select_best(&s, BROADCAST, 64, &(struct select_choice){0});
+    cr_expect_not(select_is_due(&s, BROADCAST, 64), "one price");
+    s.prices = priced;
+    select_rules(&s, "", "x");
     s.adapts = false;
     select_best(&s, BROADCAST, 64, &(struct select_choice){0});
     cr_expect_not(select_is_due(&s, BROADCAST, 64));

@@ -95,6 +95,17 @@ static int list_rows(const struct select *s, enum coll_kind kind, int class,
     return n;
 }
 
+/* Whether there is something to learn, and a barrier for it by a plan. */
+static bool can_time(const struct select *s, const struct select_class *c,
+                     int class)
+{
+    uint8_t rows[LEARN_CANDIDATES];
+    int priced = 0;
+    for (int i = 0; i < c->n; i++)
+        priced += s->prices.row[c->row[i]].log_time[class] != PRICE_NONE;
+    return priced > 1 && list_rows(s, BARRIER, price_class(1), 1, rows) > 0;
+}
+
 /* Depends on nothing but the class, so that it may be made by any call. */
 static struct select_class *make_class(struct select *s, enum coll_kind kind,
                                        int class)
@@ -117,6 +128,7 @@ static struct select_class *make_class(struct select *s, enum coll_kind kind,
             learn_recall(&c->learn, i, then);
     }
     c->distance = 1;
+    c->times = can_time(s, c, class);
     s->class[kind][class] = c;
     return c;
 }
@@ -207,8 +219,7 @@ coll_status select_meeting(struct select *s, struct select_choice *choice)
 bool select_is_due(struct select *s, enum coll_kind kind, size_t bytes)
 {
     struct select_class *c = s->class[kind][price_class(bytes)];
-    uint8_t rows[LEARN_CANDIDATES];
-    if (!s->adapts || !c || c->n < 2)
+    if (!s->adapts || !c || !c->times)
         return false;
     const bool curious = learn_is_curious(&c->learn);
     if (++c->passed < c->distance && !curious)
@@ -216,7 +227,7 @@ bool select_is_due(struct select *s, enum coll_kind kind, size_t bytes)
     c->passed = 0;
     if (!curious && c->distance < FARTHEST)
         c->distance *= 2;
-    return list_rows(s, BARRIER, price_class(1), 1, rows) > 0;
+    return true;
 }
 
 /* The first time that a candidate takes may be that of connecting ranks. Where
