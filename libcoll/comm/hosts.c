@@ -60,15 +60,6 @@ int hosts_segments(const struct algo *algo, int nhosts, int segments)
                                                                   : segments;
 }
 
-bool hosts_cut(struct hosts *h, int algo)
-{
-    const uint64_t bit = 1ull << algo;
-    if (!(h->asked & bit) && hosts_segments(&algos[algo], h->n, 2) > 1)
-        h->cut |= bit;
-    h->asked |= bit;
-    return h->cut & bit;
-}
-
 /* What the ranks of the largest host take in the two stages inside. */
 struct inside {
     double in, out;
@@ -83,7 +74,7 @@ static struct inside seconds_inside(const struct layout *l, enum coll_kind kind,
     static const double line = 0.15e-6, least = 0.01e-6;
     const double each = fmax(least, l->net.link.overhead);
     const bool parts = kind == REDUCE_SCATTER || kind == ALLGATHER;
-    const int nhosts = l->net.level[l->net.nhost_levels - 1].ngroups;
+    const int nhosts = layout_hosts(l);
     const double exchanges =
         (bytes >= HOSTS_SLICES_MIN ? 4 : 2) * (parts ? 0.5 * nhosts : 1);
     const double passes = kind == BARRIER ? 0 : kind == ALLREDUCE ? 2 : 1;

@@ -19,7 +19,6 @@ struct hosts {
     bool even;           /* as many ranks on each */
     int *host_of;        /* per rank */
     int *place_of;       /* per rank: its number on its host */
-    uint64_t asked, cut; /* bit i: hosts_cut() was asked of algos[i], said so */
     struct layout layout; /* one rank a host; group_of NULL until it is known */
 };
 
@@ -33,8 +32,6 @@ int hosts_rank(const struct hosts *, int host, int place); /* or -1 */
  * came with its price, unless the planner cuts up the vector by itself, or the
  * collective has a part for each rank. */
 int hosts_segments(const struct algo *, int nhosts, int segments);
-/* Whether more than one may come of it; for algos[algo], and looked up once. */
-bool hosts_cut(struct hosts *, int algo);
 
 /* Seconds of an operation by hosts whose plan takes `across` for each of so
  * many segments, of `bytes` in all, in a layout that has by_hosts. */

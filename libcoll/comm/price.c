@@ -51,12 +51,19 @@ int price_positions(const struct layout *l, enum layout_order order)
     return layout_by_hosts(order) ? layout_hosts(l) : l->nranks;
 }
 
+/* Whether the vector is cut for the stages by hosts. */
+static bool is_cut(const struct layout *l, const struct algo *algo,
+                   enum layout_order order)
+{
+    return layout_by_hosts(order)
+           && hosts_segments(algo, layout_hosts(l), 2) > 1;
+}
+
 bool price_pipelines(const struct layout *l, const struct algo *algo,
                      enum layout_order order)
 {
-    const int n = price_positions(l, order);
-    return algo_pipelines(algo, n)
-           || (layout_by_hosts(order) && hosts_segments(algo, n, 2) > 1);
+    return algo_pipelines(algo, price_positions(l, order))
+           || is_cut(l, algo, order);
 }
 
 /* Dealing hosts over groups makes sense where dealing ranks does. */
@@ -181,8 +188,11 @@ static void list(struct pricing *p, struct prices *prices,
             };
             c->pipelines =
                 price_pipelines(p->layout, c->algo, (enum layout_order)order);
-            *c->row =
-                (struct price_row){.algo = (uint8_t)a, .order = (uint8_t)order};
+            *c->row = (struct price_row){
+                .algo = (uint8_t)a,
+                .order = (uint8_t)order,
+                .cut = is_cut(p->layout, c->algo, (enum layout_order)order),
+            };
             ladder_clear(&c->ladder);
             for (int v = 0; v < PRICE_VARIANTS; v++)
                 c->messages[v] = NAN;

@@ -29,6 +29,7 @@ enum {
 struct price_row {
     uint8_t algo, order; /* algos[algo]; enum layout_order */
     uint8_t twin;    /* the first row with the very same plans, or this one */
+    uint8_t cut;     /* 1: by hosts, and the stages go by segments, not plans */
     uint64_t bounds; /* bit per class: it takes more than that, see bound.h */
     uint8_t variant[PRICE_CLASSES];  /* 1 << variant segments */
     int16_t log_time[PRICE_CLASSES]; /* PRICE_NONE: not priced */

@@ -182,6 +182,7 @@ static coll_status choose(struct select *s, enum coll_kind kind, size_t bytes,
         .algo = from->algo,
         .order = from->order,
         .variant = from->variant[class],
+        .cut = from->cut,
         .trial =
             candidate >= 0 && s->adapts && candidate != learn_best(&c->learn),
         .predicted = s->adapts && candidate >= 0

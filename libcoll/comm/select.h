@@ -43,6 +43,7 @@ struct select_choice {
     int algo; /* index into algos[] */
     enum layout_order order;
     int variant;          /* 1 << variant segments; of a plan */
+    bool cut;             /* segments of the vector, see staged.h */
     bool trial;           /* another one is held for best */
     double predicted;     /* seconds; negative: not priced */
     int class, candidate; /* for select_observe(); candidate -1: none */

@@ -41,8 +41,7 @@ static bool spreads(const coll_request *r)
 static void cut(coll_request *r)
 {
     struct staged *s = &r->comm->staged;
-    const int most =
-        hosts_cut(&r->comm->hosts, r->choice.algo) ? 1 << r->choice.variant : 1;
+    const int most = r->choice.cut ? 1 << r->choice.variant : 1;
     s->nsegments = 1;
     s->segment = r->count;
     if (most == 1 || !r->count)
