@@ -85,16 +85,17 @@ coll_status comm_prepare(coll_comm *c, const struct select_choice *choice,
                          int root, struct prepared **prepared)
 {
     struct prepared **at = &c->prepared[choice->algo];
+    const int variant = choice->cut ? 0 : choice->variant; /* one plan serves */
     while (*at
            && ((*at)->root != root || (*at)->order != choice->order
-               || (*at)->variant != choice->variant))
+               || (*at)->variant != variant))
         at = &(*at)->next;
     if (!*at) {
         struct prepared *p = calloc(1, sizeof(*p));
         if (p) {
             p->algo = choice->algo;
             p->order = choice->order;
-            p->variant = choice->variant;
+            p->variant = variant;
             p->root = root;
         }
         if (!p || build(c, p) < 0) {
