@@ -31,14 +31,20 @@ static coll_status any_call(coll_comm *comm, int turn)
     }
 }
 
+static bool in_segments; /* long vectors */
+
 /* The least of all ranks' numbers reaches all in one operation. */
 static int least_news(coll_comm *comm, int rank, int n)
 {
     const bool parts = layout_in_blocks(&comm->layout);
-    EXPECT(coll_comm_set_algorithm(comm,
-                                   parts ? BY_HOSTS PARTS_BY_HOSTS : BY_HOSTS)
+    int most = 0; /* segments */
+    EXPECT(coll_comm_set_algorithm(comm, in_segments ? "ring@by_hosts;" BY_HOSTS
+                                         : parts     ? BY_HOSTS PARTS_BY_HOSTS
+                                                     : BY_HOSTS)
                == COLL_OK,
            "rules");
+    if (in_segments)
+        cut_into(comm, 4);
     for (int turn = 0; turn < 70; turn++) {
         const int least = turn / 7 % n; /* who has it; all others have more */
         comm->news = (uint16_t)(rank == least ? 5 : 10 + rank);
@@ -46,7 +52,10 @@ static int least_news(coll_comm *comm, int rank, int n)
         EXPECT(any_call(comm, turn) == COLL_OK, "turn %d", turn);
         EXPECT(comm->staged.news == 5, "turn %d, rank %d: %d of %d", turn, rank,
                comm->staged.news, least);
+        if (comm->staged.nsegments > most)
+            most = comm->staged.nsegments;
     }
+    EXPECT(!in_segments || most == 4, "%d segments", most);
     return 0;
 }
 
@@ -57,6 +66,9 @@ Test(news, every_rank_hears_the_least_news_of_all)
     cr_assert_eq(run_on("0011", settings, least_news), 0);
     cr_assert_eq(run_on("011222", settings, least_news), 0);
     cr_assert_eq(run_on("021120", settings, least_news), 0);
+    in_segments = true;
+    cr_assert_eq(run_on("001", settings, least_news), 0);
+    cr_assert_eq(run_on("011222", settings, least_news), 0);
 }
 
 /* --- learning ------------------------------------------------------------- */
@@ -79,6 +91,7 @@ static uint64_t digest(const struct select *s)
             if (!class)
                 continue;
             h = hash(h, &class->learn, sizeof(class->learn));
+            h = hash(h, &class->ran, sizeof(class->ran));
             h = hash(h, &class->passed, sizeof(class->passed));
             h = hash(h, &class->distance, sizeof(class->distance));
         }
@@ -112,8 +125,8 @@ static int learn_alike(coll_comm *comm, int rank, int n)
                               NULL)
                    == COLL_OK,
                "turn %d", turn);
-        by_hosts |= comm->last.order == ORDER_HOSTS;
-        by_ranks |= comm->last.order != ORDER_HOSTS;
+        by_hosts |= layout_by_hosts(comm->last.order);
+        by_ranks |= !layout_by_hosts(comm->last.order);
         tried[turn % 3] |= comm->last.trial;
         path = path * 31 + digest(&comm->select);
     }

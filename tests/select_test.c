@@ -351,8 +351,8 @@ struct program {
     struct select *select;
     enum coll_kind kind;
     size_t bytes;
-    uint64_t state;            /* of the noise, +-10 % */
-    double first;              /* a row's first run takes so many times more */
+    uint64_t state; /* of the noise, +-10 % */
+    double first;   /* a row's first run takes so many times more */
     bool ran[PRICE_ROWS];
     int16_t took[PRICE_ROWS];  /* truly, as log times */
     struct select_choice last; /* the timed one */

@@ -15,10 +15,10 @@
 enum { HOSTS_SLICES_MIN = 16384 };
 
 struct hosts {
-    int n, nranks, most; /* hosts; ranks; ranks on the largest host */
-    bool even;           /* as many ranks on each */
-    int *host_of;        /* per rank */
-    int *place_of;       /* per rank: its number on its host */
+    int n, nranks, most;  /* hosts; ranks; ranks on the largest host */
+    bool even;            /* as many ranks on each */
+    int *host_of;         /* per rank */
+    int *place_of;        /* per rank: its number on its host */
     struct layout layout; /* one rank a host; group_of NULL until it is known */
 };
 

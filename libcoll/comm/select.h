@@ -25,8 +25,8 @@ struct select_class {
     uint8_t row[LEARN_CANDIDATES]; /* of prices */
     int n;                         /* 0: rules part the class */
     uint64_t ran; /* bit per candidate: timed once; of kinds that meet for it */
-    bool times;                    /* select_is_due() may say so */
-    int told;                      /* 1 + the best that was last explained */
+    bool times;   /* select_is_due() may say so */
+    int told;     /* 1 + the best that was last explained */
     int passed, distance; /* operations since one was due, and from one that is
                              due to the next; see select_is_due() */
 };
@@ -67,8 +67,8 @@ void select_observe(struct select *, enum coll_kind,
                     const struct select_choice *, uint16_t code);
 
 /* Whether the operation that now starts is to be timed, of a kind of which no
- * times get known without a meeting: each while learn_is_curious(), else the one
- * after 1, 2, 4 and so on, at last each 64th. Not where fewer than two have
+ * times get known without a meeting: each while learn_is_curious(), else the
+ * one after 1, 2, 4 and so on, at last each 64th. Not where fewer than two have
  * prices, or the rules leave no barrier by a plan. To be asked once for
  * each operation, which it counts. */
 bool select_is_due(struct select *, enum coll_kind, size_t bytes);
