@@ -181,9 +181,22 @@ static coll_status no_interface(const struct ifaddrs *all, const char *wanted)
                 wanted, *list ? list : "none");
 }
 
+/* "eth0,", ",eth0", "eth0,,eth1" */
+static bool has_empty_name(const char *list)
+{
+    const size_t length = strlen(list);
+    return length
+           && (*list == ',' || list[length - 1] == ',' || strstr(list, ",,"));
+}
+
 coll_status id_local_addresses(struct id *id, const char *interfaces)
 {
     struct ifaddrs *all;
+    if (has_empty_name(interfaces))
+        return fail(COLL_ERR_INVALID, "bootstrap",
+                    "COLL_INTERFACE=%s: a name is empty; valid is a list such "
+                    "as eth0,eth1",
+                    interfaces);
     if (getifaddrs(&all) < 0)
         return fail(COLL_ERR_SYSTEM, "bootstrap",
                     "cannot list the network interfaces: %s", strerror(errno));

@@ -41,7 +41,8 @@ struct id_text id_print(const struct id *, int i);
 bool id_is_own_name(const struct id *);
 
 /* This host's addresses: of the interfaces in a list such as "eth0,eth1", or of
- * all if it is "". Fails with INVALID if one of the list has none. */
+ * all if it is "". Fails with INVALID if one of the list has none, or no name.
+ */
 coll_status id_local_addresses(struct id *, const char *interfaces);
 
 /* False: full, or an address that other hosts could not use. */
