@@ -99,7 +99,8 @@ static coll_status meet_all(struct probing *p, bool backwards,
     return status;
 }
 
-/* Messages inside the hosts, of all at the same time. */
+/* Messages inside the hosts, of all at the same time. Their rate is not where
+ * the next meeting of hosts is to start. */
 static coll_status meet_inside(struct probing *p, struct nearby_pair *local)
 {
     const int me = p->comm->rank;
@@ -107,10 +108,12 @@ static coll_status meet_inside(struct probing *p, struct nearby_pair *local)
     if (of.second < 0 || (of.first != me && of.second != me))
         return COLL_OK;
     const int peer = me == of.first ? of.second : of.first;
+    const double between = p->meter.beta;
     p->meter.beta = 0;
     coll_status status = pair_find_latency(&p->meter, peer, local);
     if (status == COLL_OK)
         status = pair_find_rate(&p->meter, peer, true, false, local);
+    p->meter.beta = between;
     return status;
 }
 
