@@ -339,10 +339,11 @@ static void wrong_piece(uint32_t tag, size_t sent, size_t expected)
 
 Test(transports, another_tag_or_length_is_a_mismatch_in_pieces)
 {
-    const size_t some[] = {8, 65536, 131072, 300000};
-    for (int i = 0; i < 4; i++) {
+    /* Pieces of 65536 and 98304 bytes are as long as the whole of 32768. */
+    const size_t some[] = {8, 32768, 65536, 98304, 131072, 300000};
+    for (int i = 0; i < 6; i++) {
         wrong_piece(1, some[i], some[i]);
-        for (int k = 0; k < 4; k++)
+        for (int k = 0; k < 6; k++)
             if (k != i)
                 wrong_piece(0, some[i], some[k]);
     }

@@ -4,9 +4,9 @@
  * A lane is an end of its own (ucx_lane.c) on one rail; COLL_UCX_LANES makes
  * several on each. Long messages are cut into pieces, one for a lane, by the
  * rails' rates; short ones go by the first lane, whole. Where to cut follows
- * from the length alone, so that both sides agree without a word; a message
- * whose sides differ in length is found out by its first piece. Order holds
- * because it does on each lane.
+ * from the length alone, so that both sides agree without a word; pieces have
+ * the whole length in their tags, so that sides which differ in it are found
+ * out. Order holds because it does on each lane.
  *
  * UCX's own rails (UCX_MAX_RNDV_RAILS) cut by the speeds that the kernel tells
  * of interfaces, which are not those of virtual ones nor of what lies behind,
@@ -48,6 +48,21 @@ struct ucx {
     bool watches; /* the lanes' are in it */
 };
 
+/* Never 0, in the bits that a lane tells apart: a piece is no whole message. */
+static uint32_t mark_of(size_t bytes)
+{
+    return (uint32_t)(bytes * UINT64_C(0x9e3779b97f4a7c15) >> 40) | 1;
+}
+
+/* What a lane said was of a piece. */
+static coll_status other_message(const struct transfer *whole)
+{
+    return fail(COLL_ERR_MISMATCH, "ucx",
+                "rank %d sent another message than the %zu bytes with tag %08x "
+                "that this rank expected",
+                whole->peer, whole->bytes, whole->tag);
+}
+
 /* Whether all pieces are over, or one has failed. What fails is told at once;
  * the other pieces' memory is the lanes' until cancel(). */
 static bool is_over(struct striped *s)
@@ -61,7 +76,9 @@ static bool is_over(struct striped *s)
     }
     if (s->whole && (over || status < 0)) {
         s->whole->news = s->piece[0].news;
-        s->whole->status = status;
+        s->whole->status = status == COLL_ERR_MISMATCH
+                               ? other_message(s->whole)
+                               : status;
         s->whole = NULL;
     }
     return over;
@@ -116,7 +133,7 @@ static void stripe(struct ucx *u, struct transfer *t, int npieces, bool sends)
             .buf = (char *)t->buf + begin,
             .bytes = end - begin,
             .peer = t->peer,
-            .tag = t->tag,
+            .tag = t->tag ^ mark_of(t->bytes),
             .news = t->news,
             .status = end > begin ? COLL_IN_PROGRESS : COLL_OK,
         };
