@@ -40,7 +40,7 @@ struct striped {
 
 struct ucx {
     struct transport base; /* first: a transport pointer is a ucx pointer */
-    int nranks, nlanes, nopen;
+    int nranks, nrails, nlanes, nopen;
     struct transport *lane[MAX_LANES];
     size_t upto[MAX_LANES + 1]; /* shares of the lanes before, summed up */
     struct striped *flying, *spare;
@@ -149,7 +149,9 @@ static void stripe(struct ucx *u, struct transfer *t, int npieces, bool sends)
 static void start(struct ucx *u, struct transfer *t, bool sends)
 {
     const size_t most = t->bytes / PIECE_BYTES;
-    const int npieces = most < (size_t)u->nlanes ? (int)most : u->nlanes;
+    int npieces = most < (size_t)u->nlanes ? (int)most : u->nlanes;
+    if (npieces > u->nrails) /* as many by each rail, for its share */
+        npieces -= npieces % u->nrails;
     if (npieces < 2)
         pass(u->lane[0], t, sends);
     else
@@ -236,11 +238,11 @@ static void ucx_close(struct transport *t)
 /* Lanes take turns on the rails, so that the first of them are on all. */
 static coll_status open_lanes(struct ucx *u, const struct transport_job *job)
 {
-    const int nrails = job->nrails > 0 ? job->nrails : 1;
-    u->nlanes = nrails * (job->lanes > 0 ? job->lanes : 1);
+    u->nrails = job->nrails > 0 ? job->nrails : 1;
+    u->nlanes = u->nrails * (job->lanes > 0 ? job->lanes : 1);
     for (int i = 0; i < u->nlanes; i++) {
         const struct transport_rail *rail =
-            job->nrails > 0 ? &job->rails[i % nrails] : NULL;
+            job->nrails > 0 ? &job->rails[i % u->nrails] : NULL;
         const coll_status status = ucx_lane_open(&u->lane[i], job, rail);
         if (status < 0)
             return status;
