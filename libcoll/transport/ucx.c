@@ -30,6 +30,9 @@ enum {
     GRAIN_BYTES = 64     /* where cuts may be */
 };
 
+/* For words to the peers after a clean flush, of all lanes. */
+static const double part_seconds = 0.2;
+
 /* A message in pieces. */
 struct striped {
     struct striped *next;
@@ -226,6 +229,9 @@ static void free_list(struct striped *s)
 static void ucx_close(struct transport *t)
 {
     struct ucx *u = (struct ucx *)t;
+    double left = part_seconds;
+    for (int i = 0; i < u->nopen; i++)
+        left = ucx_lane_part(u->lane[i], left);
     for (int i = 0; i < u->nopen; i++)
         u->lane[i]->ops->close(u->lane[i]);
     if (u->bell >= 0)
