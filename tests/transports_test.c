@@ -369,6 +369,25 @@ Test(transports, another_number_of_lanes_is_not_reached)
     fabric_close(&f);
 }
 
+/* As many as there may be: the addresses of all lanes must fit. */
+Test(transports, all_lanes_on_all_rails_reach)
+{
+    struct transport_rail rails[TRANSPORT_RAILS_MAX];
+    struct fabric f;
+    cr_assert(fabric_open_lanes(&f, transport_find("ucx"), 1, 2, 8));
+    fabric_close(&f);
+    for (int i = 0; i < TRANSPORT_RAILS_MAX; i++)
+        rails[i] = (struct transport_rail){.interface = "lo", .share = 1};
+    for (int r = 0; r < 2; r++) {
+        f.jobs[r].rails = rails;
+        f.jobs[r].nrails = TRANSPORT_RAILS_MAX;
+        cr_assert_eq(f.ops->open(&f.ends[r], &f.jobs[r]), COLL_OK);
+    }
+    cr_assert(fabric_connect(&f));
+    exchange(&f, 0, 1, 1 << 20, false);
+    fabric_close(&f);
+}
+
 /* Sends and receives at every stage, then cancel at both ends in turn: each is
  * over, and no buffer changes afterwards although the other side goes on. */
 static void cancelled(struct fabric *f)

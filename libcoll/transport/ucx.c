@@ -25,7 +25,7 @@
 extern const struct transport_ops transport_ucx;
 
 enum {
-    MAX_LANES = TRANSPORT_RAILS_MAX * TRANSPORT_LANES_MAX,
+    MAX_LANES = 16,      /* in all: more addresses would not fit in one */
     PIECE_BYTES = 32768, /* as many pieces as there are such in a message */
     GRAIN_BYTES = 64     /* where cuts may be */
 };
@@ -245,7 +245,13 @@ static void ucx_close(struct transport *t)
 static coll_status open_lanes(struct ucx *u, const struct transport_job *job)
 {
     u->nrails = job->nrails > 0 ? job->nrails : 1;
-    u->nlanes = u->nrails * (job->lanes > 0 ? job->lanes : 1);
+    const int most = MAX_LANES / u->nrails;
+    const int each = job->lanes < most ? job->lanes : most;
+    u->nlanes = u->nrails * (each > 0 ? each : 1);
+    if (job->lanes > most && job->rank == 0)
+        log_line(COLL_LOG_WARN, "ucx",
+                 "%d lanes on each of %d rails, not %d: %d in all are the most",
+                 each, u->nrails, job->lanes, MAX_LANES);
     for (int i = 0; i < u->nlanes; i++) {
         const struct transport_rail *rail =
             job->nrails > 0 ? &job->rails[i % u->nrails] : NULL;
