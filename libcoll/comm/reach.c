@@ -123,12 +123,13 @@ static void open_doors(struct search *s)
         s->fd[i] = bootstrap_open_door(s->name[i], &s->mine.door[i]);
 }
 
-/* Which offer of a rank is of the network of rank 0's k-th; -1: none. */
+/* Which offer of a rank is of the network of rank 0's k-th; -1: none. The first
+ * of all are of the network by which they met, and of no other one. */
 static int offer_of(const struct search *s, int rank, int k)
 {
     if (k == 0)
         return 0;
-    for (int i = 0; i < CANDIDATES; i++)
+    for (int i = 1; i < CANDIDATES; i++)
         if (s->all[rank].network[i] == s->all[0].network[k])
             return i;
     return -1;
