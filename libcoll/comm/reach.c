@@ -234,6 +234,15 @@ static coll_status other_lists(const struct search *s, int k)
                 s->comm->ranks[r].hostname);
 }
 
+/* Rank 0's list; others are told if theirs is shorter. */
+static coll_status too_many(void)
+{
+    return fail(COLL_ERR_INVALID, "comm",
+                "COLL_INTERFACE: found %d interfaces or more, valid are at "
+                "most %d",
+                TRANSPORT_RAILS_MAX + 1, TRANSPORT_RAILS_MAX);
+}
+
 static void left_out(const struct search *s, int k, const char *why)
 {
     if (s->comm->rank == 0)
@@ -292,6 +301,8 @@ static coll_status try_all(struct search *s)
     double rates[CANDIDATES];
     coll_status status = COLL_OK;
     s->named = s->all[0].network[0] > 0 && s->all[0].network[0] <= CANDIDATES;
+    if (s->named && s->all[0].network[TRANSPORT_RAILS_MAX])
+        return too_many();
     for (int k = 0; k < CANDIDATES && status == COLL_OK; k++) {
         const bool needed = k == 0 || s->named;
         if (k > 0 && !s->all[0].network[k])
