@@ -251,6 +251,11 @@ def a_second_rail_that_is_faster():
     return netlab.Lab(layout(rails=2, rate=100e6, rail_rate=(400e6,)))
 
 
+@case(works=True, rails=['eth1'])
+def a_first_rail_too_slow_for_the_whole_stream():
+    return netlab.Lab(layout(rails=2, rate=4e6, rail_rate=(400e6,)))
+
+
 @case(works=True, rails=['eth0'])
 def a_second_rail_that_is_far_slower():
     return netlab.Lab(layout(rails=2, rate=400e6, rail_rate=(20e6,)))
