@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coll/topo.h"
 #include "comm/crowd.h"
+#include "comm/here.h"
 #include "comm/roofline.h"
 #include "hosts.h"
 
@@ -82,6 +84,24 @@ Test(probe, all_find_the_same_with_few_messages)
     static const char *const places[] = {"01", "0123", "01234", "0011"};
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
         cr_assert_eq(run_on(places[i], quick, measure), 0, "%s", places[i]);
+}
+
+/* As hwloc has it, not as the processor says where it is a virtual one. */
+Test(probe, the_cache_is_one_that_the_kernel_tells_of)
+{
+    char error[256];
+    coll_topo *topo;
+    int caches = 0, alike = 0;
+    cr_assert_eq(coll_topo_discover(&topo, error, sizeof(error)), COLL_OK);
+    for (int i = 0; i < coll_topo_size(topo); i++) {
+        const coll_topo_object *o = coll_topo_get(topo, i);
+        caches += o->kind == COLL_TOPO_L3;
+        alike += o->kind == COLL_TOPO_L3 && o->bytes == here_cache();
+    }
+    coll_topo_free(topo);
+    if (!caches)
+        cr_skip_test("there is no L3");
+    cr_assert_gt(alike, 0, "%zu bytes", here_cache());
 }
 
 /* No sum is faster than its vectors come from memory. */

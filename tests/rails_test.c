@@ -33,6 +33,8 @@ static const struct row rows[] = {
      {64, 64}},
     {"no more than the most", {5, 5, 5, 5, 5, 5}, 6, false, 4, {0, 1, 2, 3},
      {64, 64, 64, 64}},
+    {"of more than the most the fastest", {1, 1, 1, 1, 5, 1}, 6, false, 4,
+     {4, 0, 1, 2}, {64, 13, 13, 13}},
     {"a name far slower still carries some", {1e9, 1}, 2, true, 2, {0, 1},
      {64, 1}},
 };

@@ -345,6 +345,8 @@ def bad_input_is_told_in_one_line():
             ((*fine, '-b', '2K', '-e', '1K'), ['-b', '2048', '1024']),
             ((*fine, '--algo', 'rign'),
              ['--algo', '"rign"', 'did you mean ring?', 'leaders']),
+            ((*fine, '--algo', ','.join(['ring@block'] * 65)),
+             ['--algo', '65', 'at most 64']),
             ((*fine, '--algo', 'node_direct'),
              ['--algo', 'no plan to simulate']),
             ((*fine, '--algo', 'ring@byhosts'),

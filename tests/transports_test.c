@@ -339,10 +339,11 @@ static void wrong_piece(uint32_t tag, size_t sent, size_t expected)
 
 Test(transports, another_tag_or_length_is_a_mismatch_in_pieces)
 {
-    const size_t some[] = {8, 65536, 131072, 300000};
-    for (int i = 0; i < 4; i++) {
+    /* Pieces of 65536 and 98304 bytes are as long as the whole of 32768. */
+    const size_t some[] = {8, 32768, 65536, 98304, 131072, 300000};
+    for (int i = 0; i < 6; i++) {
         wrong_piece(1, some[i], some[i]);
-        for (int k = 0; k < 4; k++)
+        for (int k = 0; k < 6; k++)
             if (k != i)
                 wrong_piece(0, some[i], some[k]);
     }
@@ -365,6 +366,25 @@ Test(transports, another_number_of_lanes_is_not_reached)
         cr_assert_eq(f.ops->connect(f.ends[r], all, reached), COLL_OK);
         cr_assert_not(reached[1 - r]);
     }
+    fabric_close(&f);
+}
+
+/* As many as there may be: the addresses of all lanes must fit. */
+Test(transports, all_lanes_on_all_rails_reach)
+{
+    struct transport_rail rails[TRANSPORT_RAILS_MAX];
+    struct fabric f;
+    cr_assert(fabric_open_lanes(&f, transport_find("ucx"), 1, 2, 8));
+    fabric_close(&f);
+    for (int i = 0; i < TRANSPORT_RAILS_MAX; i++)
+        rails[i] = (struct transport_rail){.interface = "lo", .share = 1};
+    for (int r = 0; r < 2; r++) {
+        f.jobs[r].rails = rails;
+        f.jobs[r].nrails = TRANSPORT_RAILS_MAX;
+        cr_assert_eq(f.ops->open(&f.ends[r], &f.jobs[r]), COLL_OK);
+    }
+    cr_assert(fabric_connect(&f));
+    exchange(&f, 0, 1, 1 << 20, false);
     fabric_close(&f);
 }
 

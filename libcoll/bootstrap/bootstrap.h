@@ -101,8 +101,8 @@ struct bootstrap_door {
 int bootstrap_open_door(const char *interface, struct bootstrap_door *);
 
 /* Returns 0 or errno; waits so long for the next host to answer. All hosts do it
- * at the same time. *bytes_per_second: of what came in at this host's own door;
- * 0: not known. */
+ * at the same time. *bytes_per_second: of what came in at this host's own door,
+ * all or what half a second brought; 0: not known. */
 int bootstrap_knock(int door, const struct bootstrap_door *next, double seconds,
                     double *bytes_per_second);
 void bootstrap_close_door(int fd);

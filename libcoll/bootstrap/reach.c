@@ -46,7 +46,8 @@ int bootstrap_open_door(const char *interface, struct bootstrap_door *door)
 struct stream {
     int door, out, in;
     size_t sent, received;
-    double begun, ended; /* when SKIPPED and ALL bytes had come; 0: not yet */
+    double met, begun, ended; /* when the first, SKIPPED and ALL bytes had come;
+                                 0: not yet */
 };
 
 static void push(struct stream *s, char *bytes)
@@ -64,6 +65,8 @@ static bool pull(struct stream *s, char *bytes)
     if (n <= 0)
         return n < 0 && errno == EAGAIN;
     s->received += (size_t)n;
+    if (!s->met)
+        s->met = tcp_clock();
     if (!s->begun && s->received >= SKIPPED)
         s->begun = tcp_clock();
     if (s->received >= ALL)
@@ -94,6 +97,16 @@ static void pass_on(struct stream *s, double deadline)
     free(bytes);
 }
 
+/* Bytes per second; 0: unknown. A stream that did not end came slowly. */
+static double rate_of(const struct stream *s, double now)
+{
+    if (s->ended > s->begun)
+        return (ALL - SKIPPED) / (s->ended - s->begun);
+    return s->met && !s->ended && now > s->met
+               ? (double)s->received / (now - s->met)
+               : 0;
+}
+
 int bootstrap_knock(int door, const struct bootstrap_door *next, double seconds,
                     double *bytes_per_second)
 {
@@ -109,8 +122,7 @@ int bootstrap_knock(int door, const struct bootstrap_door *next, double seconds,
     if (s.out < 0)
         return errno;
     pass_on(&s, tcp_clock() + stream_seconds);
-    if (s.ended > s.begun)
-        *bytes_per_second = (ALL - SKIPPED) / (s.ended - s.begun);
+    *bytes_per_second = rate_of(&s, tcp_clock());
     close(s.out);
     if (s.in >= 0)
         close(s.in);

@@ -141,9 +141,7 @@ static void say_why(coll_candidate *c, const coll_candidate *best)
         best->predicted_seconds - best->latency_seconds;
     const double later = c->latency_seconds - best->latency_seconds;
     const double longer = transfer - best_transfer;
-    if (c->why[0])
-        return;
-    if (c->predicted_seconds < 0)
+    if (c->predicted_seconds < 0 && !c->why[0])
         snprintf(c->why, sizeof(c->why),
                  "not rehearsed at start: too many messages, or no plan for "
                  "these groups");
@@ -155,6 +153,8 @@ static void say_why(coll_candidate *c, const coll_candidate *best)
     else if (c->samples && best->samples)
         snprintf(c->why, sizeof(c->why),
                  "measured faster, but not by enough, or not often enough");
+    else if (c->why[0]) /* fill() has said it */
+        return;
     else if (later > longer)
         snprintf(c->why, sizeof(c->why), "more rounds: latency %s against %s",
                  spoken(c->latency_seconds, a, sizeof(a)),

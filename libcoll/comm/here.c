@@ -49,6 +49,24 @@ static struct node_place place_of(const coll_topo_location *at)
         .package = at->package, .numa = at->numa, .cache = at->cache};
 }
 
+size_t here_cache(void)
+{
+    char path[64], unit = ' ';
+    unsigned long n = 0;
+    snprintf(path, sizeof(path),
+             "/sys/devices/system/cpu/cpu%d/cache/index3/size", sched_getcpu());
+    FILE *file = fopen(path, "re");
+    if (file) {
+        if (fscanf(file, "%lu%c", &n, &unit) < 1)
+            n = 0;
+        fclose(file);
+    }
+    if (n > 0)
+        return n << (unit == 'K' ? 10 : unit == 'M' ? 20 : 0);
+    const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    return cache > 0 ? (size_t)cache : (size_t)32 << 20;
+}
+
 /* By the affinity of the calling thread. */
 static struct node_place real_place(void)
 {

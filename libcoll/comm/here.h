@@ -17,6 +17,11 @@ void here_fill(struct rank_info *);
  * COLL_CLUSTER. Takes some milliseconds. */
 void here_place(struct node_place *, int local_rank, int local_ranks);
 
+/* Bytes of the last level of caches, as the kernel has it, whence hwloc does; a
+ * guess where it has none. The processor's own word on virtual machines is that
+ * of all the machine below them. */
+size_t here_cache(void);
+
 /* Whether a rank shares processors with others that may want them at the same
  * time: more ranks than CPUs on its machine, or than its cgroups grant its
  * host. The same on whichever rank it is asked. */

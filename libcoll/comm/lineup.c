@@ -56,7 +56,7 @@ static struct rehearsal rehearsal_of(const struct lineup *u,
         .segments = times > 1 ? 1 : what->segments,
         .tree = &u->tree,
         .order = u->order,
-        .count = what->bytes / (size_t)times,
+        .count = (what->bytes + (size_t)times - 1) / (size_t)times,
         .elem_bytes = 1,
         .net = layout_net(u->at, what->bytes),
         .traffic = what->traffic,
@@ -93,10 +93,12 @@ coll_status lineup_rehearse(const struct lineup *u,
 {
     const struct rehearsal c = rehearsal_of(u, what);
     const coll_status status = rehearse(&c, seconds);
+    if (status < 0)
+        return status;
     *seconds = seconds_of(u, what, *seconds);
     if (what->traffic)
         repeat(what->traffic, c.nranks, (uint64_t)times_of(u, what));
-    return status;
+    return COLL_OK;
 }
 
 coll_status lineup_bound(const struct lineup *u, const struct performance *what,
@@ -104,7 +106,8 @@ coll_status lineup_bound(const struct lineup *u, const struct performance *what,
 {
     const struct rehearsal c = rehearsal_of(u, what);
     const coll_status status = bound(&c, seconds);
-    *seconds = seconds_of(u, what, *seconds);
+    if (status == COLL_OK)
+        *seconds = seconds_of(u, what, *seconds);
     return status;
 }
 

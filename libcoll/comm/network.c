@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the job's network looks like, and what each candidate costs on it. */
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "comm/crowd.h"
@@ -86,12 +85,10 @@ static coll_status probe(coll_comm *c, struct layout_costs *costs,
  * time. */
 static void measure_work(const coll_comm *c, struct layout_costs *costs)
 {
-    const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
     costs->gamma = roofline_sum();
     if (c->nhosts == 1) /* by plans only if somebody asks for it */
         return;
-    costs->cache = (cache > 0 ? (size_t)cache : (size_t)32 << 20)
-                   / (2 * (size_t)c->local_ranks);
+    costs->cache = here_cache() / (2 * (size_t)c->local_ranks);
     costs->copy = costs->gamma * 2 / 3;
     costs->memory = roofline_memory();
 }

@@ -11,6 +11,8 @@
 
 static const double budget_seconds = 0.024; /* of the rates of all rounds, */
 static const double most_seconds = 0.006;   /* and of a pair's */
+/* Trains are no shorter than 4 messages, so more pairs would send more. */
+enum { PAIRS_ACROSS = 8 };
 /* A pair across that is so much faster alone shares its link with the others.
  */
 static const float shares = 1.4f;
@@ -99,7 +101,8 @@ static coll_status meet_all(struct probing *p, bool backwards,
     return status;
 }
 
-/* Messages inside the hosts, of all at the same time. */
+/* Messages inside the hosts, of all at the same time. Their rate is not where
+ * the next meeting of hosts is to start. */
 static coll_status meet_inside(struct probing *p, struct nearby_pair *local)
 {
     const int me = p->comm->rank;
@@ -107,10 +110,12 @@ static coll_status meet_inside(struct probing *p, struct nearby_pair *local)
     if (of.second < 0 || (of.first != me && of.second != me))
         return COLL_OK;
     const int peer = me == of.first ? of.second : of.first;
+    const double between = p->meter.beta;
     p->meter.beta = 0;
     coll_status status = pair_find_latency(&p->meter, peer, local);
     if (status == COLL_OK)
         status = pair_find_rate(&p->meter, peer, true, false, local);
+    p->meter.beta = between;
     return status;
 }
 
@@ -142,25 +147,27 @@ static struct sim_link link_inside(const struct probing *p,
 }
 
 /* Seconds per byte between hosts h and h xor mask that are in different groups:
- * of host 0 and its partner alone, or of all such pairs at once; the slower
- * half begins there. Who has no part waits for the others. */
+ * of the first most such pairs at once, host 0's is the first; the slower half
+ * begins there. Who has no part waits for the others. */
 static coll_status meet_across(struct probing *p, const struct probe_groups *g,
-                               int mask, bool alone, float *all, float *beta)
+                               int mask, int most, float *all, float *beta)
 {
     const int me = p->host[p->comm->rank], other = me ^ mask;
     int npairs = 0;
-    for (int h = 0; h < p->nhosts; h++)
-        npairs += (h ^ mask) > h && (h ^ mask) < p->nhosts
-                  && g->group_of[h] != g->group_of[h ^ mask];
-    /* Together they send as much as one pair alone, or a little more. */
+    bool takes_part = false;
+    for (int h = 0; h < p->nhosts && npairs < most; h++)
+        if ((h ^ mask) > h && (h ^ mask) < p->nhosts
+            && g->group_of[h] != g->group_of[h ^ mask]) {
+            takes_part |= h == me || h == other;
+            npairs++;
+        }
+    /* Together they send as much as one pair alone, or twice that. */
     const int share = PAIR_MESSAGES / npairs;
-    const int n = alone ? PAIR_MESSAGES : share < 4 ? 4 : share;
+    const int n = share < 4 ? 4 : share;
     const size_t bytes = pair_train_bytes(g->across.beta);
     double found = 0;
     coll_status status = COLL_OK;
-    if (p->leader[me].first == p->comm->rank && other < p->nhosts
-        && g->group_of[me] != g->group_of[other]
-        && (!alone || me == 0 || other == 0))
+    if (p->leader[me].first == p->comm->rank && takes_part)
         status = pair_run_train(&p->meter, p->leader[other].first, n, bytes,
                                 false, &found);
     const float mine = (float)found;
@@ -176,7 +183,7 @@ static coll_status meet_across(struct probing *p, const struct probe_groups *g,
 }
 
 /* Whether hosts of a group share what leads out of it: one pair across alone,
- * then as many as there are at the same time. */
+ * then several at the same time. */
 static coll_status find_shared(struct probing *p, struct probe_groups *g,
                                float *all)
 {
@@ -184,9 +191,9 @@ static coll_status find_shared(struct probing *p, struct probe_groups *g,
     int mask = 0;
     while (g->group_of[mask] == g->group_of[0])
         mask++;
-    coll_status status = meet_across(p, g, mask, true, all, &alone);
+    coll_status status = meet_across(p, g, mask, 1, all, &alone);
     if (status == COLL_OK)
-        status = meet_across(p, g, mask, false, all, &together);
+        status = meet_across(p, g, mask, PAIRS_ACROSS, all, &together);
     /* In the rounds they met at about the same time, or one after another. */
     const float across = (float)g->across.beta;
     alone = fminf(alone, across);

@@ -9,8 +9,8 @@
  * do the same. All tell all, and hosts whose messages are fast form groups
  * (nearby.h); if those are not certain, all meet once more, twice where ranks
  * outnumber processors. If there are several, one pair of hosts of different
- * groups sends a train of messages alone, and then all such pairs at once,
- * which tells a link that the hosts of a group share from slow ports.
+ * groups sends a train of messages alone, and then up to 8 such pairs at
+ * once, which tells a link that the hosts of a group share from slow ports.
  *
  * Short messages take up to a millisecond a round, long ones 24 ms in all
  * rounds: they are as long as the rate of the round before allows, no pair

@@ -26,17 +26,21 @@ static int share_of(double rate, double best)
     return share > 0 ? share : 1;
 }
 
-/* In the order of their shares; equals as they were. */
-static int insert(int *used, int *share, int n, int i, int its_share)
+/* In the order of their shares; equals as they were. The last one of more than
+ * the most falls out. */
+static int insert(int *used, int *share, int n, int most, int i, int its_share)
 {
     int at = n;
-    for (; at > 0 && share[at - 1] < its_share; at--) {
-        used[at] = used[at - 1];
-        share[at] = share[at - 1];
+    for (; at > 0 && share[at - 1] < its_share; at--)
+        if (at < most) {
+            used[at] = used[at - 1];
+            share[at] = share[at - 1];
+        }
+    if (at < most) {
+        used[at] = i;
+        share[at] = its_share;
     }
-    used[at] = i;
-    share[at] = its_share;
-    return n + 1;
+    return n < most ? n + 1 : most;
 }
 
 static int choose_named(const double *rates, int n, int *used, int *share)
@@ -63,8 +67,9 @@ int rails_choose(const double *rates, int n, bool named, int most, int *used,
     share[0] = WHOLE;
     if (rates[0] == 0)
         return 1;
-    for (int i = 0; i < n && nused < most; i++)
+    for (int i = 0; i < n; i++)
         if (rates[i] * far_slower >= best)
-            nused = insert(used, share, nused, i, share_of(rates[i], best));
+            nused =
+                insert(used, share, nused, most, i, share_of(rates[i], best));
     return nused;
 }

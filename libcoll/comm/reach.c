@@ -123,12 +123,13 @@ static void open_doors(struct search *s)
         s->fd[i] = bootstrap_open_door(s->name[i], &s->mine.door[i]);
 }
 
-/* Which offer of a rank is of the network of rank 0's k-th; -1: none. */
+/* Which offer of a rank is of the network of rank 0's k-th; -1: none. The first
+ * of all are of the network by which they met, and of no other one. */
 static int offer_of(const struct search *s, int rank, int k)
 {
     if (k == 0)
         return 0;
-    for (int i = 0; i < CANDIDATES; i++)
+    for (int i = 1; i < CANDIDATES; i++)
         if (s->all[rank].network[i] == s->all[0].network[k])
             return i;
     return -1;
@@ -233,6 +234,15 @@ static coll_status other_lists(const struct search *s, int k)
                 s->comm->ranks[r].hostname);
 }
 
+/* Rank 0's list; others are told if theirs is shorter. */
+static coll_status too_many(void)
+{
+    return fail(COLL_ERR_INVALID, "comm",
+                "COLL_INTERFACE: found %d interfaces or more, valid are at "
+                "most %d",
+                TRANSPORT_RAILS_MAX + 1, TRANSPORT_RAILS_MAX);
+}
+
 static void left_out(const struct search *s, int k, const char *why)
 {
     if (s->comm->rank == 0)
@@ -291,6 +301,8 @@ static coll_status try_all(struct search *s)
     double rates[CANDIDATES];
     coll_status status = COLL_OK;
     s->named = s->all[0].network[0] > 0 && s->all[0].network[0] <= CANDIDATES;
+    if (s->named && s->all[0].network[TRANSPORT_RAILS_MAX])
+        return too_many();
     for (int k = 0; k < CANDIDATES && status == COLL_OK; k++) {
         const bool needed = k == 0 || s->named;
         if (k > 0 && !s->all[0].network[k])

@@ -7,12 +7,14 @@
 #include "base/log.h"
 #include "programs/sim.h"
 
+enum { MAX_NAMED = 64 };
+
 struct sweep {
     const struct sim_job *job;
     enum coll_kind kind;
     bool all;                     /* --algo all */
-    const struct algo *named[64]; /* else these; none: what is chosen */
-    int orders[64];               /* of each; NLINEUPS: as --order says */
+    const struct algo *named[MAX_NAMED]; /* else these; none: what is chosen */
+    int orders[MAX_NAMED]; /* of each; NLINEUPS: as --order says */
     int nnamed;
     size_t *sizes;
     int nsizes;
@@ -74,9 +76,13 @@ static void read_algos(struct sweep *s)
     }
     for (char *name = strtok_r(copy, ",", &rest); name;
          name = strtok_r(NULL, ",", &rest)) {
+        if (s->nnamed == MAX_NAMED)
+            options_die(s->job->program,
+                        "--algo: found %d names or more, valid are at most %d",
+                        MAX_NAMED + 1, MAX_NAMED);
         s->orders[s->nnamed] = read_order(s, name);
         const struct algo *algo = algo_find(s->kind, name);
-        if (!algo || algo->way != BY_PLAN || s->nnamed == 64)
+        if (!algo || algo->way != BY_PLAN)
             unknown(s, name);
         s->named[s->nnamed++] = algo;
     }

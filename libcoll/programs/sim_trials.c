@@ -79,7 +79,7 @@ static double sends_of(const struct trial *t, int position, int segments)
     struct plan p;
     double sends = 0;
     const int runs = runs_of(t, segments);
-    const size_t bytes = t->bytes / (size_t)runs;
+    const size_t bytes = (t->bytes + (size_t)runs - 1) / (size_t)runs;
     write_plan(&p, t, position, segments);
     for (int i = 0; i < p.nsteps; i++) {
         const struct step *s = &p.steps[i];

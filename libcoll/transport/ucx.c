@@ -4,9 +4,9 @@
  * A lane is an end of its own (ucx_lane.c) on one rail; COLL_UCX_LANES makes
  * several on each. Long messages are cut into pieces, one for a lane, by the
  * rails' rates; short ones go by the first lane, whole. Where to cut follows
- * from the length alone, so that both sides agree without a word; a message
- * whose sides differ in length is found out by its first piece. Order holds
- * because it does on each lane.
+ * from the length alone, so that both sides agree without a word; pieces have
+ * the whole length in their tags, so that sides which differ in it are found
+ * out. Order holds because it does on each lane.
  *
  * UCX's own rails (UCX_MAX_RNDV_RAILS) cut by the speeds that the kernel tells
  * of interfaces, which are not those of virtual ones nor of what lies behind,
@@ -25,10 +25,13 @@
 extern const struct transport_ops transport_ucx;
 
 enum {
-    MAX_LANES = TRANSPORT_RAILS_MAX * TRANSPORT_LANES_MAX,
+    MAX_LANES = 16,      /* in all: more addresses would not fit in one */
     PIECE_BYTES = 32768, /* as many pieces as there are such in a message */
     GRAIN_BYTES = 64     /* where cuts may be */
 };
+
+/* For words to the peers after a clean flush, of all lanes. */
+static const double part_seconds = 0.2;
 
 /* A message in pieces. */
 struct striped {
@@ -40,13 +43,28 @@ struct striped {
 
 struct ucx {
     struct transport base; /* first: a transport pointer is a ucx pointer */
-    int nranks, nlanes, nopen;
+    int nranks, nrails, nlanes, nopen;
     struct transport *lane[MAX_LANES];
     size_t upto[MAX_LANES + 1]; /* shares of the lanes before, summed up */
     struct striped *flying, *spare;
     int bell;     /* an epoll descriptor of all lanes' */
     bool watches; /* the lanes' are in it */
 };
+
+/* Never 0, in the bits that a lane tells apart: a piece is no whole message. */
+static uint32_t mark_of(size_t bytes)
+{
+    return (uint32_t)(bytes * UINT64_C(0x9e3779b97f4a7c15) >> 40) | 1;
+}
+
+/* What a lane said was of a piece. */
+static coll_status other_message(const struct transfer *whole)
+{
+    return fail(COLL_ERR_MISMATCH, "ucx",
+                "rank %d sent another message than the %zu bytes with tag %08x "
+                "that this rank expected",
+                whole->peer, whole->bytes, whole->tag);
+}
 
 /* Whether all pieces are over, or one has failed. What fails is told at once;
  * the other pieces' memory is the lanes' until cancel(). */
@@ -61,7 +79,9 @@ static bool is_over(struct striped *s)
     }
     if (s->whole && (over || status < 0)) {
         s->whole->news = s->piece[0].news;
-        s->whole->status = status;
+        s->whole->status = status == COLL_ERR_MISMATCH
+                               ? other_message(s->whole)
+                               : status;
         s->whole = NULL;
     }
     return over;
@@ -116,7 +136,7 @@ static void stripe(struct ucx *u, struct transfer *t, int npieces, bool sends)
             .buf = (char *)t->buf + begin,
             .bytes = end - begin,
             .peer = t->peer,
-            .tag = t->tag,
+            .tag = t->tag ^ mark_of(t->bytes),
             .news = t->news,
             .status = end > begin ? COLL_IN_PROGRESS : COLL_OK,
         };
@@ -132,7 +152,9 @@ static void stripe(struct ucx *u, struct transfer *t, int npieces, bool sends)
 static void start(struct ucx *u, struct transfer *t, bool sends)
 {
     const size_t most = t->bytes / PIECE_BYTES;
-    const int npieces = most < (size_t)u->nlanes ? (int)most : u->nlanes;
+    int npieces = most < (size_t)u->nlanes ? (int)most : u->nlanes;
+    if (npieces > u->nrails) /* as many by each rail, for its share */
+        npieces -= npieces % u->nrails;
     if (npieces < 2)
         pass(u->lane[0], t, sends);
     else
@@ -207,6 +229,9 @@ static void free_list(struct striped *s)
 static void ucx_close(struct transport *t)
 {
     struct ucx *u = (struct ucx *)t;
+    double left = part_seconds;
+    for (int i = 0; i < u->nopen; i++)
+        left = ucx_lane_part(u->lane[i], left);
     for (int i = 0; i < u->nopen; i++)
         u->lane[i]->ops->close(u->lane[i]);
     if (u->bell >= 0)
@@ -219,11 +244,17 @@ static void ucx_close(struct transport *t)
 /* Lanes take turns on the rails, so that the first of them are on all. */
 static coll_status open_lanes(struct ucx *u, const struct transport_job *job)
 {
-    const int nrails = job->nrails > 0 ? job->nrails : 1;
-    u->nlanes = nrails * (job->lanes > 0 ? job->lanes : 1);
+    u->nrails = job->nrails > 0 ? job->nrails : 1;
+    const int most = MAX_LANES / u->nrails;
+    const int each = job->lanes < most ? job->lanes : most;
+    u->nlanes = u->nrails * (each > 0 ? each : 1);
+    if (job->lanes > most && job->rank == 0)
+        log_line(COLL_LOG_WARN, "ucx",
+                 "%d lanes on each of %d rails, not %d: %d in all are the most",
+                 each, u->nrails, job->lanes, MAX_LANES);
     for (int i = 0; i < u->nlanes; i++) {
         const struct transport_rail *rail =
-            job->nrails > 0 ? &job->rails[i % nrails] : NULL;
+            job->nrails > 0 ? &job->rails[i % u->nrails] : NULL;
         const coll_status status = ucx_lane_open(&u->lane[i], job, rail);
         if (status < 0)
             return status;

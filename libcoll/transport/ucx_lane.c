@@ -12,6 +12,7 @@
  * that a rank that makes another call is found out instead of waited for.
  */
 #include <assert.h>
+#include <math.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,9 +27,8 @@
 static const struct transport_ops lane_ops;
 
 enum {
-    MAX_RANKS = 1 << 20,     /* that a tag can tell apart */
-    IDLE_TURNS = 16,         /* polls in which an idle rank looks once */
-    CLOSE_MILLISECONDS = 200 /* for endpoints after a clean flush */
+    MAX_RANKS = 1 << 20, /* that a tag can tell apart */
+    IDLE_TURNS = 16      /* polls in which an idle rank looks once */
 };
 
 enum { FINGERPRINT_BITS = 26, NEWS_BITS = 10 };
@@ -396,12 +396,9 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Tells the peers that this end is going, so that none takes it for a fault.
- * It may be that they have gone, hence the deadline. */
-static void close_endpoints(struct lane *u)
+static void close_endpoints(struct lane *u, double deadline)
 {
     const ucp_request_param_t param = {.op_attr_mask = 0};
-    const double deadline = now() + 1e-3 * CLOSE_MILLISECONDS;
     for (int r = 0; r < u->job->nranks; r++) {
         struct peer *p = &u->peers[r];
         if (!p->endpoint || p->failed != UCS_OK)
@@ -418,11 +415,18 @@ static void close_endpoints(struct lane *u)
     }
 }
 
+double ucx_lane_part(struct transport *t, double seconds)
+{
+    struct lane *u = (struct lane *)t;
+    const double deadline = now() + seconds;
+    if (u->worker && u->flushed && !u->flying)
+        close_endpoints(u, deadline);
+    return fmax(deadline - now(), 0);
+}
+
 static void lane_close(struct transport *t)
 {
     struct lane *u = (struct lane *)t;
-    if (u->worker && u->flushed && !u->flying)
-        close_endpoints(u);
     if (u->worker)
         lane_cancel(t);
     if (u->context)

@@ -26,7 +26,7 @@ import inside  # noqa: E402
 from inside import tap  # noqa: E402
 import lab as netlab  # noqa: E402
 import steps  # noqa: E402
-from steps import expect  # noqa: E402
+from tap import expect  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv[1])
 CASES = []
@@ -262,7 +262,7 @@ def the_trunk_carries_what_the_formula_says(setting):
         if all(right) and CROSSING[found[0][0].candidate] == 1:
             return
         note('not that, or more than S each way')
-    raise steps.Wrong('in no start S each way, and 1.5 S in the ring')
+    raise tap.Wrong('in no start S each way, and 1.5 S in the ring')
 
 
 # --- measuring at start -------------------------------------------------------

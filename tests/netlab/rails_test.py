@@ -14,22 +14,17 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
+import inside  # noqa: E402
+from inside import tap  # noqa: E402
 import lab as netlab  # noqa: E402
 import steps  # noqa: E402
-from steps import expect  # noqa: E402
+from tap import case, expect  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv[1])
-CASES = []
 MIB = 1 << 20
 FIXED = {'COLL_CALIBRATE': 'off', 'COLL_ADAPT': 'off',
          'COLL_ALGO': 'allreduce:ring',
          'COLL_LOG': 'select:debug,comm:info,ucx:debug'}
-
-
-def case(function):
-    """Marks a test; its name is the claim."""
-    CASES.append(function)
-    return function
 
 
 def note(*words):
@@ -124,10 +119,10 @@ def ranks_of_other_lanes_are_told():
         steps.launched(lab, lambda r: [
             'env', f'COLL_UCX_LANES={r + 1}', f'{BUILD}/steps_job',
             netlab.FILES, '1x64'], 20)
-    except steps.Wrong as error:
+    except tap.Wrong as error:
         expect('COLL_UCX_LANES' in str(error), error)
     else:
-        raise steps.Wrong('1 and 2 lanes go together')
+        raise tap.Wrong('1 and 2 lanes go together')
     finally:
         lab.close()
 
@@ -139,10 +134,10 @@ def a_wrong_number_of_lanes_is_told():
         for wrong in ('9', '0', 'two'):
             try:
                 steps.run(lab, BUILD, ['1x64'], {}, 20, COLL_UCX_LANES=wrong)
-            except steps.Wrong as error:
+            except tap.Wrong as error:
                 expect('COLL_UCX_LANES' in str(error), error)
             else:
-                raise steps.Wrong(f'{wrong} lanes are taken')
+                raise tap.Wrong(f'{wrong} lanes are taken')
     finally:
         lab.close()
 
@@ -160,29 +155,5 @@ def a_ring_of_eight_ranks_connects_each_to_the_next_one():
     expect(connections(hosts=8) == sorted(ring_and_tree(8)))
 
 
-def work():
-    chosen = [function for function in CASES if not sys.argv[2:]
-              or any(word in function.__name__ for word in sys.argv[2:])]
-    print(f'1..{len(chosen)}', flush=True)
-    failed = 0
-    for number, function in enumerate(chosen, 1):
-        name = function.__name__.replace('_', ' ')
-        try:
-            function()
-            print(f'ok {number} - {name}', flush=True)
-        except steps.Wrong as error:
-            failed += 1
-            print(f'not ok {number} - {name}\n# {error}', flush=True)
-    return int(failed > 0)
-
-
-def main():
-    why = netlab.missing()
-    if why:
-        print(f'1..0 # SKIP {why}')
-        return 0
-    return netlab.run_inside(work, 280)
-
-
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(inside.run(tap.CASES))

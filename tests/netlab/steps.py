@@ -8,21 +8,13 @@
 import dataclasses
 import re
 
+from inside import tap
 import lab as netlab
 import launch
 import marks
 
 CHOICE = re.compile(r'select: operation (\d+): (\w+) of (\d+) bytes runs '
                     r'(\w+) (\w+) (\d+)(, a trial)?$', re.MULTILINE)
-
-
-class Wrong(Exception):
-    """A claim that does not hold."""
-
-
-def expect(holds, *words):
-    if not holds:
-        raise Wrong(' '.join(map(str, words)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,9 +46,11 @@ def agreed(errs):
     found = [choices(err) for err in errs]
     for rank, sequence in enumerate(found):
         for mine, theirs in zip(found[0], sequence):
-            expect(mine == theirs, f'rank 0 ran {mine}, rank {rank} {theirs}')
-        expect(len(sequence) == len(found[0]), f'rank 0 ran {len(found[0])} '
-               f'operations, rank {rank} {len(sequence)}')
+            tap.expect(mine == theirs,
+                       f'rank 0 ran {mine}, rank {rank} {theirs}')
+        tap.expect(len(sequence) == len(found[0]),
+                   f'rank 0 ran {len(found[0])} operations, rank {rank} '
+                   f'{len(sequence)}')
     return found[0]
 
 
@@ -66,9 +60,9 @@ def launched(lab, program, seconds, **env):
            'COLL_JOIN_SECONDS': '30', 'COLL_OP_SECONDS': '30', **env}
     ranks, outs, errs, ended = launch.run(lab, program, seconds, **env)
     for rank, err in zip(ranks, errs):
-        expect(ended, f'not over after {seconds} s')
-        expect(rank.status == 0, f'rank {rank.number} ended with '
-               f'{rank.status}: {err.strip()[-300:]}')
+        tap.expect(ended, f'not over after {seconds} s')
+        tap.expect(rank.status == 0, f'rank {rank.number} ended with '
+                   f'{rank.status}: {err.strip()[-300:]}')
     return outs, errs
 
 
@@ -86,12 +80,12 @@ def run(lab, build, words, actions, seconds, **env):
     with marks.Marks(paths) as marked:
         outs, errs = launched(lab, [f'{build}/steps_job', netlab.FILES, *words],
                               seconds, **env)
-    expect(len(marked.done) == len(paths), 'marks that came:', marked.done)
+    tap.expect(len(marked.done) == len(paths), 'marks that came:', marked.done)
     operations = [operation for operation in agreed(errs)
                   if operation.collective == 'allreduce']
     times = [[float(word) for word in out.split()] for out in outs]
-    expect(all(len(own) == len(operations) for own in times),
-           f'{len(operations)} allreduces, times of', *map(len, times))
+    tap.expect(all(len(own) == len(operations) for own in times),
+               f'{len(operations)} allreduces, times of', *map(len, times))
     probe = re.search(r'probe: (.*)', errs[0])
     return Run(operations, [max(each) for each in zip(*times)],
                probe[1] if probe else '')

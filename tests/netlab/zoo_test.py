@@ -31,8 +31,9 @@ CASES = []
 
 def case(works, says='', rails=(), **settings):
     """Marks a test; its name is the claim. works: an error will not do. says:
-    a word that some rank's error must have. rails: interfaces of rank 0's host
-    that must carry messages, in order. settings: variables of all ranks.
+    a word that some rank's error must have; there must be one. rails:
+    interfaces of rank 0's host that must carry messages, in order. settings:
+    variables of all ranks.
     """
     def mark(function):
         CASES.extend((f'{tap.claim(function)}, by {way}',
@@ -65,6 +66,8 @@ def check(ranks, outs, errs, ended, works, says):
     if not ended:
         raise tap.Wrong(f'not over after {MOST_SECONDS} s')
     if all(rank.status == 0 for rank in ranks):
+        if says:
+            raise tap.Wrong(f'the job works; nobody speaks of "{says}"')
         return
     if works:
         raise tap.Wrong('the job failed')
@@ -248,6 +251,11 @@ def a_second_rail_that_is_faster():
     return netlab.Lab(layout(rails=2, rate=100e6, rail_rate=(400e6,)))
 
 
+@case(works=True, rails=['eth1'])
+def a_first_rail_too_slow_for_the_whole_stream():
+    return netlab.Lab(layout(rails=2, rate=4e6, rail_rate=(400e6,)))
+
+
 @case(works=True, rails=['eth0'])
 def a_second_rail_that_is_far_slower():
     return netlab.Lab(layout(rails=2, rate=400e6, rail_rate=(20e6,)))
@@ -300,6 +308,12 @@ def a_second_rail_of_ipv6_beside_one_of_ipv4():
 @case(works=True, rails=['eth1', 'eth0'], COLL_INTERFACE='eth1,eth0')
 def two_rails_named():
     return netlab.Lab(layout(rails=2, rate=500e6))
+
+
+@case(works=False, says='at most 4',
+      COLL_INTERFACE='eth0,eth1,eth2,eth3,eth4')
+def more_interfaces_named_than_there_may_be_rails():
+    return netlab.Lab(layout(rails=5))
 
 
 @case(works=True, rails=['eth0'], COLL_INTERFACE='eth0')
