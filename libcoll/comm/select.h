@@ -60,7 +60,8 @@ coll_status select_best(struct select *, enum coll_kind, size_t bytes,
                         struct select_choice *);
 
 /* For one that is timed, which may be a trial. All ranks make the same calls of
- * this, of select_is_due() and of select_observe(), in the same order. */
+ * this, of select_is_due() and of select_observe(), in the same order. Of a kind
+ * that meets for it a candidate's first time is not observed if it is bad. */
 coll_status select_next(struct select *, enum coll_kind, size_t bytes,
                         struct select_choice *);
 void select_observe(struct select *, enum coll_kind,
