@@ -12,7 +12,7 @@ enum { MAX_NAMED = 64 };
 struct sweep {
     const struct sim_job *job;
     enum coll_kind kind;
-    bool all;                     /* --algo all */
+    bool all;                            /* --algo all */
     const struct algo *named[MAX_NAMED]; /* else these; none: what is chosen */
     int orders[MAX_NAMED]; /* of each; NLINEUPS: as --order says */
     int nnamed;

@@ -79,9 +79,8 @@ static bool is_over(struct striped *s)
     }
     if (s->whole && (over || status < 0)) {
         s->whole->news = s->piece[0].news;
-        s->whole->status = status == COLL_ERR_MISMATCH
-                               ? other_message(s->whole)
-                               : status;
+        s->whole->status =
+            status == COLL_ERR_MISMATCH ? other_message(s->whole) : status;
         s->whole = NULL;
     }
     return over;
