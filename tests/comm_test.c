@@ -12,6 +12,7 @@
 
 #include "coll/coll.h"
 #include "ranks.h"
+#include "thorough.h"
 
 static const char *const over_shm[] = {"COLL_TRANSPORT=shm", NULL};
 static const char *const over_ucx[] = {"COLL_TRANSPORT=ucx", NULL};
@@ -183,8 +184,8 @@ static int every_algorithm(coll_comm *comm, int rank, int n)
 
 Test(comm, every_collective_is_right_over_shared_memory, .timeout = 110)
 {
-    const int sizes[] = {1, 2, 3, 4, 5, 8};
-    for (int i = 0; i < 6; i++)
+    const int sizes[] = {1, 2, 3, 5, 4, 8};
+    for (unsigned i = 0; i < cases(6, 4); i++)
         cr_assert_eq(run_ranks(sizes[i], over_shm, every_algorithm), 0,
                      "%d ranks", sizes[i]);
 }
@@ -192,7 +193,7 @@ Test(comm, every_collective_is_right_over_shared_memory, .timeout = 110)
 Test(comm, every_collective_is_right_over_ucx, .timeout = 110)
 {
     const int sizes[] = {2, 3, 5};
-    for (int i = 0; i < 3; i++)
+    for (unsigned i = 0; i < cases(3, 2); i++)
         cr_assert_eq(run_ranks(sizes[i], over_ucx, every_algorithm), 0,
                      "%d ranks", sizes[i]);
 }

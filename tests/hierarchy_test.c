@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "comm/price.h"
 #include "exec/rehearse.h"
+#include "thorough.h"
 
 enum { MAX_RANKS = 48 };
 
@@ -216,7 +217,7 @@ static void run(const struct trial *t)
 
 Test(hierarchy, every_plan_is_right_on_any_tree, .timeout = 120)
 {
-    for (unsigned seed = 1; seed <= 120; seed++) {
+    for (unsigned seed = 1; seed <= cases(120, 40); seed++) {
         struct cluster c;
         state = seed;
         make_cluster(&c, 2 + draw(MAX_RANKS - 2), seed % 3 == 0);
@@ -260,7 +261,7 @@ static bool by_levels(const struct algo *algo)
 /* All shapes of two groups of hosts, each of one or two ranks. */
 Test(hierarchy, small_trees_are_all_right, .timeout = 120)
 {
-    for (int n = 2; n <= 9; n++)
+    for (int n = 2; n <= (int)cases(9, 8); n++)
         for (int bits = 0; bits < 1 << (n - 1); bits++) {
             struct cluster c;
             uint64_t host = 0;
@@ -342,7 +343,7 @@ static bool has_plan(const struct trial *t)
 Test(hierarchy, levels_in_levels_in_levels_are_right, .timeout = 120)
 {
     int deepest = 0, without = 0;
-    for (unsigned seed = 1; seed <= 150; seed++) {
+    for (unsigned seed = 1; seed <= cases(150, 50); seed++) {
         struct layout l;
         state = seed;
         const int n = 2 + draw(MAX_RANKS - 2);
@@ -438,11 +439,13 @@ static void check_uneven(const int *sizes, int segments)
                       algos[a].full_name, n, bytes, segments, status,
                       fail_sentence());
         }
-    cr_assert_eq(price_all(&prices, &l, 1e6, 1e9), COLL_OK, "%s",
-                 fail_sentence());
-    for (int i = 0; i < prices.nrows; i++)
-        priced += prices.row[i].log_time[20] != PRICE_NONE;
-    cr_assert_gt(priced, prices.nrows * 3 / 4);
+    if (segments == 1) { /* tries all numbers itself */
+        cr_assert_eq(price_all(&prices, &l, 1e6, 1e9), COLL_OK, "%s",
+                     fail_sentence());
+        for (int i = 0; i < prices.nrows; i++)
+            priced += prices.row[i].log_time[20] != PRICE_NONE;
+        cr_assert_gt(priced, prices.nrows * 3 / 4);
+    }
     layout_free(&l);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "hosts.h"
+#include "thorough.h"
 
 struct call {
     enum coll_kind kind;
@@ -277,7 +278,7 @@ static const char *const layouts[] = {"0011",   "0101",     "011222", "001",
 
 Test(hosts, every_collective_is_right, .timeout = 110)
 {
-    for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
+    for (unsigned i = 0; i < cases(sizeof(layouts) / sizeof(layouts[0]), 4); i++)
         cr_assert_eq(run_on(layouts[i], still, every_call), 0, "hosts %s",
                      layouts[i]);
 }
@@ -293,7 +294,7 @@ Test(hosts, every_collective_is_right_in_segments, .timeout = 110)
         {"001",    2 },
         {"021120", 4 },
     };
-    for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++) {
+    for (unsigned i = 0; i < cases(sizeof(some) / sizeof(some[0]), 2); i++) {
         segments = some[i].segments;
         cr_assert_eq(run_on(some[i].hosts, still, every_call), 0,
                      "hosts %s, %d segments", some[i].hosts, segments);

@@ -9,6 +9,7 @@
 #include "algo/algo.h"
 #include "exec/rehearse.h"
 #include "plans.h"
+#include "thorough.h"
 
 /* What each algorithm costs, from its formula. sent: by all ranks together, in
  * vectors; rounds: messages one after another; busiest: vectors through the
@@ -161,7 +162,7 @@ Test(plan_costs, traffic_is_what_the_formula_says_to_the_byte)
 {
     const size_t counts[] = {0, 1, 63, 64, 65, 997, 7919, 1 << 20};
     for (int a = 0; a < nplanned; a++)
-        for (int n = 1; n <= 64 && serves(&algos[a], n); n++)
+        for (int n = 1; n <= 64 && serves(&algos[a], n); n = next_ranks(n))
             for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
                 struct sim_traffic traffic[64];
                 dry_run(&algos[a], n, counts[i], (struct sim_net){0}, traffic);
@@ -187,7 +188,7 @@ Test(plan_costs, traffic_is_what_the_formula_says_to_the_byte)
 Test(plan_costs, time_is_what_the_formula_says)
 {
     for (int a = 0; a < nplanned; a++)
-        for (int n = 1; n <= 64 && serves(&algos[a], n); n++) {
+        for (int n = 1; n <= 64 && serves(&algos[a], n); n = next_ranks(n)) {
             const struct cost cost = cost_of(algos[a].full_name, n);
             const size_t bytes = (size_t)n * 64 * 27 * 25 * 49 * 11 * 13;
             if (cost.rounds < 0)

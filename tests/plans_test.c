@@ -21,6 +21,7 @@
 #include "algo/algo.h"
 #include "exec/rehearse.h"
 #include "plans.h"
+#include "thorough.h"
 
 enum { MAX_RANKS = 64, MOST_RANKS = 1025 };
 
@@ -243,7 +244,7 @@ static void check_all_shapes(const struct algo *algo, int nranks)
     const int most = algo_pipelines(algo, nranks) ? 4 : 1;
     for (size_t i = 0; i < (parts ? 3 : sizeof(counts) / sizeof(counts[0]));
          i++)
-        for (unsigned seed = 0; seed < 4; seed++)
+        for (unsigned seed = 0; seed < cases(4, 2); seed++)
             for (int segments = 1; segments <= most; segments *= 4)
                 check(&(struct trial){
                     .algo = algo,
@@ -265,7 +266,7 @@ Test(plans, each_share_comes_in_once_and_in_its_place, .timeout = 120)
             /* On more ranks tests/hierarchy_test.c has it, in its groups. */
             const bool flat =
                 !strcmp(algos[a].full_name, "allreduce_hierarchical");
-            if (serves(&algos[a], n) && (!flat || n <= 16))
+            if (serves(&algos[a], n) && tries_ranks(n) && (!flat || n <= 16))
                 check_all_shapes(&algos[a], n);
         }
 }

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "comm/select.h"
+#include "thorough.h"
 
 static const struct layout_costs fast = {
     .local = {1e-6, 1e-10, 0},
@@ -448,7 +449,7 @@ static void find_dear(double times, double first_run, int most)
     price_16(&s);
     for (enum coll_kind kind = REDUCE; kind <= BROADCAST; kind++)
         for (size_t bytes = 8; bytes <= 8 << 20; bytes *= 32)
-            for (int seed = 0; seed < 50; seed++) {
+            for (int seed = 0; seed < (int)cases(50, 20); seed++) {
                 struct program p = misjudged(&s, kind, bytes, times, seed);
                 const int good = least_of(&p) + NEAR;
                 p.first = first_run;
@@ -489,7 +490,7 @@ Test(select, a_reduce_or_broadcast_that_gets_slow_is_left)
     int last = 0;
     price_16(&s);
     for (enum coll_kind kind = REDUCE; kind <= BROADCAST; kind++)
-        for (int seed = 0; seed < 50; seed++) {
+        for (int seed = 0; seed < (int)cases(50, 20); seed++) {
             struct program p = misjudged(&s, kind, 64 << 10, 1, seed);
             int good = least_of(&p) + NEAR, calls = 0;
             for (int i = 0; i < 5000; i++)

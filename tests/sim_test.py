@@ -278,9 +278,9 @@ def segments_are_the_best_or_as_asked():
 def every_collective_is_simulated_at_ranges_and_lists_of_ranks():
     for name in ('allreduce', 'reduce', 'broadcast', 'reduce_scatter',
                  'allgather', 'barrier'):
-        found = results(name, '--cluster', FLAT, '-n', '1..24,48', '-b', '64K')
+        found = results(name, '--cluster', FLAT, '-n', '1..12,24', '-b', '64K')
         ranks = [r['nranks'] for r in found['results']]
-        check(ranks == [1, 2, 4, 8, 16, 24, 48], name, ranks)
+        check(ranks == [1, 2, 4, 8, 12, 24], name, ranks)
         check(all(r['chosen'] for r in found['results']), name)
         times = [r['simulated_us'] for r in found['results']]
         check(times[0] == 0 and all(t > 0 for t in times[1:]), name, times)
