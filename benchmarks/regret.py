@@ -36,7 +36,8 @@ LAYOUTS = {
 }
 
 
-LEARNS = 24 # operations, of long ones, before the choice is timed
+LEARNS = 40   # operations, of long ones, before the choice is timed
+AT_LEAST = 7  # that are timed then: one of them may be a trial of another
 
 
 def iterations(us, seconds, most):
@@ -100,7 +101,7 @@ def measure(options, layout, size, folder):
     # A new job has learned nothing; what it pays for that is not asked here.
     warm = iterations(least, 2 * options.seconds, options.warm)
     rounds = options.rounds if least < 3e5 else min(options.rounds, 2)
-    long = least > 5e4 # the network's affair, so a job of its own is fair
+    long = least > 1e4 # the network's affair, so a job of its own is fair
     chosen, names, alone, forced = [], [], [], {}
     for i in range(rounds):
         order = ["auto"] + near if i % 2 == 0 else near + ["auto"]
@@ -108,7 +109,8 @@ def measure(options, layout, size, folder):
                    folder, n, min(warm, 2) if long else warm)
         if long:
             order = near + ["auto"]
-            rows += run(options, layout, size, "auto", folder, n, LEARNS)
+            rows += run(options, layout, size, "auto", folder,
+                        max(n, AT_LEAST), LEARNS)
         if len(rows) != len(order):
             continue
         job = {wanted: row for wanted, row in zip(order, rows)}

@@ -78,6 +78,23 @@ Test(ladder, segments_are_no_shorter_than_4_KiB)
     cr_assert_eq(variant, 4);
 }
 
+Test(ladder, more_segments_are_run_if_they_promise_enough)
+{
+    struct ladder l;
+    int variant;
+    ladder_clear(&l);
+    for (int r = 0; r < LADDER_RUNGS; r++) {
+        l.seconds[0][r] = 1;
+        l.seconds[1][r] = 0.99;
+        l.seconds[2][r] = 0.98;
+        l.seconds[3][r] = 0.97;
+    }
+    near(ladder_choice(&l, 1 << 20, &variant), 0.98);
+    cr_assert_eq(variant, 2);
+    near(ladder_best(&l, 1 << 20, &variant), 0.97);
+    cr_assert_eq(variant, 3);
+}
+
 static void price(struct prices *p, int nranks, double max_messages,
                   double max_seconds)
 {

@@ -93,7 +93,7 @@ def the_choice_stands_beside_its_algorithm_at_its_best():
     least time of its algorithm and order is that of a run without a choice."""
     cluster = 'island:4 (2us 2GB/s) node:8 (1us 4GB/s)'
     alone = []
-    for kib in 16, 32, 60:
+    for kib in 16, 24, 60:
         args = ('allreduce', '--cluster', cluster, '-n', 32, '-b', f'{kib}K',
                 '--algo', 'hierarchical', '--order', 'block')
         told = results(*args)['results']
@@ -262,8 +262,11 @@ def by_hosts_takes_what_the_library_prices():
         check=True)
     told = next(c for c in json.loads(done.stdout)['explain']['candidates']
                 if (c['algorithm'], c['rank_order']) == ('ring', 'by_hosts'))
-    check(told['segments'] == row['segments'], told, row)
-    close(row['simulated_us'], told['predicted_us'], 0.003)
+    same = results(*args, '-n', 16, '--ranks-per-host', 4, '--algo', 'ring',
+                   '--order', 'by_hosts', '--segments',
+                   told['segments'])['results'][0]
+    check(1 < told['segments'] <= row['segments'], told, row)
+    close(same['simulated_us'], told['predicted_us'], 0.003)
 
 
 def segments_are_the_best_or_as_asked():

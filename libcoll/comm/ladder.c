@@ -138,16 +138,29 @@ bool ladder_sure(const struct ladder *l, int variant, int rung)
     return on_line(seconds, low, high, bytes) <= little * least;
 }
 
-double ladder_best(const struct ladder *l, size_t bytes, int *variant)
+/* More segments than the best so far must take less than `earned` of its time.
+ */
+static double best_of(const struct ladder *l, size_t bytes, double earned,
+                      int *variant)
 {
     double best = INFINITY;
     *variant = 0;
     for (int v = 0; v < LADDER_VARIANTS; v++) {
         const double seconds = ladder_seconds(l, v, bytes);
-        if (seconds < best) {
+        if (seconds < earned * best) {
             best = seconds;
             *variant = v;
         }
     }
     return best;
+}
+
+double ladder_best(const struct ladder *l, size_t bytes, int *variant)
+{
+    return best_of(l, bytes, 1, variant);
+}
+
+double ladder_choice(const struct ladder *l, size_t bytes, int *variant)
+{
+    return best_of(l, bytes, 0.985, variant);
 }

@@ -54,6 +54,10 @@ double ladder_floor(const struct ladder *, int variant, int rung);
 /* The best of all variants, and which that is. */
 double ladder_best(const struct ladder *, size_t bytes, int *variant);
 
+/* The one to run: more segments must promise 1.5 % less, as more messages cost
+ * what no model sees. */
+double ladder_choice(const struct ladder *, size_t bytes, int *variant);
+
 /* Whether so many segments are long enough to be worth their messages. */
 int ladder_may(int variant, size_t bytes);
 

@@ -120,7 +120,7 @@ static void fill_row(const struct candidate *c)
     for (int class = 0; class < PRICE_CLASSES; class ++) {
         int variant;
         const double seconds =
-            ladder_best(&c->ladder, price_bytes(class), &variant);
+            ladder_choice(&c->ladder, price_bytes(class), &variant);
         if (ladder_leans_on_bounds(&c->ladder, variant, price_bytes(class)))
             c->row->bounds |= UINT64_C(1) << class;
         c->row->recalled[class] = PRICE_NONE;
