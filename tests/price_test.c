@@ -161,7 +161,7 @@ Test(price, rehearses_little_of_what_is_far_behind)
         for (int class = 0; class < PRICE_CLASSES; class ++)
             cr_assert_lt(p.row[r].log_time[class], PRICE_NONE, "%s, class %d",
                          algos[p.row[r].algo].full_name, class);
-    cr_assert_lt(p.rehearsals, (uint32_t)(p.nrows * LADDER_RUNGS * 2 / 3),
+    cr_assert_lt(p.rehearsals, (uint32_t)(p.nrows * LADDER_RUNGS * 7 / 10),
                  "%u rehearsals of %d candidates", p.rehearsals, p.nrows);
 }
 

@@ -196,23 +196,36 @@ static int variant_for(const struct candidate *c, int rung)
 
 /* At another rung: as many segments as are best for longer vectors, and fewer
  * as long as that helps; not those that can not, by what they took elsewhere.
- * What then seems best is made sure of. */
+ * Then more, where the longest left all alike. What then seems best is made sure
+ * of. */
 static coll_status climb_shorter(struct pricing *p, struct candidate *c,
                                  int rung)
 {
+    const size_t bytes = price_bytes(ladder_class[rung]);
+    const int first = variant_for(c, rung);
     double best = INFINITY, seconds = 0;
+    int best_v = first;
     coll_status status = COLL_OK;
-    for (int v = variant_for(c, rung); v >= 0 && status == COLL_OK; v--) {
+    for (int v = first; v >= 0 && status == COLL_OK; v--) {
         if (ladder_floor(&c->ladder, v, rung) >= best)
             continue;
         status = climb(p, c, v, rung, &seconds);
         if (!(seconds < best || isinf(seconds)))
             break;
+        best_v = seconds < best ? v : best_v;
+        best = fmin(best, seconds);
+    }
+    for (int v = first + 1; best_v == v - 1 && c->pipelines
+                            && v < PRICE_VARIANTS && ladder_may(v, bytes)
+                            && status == COLL_OK;
+         v++) {
+        status = climb(p, c, v, rung, &seconds);
+        best_v = seconds < best ? v : best_v;
         best = fmin(best, seconds);
     }
     for (int last = -1, v = 0; status == COLL_OK && v != last;) {
         last = v;
-        ladder_best(&c->ladder, price_bytes(ladder_class[rung]), &v);
+        ladder_best(&c->ladder, bytes, &v);
         status = climb(p, c, v, rung, &seconds);
     }
     return status;
