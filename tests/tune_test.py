@@ -139,10 +139,12 @@ def test_json_says_what_the_file_says(store):
     stored = {(row[1], *row[2:4]) for row in lines_of(found['stored'])}
     for row in found['results']:
         check(0 < row['operations'] <= 60, row)
-        for c in row['candidates']:
-            if c['samples'] >= 3:
-                check((row['bytes'], c['algorithm'], c['rank_order'])
-                      in stored, c, stored)
+        # What one operation took is heard with the next; a candidate that was
+        # far faster than before then counts from one again.
+        lacks = [c for c in row['candidates'] if c['samples'] >= 3
+                 and (row['bytes'], c['algorithm'], c['rank_order'])
+                 not in stored]
+        check(len(lacks) <= 1, lacks, stored)
 
 
 def test_a_second_job_begins_with_what_was_stored(store):

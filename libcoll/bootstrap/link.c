@@ -289,7 +289,7 @@ coll_status bootstrap_join(struct bootstrap **out, const coll_unique_id *packed,
                                             "eventfd: %s", strerror(errno))
                                      : call_hub(b, &caller);
     if (status == COLL_OK) {
-        const int error = tcp_thread(&b->thread, "coll-link", false, watch, b);
+        const int error = tcp_thread(&b->thread, "coll-link", watch, b);
         if (error)
             status =
                 fail(COLL_ERR_SYSTEM, "bootstrap",
@@ -414,8 +414,7 @@ void bootstrap_leave(struct bootstrap *b)
     wake(b);
     pthread_join(b->thread, NULL);
     /* This process may end now, and the hub with it. */
-    if (bootstrap_failure(b) < 0)
-        serve_await_end(b->key, last_news_seconds);
+    serve_await_end(b->key, last_news_seconds);
     release(b);
 }
 

@@ -23,6 +23,8 @@ static const double retry_seconds = .1;
 
 struct server {
     struct server *next;
+    pthread_t thread;
+    bool ended, joined; /* the thread; both under the lock */
     unsigned char key[FRAME_KEY]; /* of the job */
     struct hub *hub;
     int listeners[ID_ADDRESSES], nlisteners;
@@ -31,39 +33,36 @@ struct server {
     double full_until; /* no accept before: the system is out of something */
 };
 
-/* The hubs of this process that still run. */
+/* The hubs of this process whose threads were not joined. */
 static struct {
     pthread_mutex_t lock;
-    pthread_cond_t ended;
+    pthread_cond_t changed;
     struct server *first;
 } hubs = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL};
 
-static void enlist(struct server *s)
+/* Of one job, or of any. */
+static struct server *find(const unsigned char *key, bool ended)
 {
-    pthread_mutex_lock(&hubs.lock);
-    s->next = hubs.first;
-    hubs.first = s;
-    pthread_mutex_unlock(&hubs.lock);
+    struct server *s = hubs.first;
+    while (s && ((key && memcmp(s->key, key, FRAME_KEY) != 0)
+                 || (ended && (!s->ended || s->joined))))
+        s = s->next;
+    return s;
 }
 
-static void strike_off(struct server *s)
+/* Its hub has ended; the lock is held, but not while its thread goes. */
+static void bury(struct server *s)
 {
-    pthread_mutex_lock(&hubs.lock);
-    for (struct server **at = &hubs.first; *at; at = &(*at)->next)
-        if (*at == s) {
-            *at = s->next;
-            break;
-        }
-    pthread_cond_broadcast(&hubs.ended);
+    s->joined = true;
     pthread_mutex_unlock(&hubs.lock);
-}
-
-static bool runs(const unsigned char key[FRAME_KEY])
-{
-    for (const struct server *s = hubs.first; s; s = s->next)
-        if (!memcmp(s->key, key, FRAME_KEY))
-            return true;
-    return false;
+    pthread_join(s->thread, NULL);
+    pthread_mutex_lock(&hubs.lock);
+    struct server **at = &hubs.first;
+    while (*at != s)
+        at = &(*at)->next;
+    *at = s->next;
+    free(s);
+    pthread_cond_broadcast(&hubs.changed);
 }
 
 void serve_await_end(const unsigned char key[FRAME_KEY], double seconds)
@@ -74,9 +73,13 @@ void serve_await_end(const unsigned char key[FRAME_KEY], double seconds)
     at.tv_sec += (time_t)until;
     at.tv_nsec = (long)((until - (double)(time_t)until) * 1e9);
     int late = 0;
+    struct server *s;
     pthread_mutex_lock(&hubs.lock);
-    while (runs(key) && !late)
-        late = pthread_cond_timedwait(&hubs.ended, &hubs.lock, &at);
+    while (find(key, false) && !late)
+        if ((s = find(key, true)))
+            bury(s);
+        else
+            late = pthread_cond_timedwait(&hubs.changed, &hubs.lock, &at);
     pthread_mutex_unlock(&hubs.lock);
 }
 
@@ -88,16 +91,14 @@ static void close_listeners(struct server *s)
     s->nlisteners = 0;
 }
 
-static void server_free(struct server *s)
+static void server_close(struct server *s)
 {
     close_listeners(s);
     for (int c = 0; c < s->nconns; c++)
         if (s->polls[ID_ADDRESSES + c].fd >= 0)
             close(s->polls[ID_ADDRESSES + c].fd);
-    strike_off(s);
     hub_free(s->hub);
     free(s->polls);
-    free(s);
 }
 
 static void hang_up(struct server *s, int c, const char *why)
@@ -246,7 +247,11 @@ static void *serve(void *context)
     }
     log_line(COLL_LOG_DEBUG, "bootstrap", "the hub ends; %lu strangers called",
              hub_strangers(s->hub));
-    server_free(s);
+    server_close(s);
+    pthread_mutex_lock(&hubs.lock);
+    s->ended = true;
+    pthread_cond_broadcast(&hubs.changed);
+    pthread_mutex_unlock(&hubs.lock);
     return NULL;
 }
 
@@ -304,9 +309,25 @@ static coll_status bind_all(struct server *s, struct id *id, bool prune)
     return COLL_OK;
 }
 
+static coll_status run(struct server *s)
+{
+    struct server *old;
+    pthread_mutex_lock(&hubs.lock);
+    while ((old = find(NULL, true))) /* for which nobody waited */
+        bury(old);
+    const int error = tcp_thread(&s->thread, "coll-hub", serve, s);
+    if (!error) {
+        s->next = hubs.first;
+        hubs.first = s;
+    }
+    pthread_mutex_unlock(&hubs.lock);
+    return error ? fail(COLL_ERR_SYSTEM, "bootstrap",
+                        "cannot start the hub's thread: %s", strerror(error))
+                 : COLL_OK;
+}
+
 static coll_status start(struct id *id, double join_seconds, bool prune)
 {
-    pthread_t thread;
     struct server *s = calloc(1, sizeof(*s));
     coll_status status = COLL_ERR_MEMORY;
     if (s) {
@@ -319,14 +340,12 @@ static coll_status start(struct id *id, double join_seconds, bool prune)
         status = bind_all(s, id, prune);
     if (status == COLL_OK) {
         memcpy(s->key, id->key, sizeof(s->key));
-        enlist(s);
-        const int error = tcp_thread(&thread, "coll-hub", true, serve, s);
-        if (error)
-            status = fail(COLL_ERR_SYSTEM, "bootstrap",
-                          "cannot start the hub's thread: %s", strerror(error));
+        status = run(s);
     }
-    if (status < 0 && s)
-        server_free(s);
+    if (status < 0 && s) {
+        server_close(s);
+        free(s);
+    }
     return status;
 }
 

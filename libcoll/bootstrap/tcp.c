@@ -50,21 +50,15 @@ void tcp_tune(int fd)
                sizeof(silent_ms));
 }
 
-int tcp_thread(pthread_t *thread, const char *name, bool detached,
-               void *(*run)(void *), void *context)
+int tcp_thread(pthread_t *thread, const char *name, void *(*run)(void *),
+               void *context)
 {
     sigset_t all, before;
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, detached
-                                                 ? PTHREAD_CREATE_DETACHED
-                                                 : PTHREAD_CREATE_JOINABLE);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int error = pthread_create(thread, &attributes, run, context);
+    const int error = pthread_create(thread, NULL, run, context);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    if (!error && !detached)
+    if (!error)
         pthread_setname_np(*thread, name);
     return error;
 }

@@ -19,12 +19,12 @@ uint64_t tcp_process(void);
  * became silent. */
 void tcp_tune(int fd);
 
-/* A thread that takes no signals; detached: ends by itself. Returns errno. */
-int tcp_thread(pthread_t *, const char *name, bool detached,
-               void *(*run)(void *), void *context);
+/* A thread that takes no signals. Returns 0 or errno. */
+int tcp_thread(pthread_t *, const char *name, void *(*run)(void *),
+               void *context);
 
-/* serve.c: returns once no hub of this job runs in this process any more, or
- * after so many seconds. */
+/* serve.c: returns once no hub of this job runs in this process any more, and no
+ * thread of one, or after so many seconds. */
 void serve_await_end(const unsigned char key[FRAME_KEY], double seconds);
 
 /* A tuned connection to an address, or -1 with errno (ETIMEDOUT: nobody said
