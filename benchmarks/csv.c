@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "programs/whole_file.h"
 #include "report.h"
 
 static void row(FILE *file, const struct bench *b, const struct job *job,
@@ -19,19 +20,16 @@ static void row(FILE *file, const struct bench *b, const struct job *job,
 bool csv_write(const struct bench *b, const struct job *job,
                struct report_error *error)
 {
-    char *const temporary = files_temporary(b->options.csv);
-    FILE *const file = temporary ? fopen(temporary, "w") : NULL;
-    bool ok = file != NULL;
-    if (ok) {
-        fprintf(file, "collective,bytes,count,dtype,op,memory,in_place,"
-                      "algorithm,nranks,nhosts,iterations,min_us,p50_us,"
-                      "p99_us,max_us,algbw_GBps,busbw_GBps,predicted_us,"
-                      "limit_us,percent_of_limit,wrong,cpu_s,"
-                      "bytes_moved\n");
-        for (int i = 0; i < b->nresults; i++)
-            row(file, b, job, &b->results[i]);
-        ok = !ferror(file);
-        ok = fclose(file) == 0 && ok;
-    }
-    return files_publish(temporary, b->options.csv, ok, error);
+    struct whole_file file;
+    if (!whole_file_begin(&file, b->options.csv, error->text,
+                          sizeof error->text))
+        return false;
+    fprintf(file.stream,
+            "collective,bytes,count,dtype,op,memory,in_place,algorithm,nranks,"
+            "nhosts,iterations,min_us,p50_us,p99_us,max_us,algbw_GBps,"
+            "busbw_GBps,predicted_us,limit_us,percent_of_limit,wrong,cpu_s,"
+            "bytes_moved\n");
+    for (int i = 0; i < b->nresults; i++)
+        row(file.stream, b, job, &b->results[i]);
+    return whole_file_end(&file, true, error->text, sizeof error->text);
 }

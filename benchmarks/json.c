@@ -3,6 +3,7 @@
  * never renamed. */
 #include <cjson/cJSON.h>
 
+#include "programs/whole_file.h"
 #include "report.h"
 
 /* A number with so many decimals: cJSON alone would print all 17 digits. */
@@ -71,14 +72,12 @@ static char *print(const struct bench *b, const struct job *job)
 bool json_write(const struct bench *b, const struct job *job,
                 struct report_error *error)
 {
-    char *const temporary = files_temporary(b->options.json);
+    struct whole_file file;
+    if (!whole_file_begin(&file, b->options.json, error->text,
+                          sizeof error->text))
+        return false;
     char *const text = print(b, job);
-    FILE *const file = temporary && text ? fopen(temporary, "w") : NULL;
-    bool ok = file != NULL;
-    if (ok) {
-        ok = fprintf(file, "%s\n", text) > 0;
-        ok = fclose(file) == 0 && ok;
-    }
+    const bool ok = text && fprintf(file.stream, "%s\n", text) > 0;
     cJSON_free(text);
-    return files_publish(temporary, b->options.json, ok, error);
+    return whole_file_end(&file, ok, error->text, sizeof error->text);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "programs/chart.h"
+#include "programs/whole_file.h"
 #include "report.h"
 
 /* A curve: the rows of a collective, with one algorithm or with any (NULL). */
@@ -104,15 +105,6 @@ static void add_collective(struct plot *p, enum collective c)
     add_reference(p, &(struct curve){c, NULL, before}, "baseline", first);
 }
 
-static bool write_chart(const struct plot *p, const char *temporary)
-{
-    FILE *const file = temporary ? fopen(temporary, "wbe") : NULL;
-    if (!file)
-        return false;
-    const bool ok = chart_write(&p->chart, 1, file);
-    return fclose(file) == 0 && ok;
-}
-
 bool plot_write(const struct bench *b, const struct job *job,
                 struct report_error *error)
 {
@@ -138,13 +130,16 @@ bool plot_write(const struct bench *b, const struct job *job,
         .series = calloc((size_t)b->nresults + 2 * NCOLLECTIVES,
                          sizeof *p.chart.series),
     };
-    char *const temporary = files_temporary(b->options.plot);
+    struct whole_file file;
+    const bool begun = whole_file_begin(&file, b->options.plot, error->text,
+                                        sizeof error->text);
     for (int c = 0; p.chart.series && c < NCOLLECTIVES; c++)
         add_collective(&p, (enum collective)c);
     errno = ENOMEM;
-    const bool ok = p.chart.series && write_chart(&p, temporary);
+    const bool ok =
+        begun && p.chart.series && chart_write(&p.chart, 1, file.stream);
     for (int i = 0; i < p.chart.nseries; i++)
         free(p.chart.series[i].points);
     free(p.chart.series);
-    return files_publish(temporary, b->options.plot, ok, error);
+    return begun && whole_file_end(&file, ok, error->text, sizeof error->text);
 }

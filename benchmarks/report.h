@@ -45,10 +45,4 @@ int baseline_nranks(const struct baseline *);
 double baseline_p50(const struct baseline *, const struct bench *,
                     const struct bench_result *);
 
-/* files.c: where path is written until it is whole; NULL without memory. */
-char *files_temporary(const char *path);
-/* Renames, or removes the temporary one if ok is false. Frees temporary. */
-bool files_publish(char *temporary, const char *path, bool ok,
-                   struct report_error *error);
-
 #endif

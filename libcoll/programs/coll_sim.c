@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/env.h"
 #include "base/log.h"
@@ -191,35 +190,19 @@ int sim_parse_numbers(const struct program *p, const char *option,
     return kept;
 }
 
-void sim_open_file(const struct sim_job *j, struct sim_file *f,
+void sim_open_file(const struct sim_job *j, struct whole_file *f,
                    const char *path)
 {
-    const size_t size = strlen(path) + 32;
-    *f = (struct sim_file){.path = path, .temporary = malloc(size)};
-    if (!f->temporary)
-        sim_fail("no memory for a file's name");
-    snprintf(f->temporary, size, "%s.%ld.tmp", path, (long)getpid());
-    f->file = fopen(f->temporary, "wbe");
-    if (!f->file)
-        options_die(j->program, "%s: cannot be written: %s", path,
-                    strerror(errno));
+    char error[1024];
+    if (!whole_file_begin(f, path, error, sizeof(error)))
+        options_die(j->program, "%s", error);
 }
 
-void sim_publish(const struct sim_job *j, struct sim_file *f, bool ok)
+void sim_publish(const struct sim_job *j, struct whole_file *f, bool ok)
 {
-    ok = ok && !fflush(f->file) && !ferror(f->file) && !fsync(fileno(f->file));
-    int cause = errno;
-    fclose(f->file);
-    if (ok && rename(f->temporary, f->path) != 0) {
-        cause = errno;
-        ok = false;
-    }
-    if (!ok) {
-        unlink(f->temporary);
-        options_die(j->program, "%s: cannot be written: %s", f->path,
-                    strerror(cause));
-    }
-    free(f->temporary);
+    char error[1024];
+    if (!whole_file_end(f, ok, error, sizeof(error)))
+        options_die(j->program, "%s", error);
 }
 
 static void load_cluster(void)

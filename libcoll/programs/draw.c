@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "programs/whole_file.h"
+
 static cairo_status_t write_piece(void *file, const unsigned char *data,
                                   unsigned int length)
 {
@@ -57,25 +59,8 @@ static bool draw_to(const struct draw_request *request, enum draw_format format,
 bool draw_file(const struct draw_request *request, enum draw_format format,
                const char *path, char *error, size_t error_bytes)
 {
-    const size_t size = strlen(path) + 32;
-    char *temporary = malloc(size);
-    if (temporary)
-        snprintf(temporary, size, "%s.%ld.tmp", path, (long)getpid());
-    FILE *file = temporary ? fopen(temporary, "wbe") : NULL;
-    bool ok = file && draw_to(request, format, file);
-    int cause = errno;
-    if (file)
-        fclose(file);
-    if (ok && rename(temporary, path) != 0) {
-        cause = errno;
-        ok = false;
-    }
-    if (!ok) {
-        snprintf(error, error_bytes, "%s: cannot be written: %s", path,
-                 strerror(cause));
-        if (file)
-            unlink(temporary);
-    }
-    free(temporary);
-    return ok;
+    struct whole_file file;
+    return whole_file_begin(&file, path, error, error_bytes)
+           && whole_file_end(&file, draw_to(request, format, file.stream),
+                             error, error_bytes);
 }

@@ -8,6 +8,7 @@
 #include "coll/topo.h"
 #include "programs/options.h"
 #include "programs/sim_choice.h"
+#include "programs/whole_file.h"
 
 /* The command line, read. */
 struct sim_options {
@@ -71,14 +72,9 @@ void sim_write_plot(const struct sim_results *);
 void sim_print_costs(const struct sim_results *);
 void sim_plot_costs(const struct sim_results *);
 
-/* A file that appears whole. sim_publish() ends the program if what was written
- * to it could not be. */
-struct sim_file {
-    const char *path;
-    char *temporary;
-    FILE *file;
-};
-void sim_open_file(const struct sim_job *, struct sim_file *, const char *path);
-void sim_publish(const struct sim_job *, struct sim_file *, bool ok);
+/* What cannot be written ends the program. */
+void sim_open_file(const struct sim_job *, struct whole_file *,
+                   const char *path);
+void sim_publish(const struct sim_job *, struct whole_file *, bool ok);
 
 #endif

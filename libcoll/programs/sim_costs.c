@@ -71,7 +71,7 @@ void sim_plot_costs(const struct sim_results *r)
 {
     char title[128], subtitle[512], text[256];
     const bool several = r->job->nnranks > 1;
-    struct sim_file f;
+    struct whole_file f;
     world_print(r->trials[r->n - 1].world, text, sizeof(text));
     snprintf(title, sizeof(title), "%s: to plan and to rehearse, measured",
              kind_names[r->kind]);
@@ -94,7 +94,7 @@ void sim_plot_costs(const struct sim_results *r)
     }
     fill_all(r, charts);
     sim_open_file(r->job, &f, r->job->options.plot);
-    const bool ok = chart_write(charts, 2, f.file);
+    const bool ok = chart_write(charts, 2, f.stream);
     sim_publish(r->job, &f, ok);
     for (int i = 0; i < 2; i++) {
         for (int s = 0; s < charts[i].nseries; s++)

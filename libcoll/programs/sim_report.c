@@ -133,7 +133,7 @@ static double peak_kib(void)
 
 void sim_write_json(const struct sim_results *r)
 {
-    struct sim_file f;
+    struct whole_file f;
     const struct sim_job *job = r->job;
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "format", "coll_sim 1");
@@ -157,32 +157,32 @@ void sim_write_json(const struct sim_results *r)
     if (!text)
         sim_fail("no memory for the JSON");
     sim_open_file(job, &f, job->options.json);
-    const bool ok = fprintf(f.file, "%s\n", text) > 0;
+    const bool ok = fprintf(f.stream, "%s\n", text) > 0;
     sim_publish(job, &f, ok);
     cJSON_free(text);
 }
 
 void sim_write_csv(const struct sim_results *r)
 {
-    struct sim_file f;
+    struct whole_file f;
     sim_open_file(r->job, &f, r->job->options.csv);
-    fprintf(f.file, "collective,bytes,nranks,nhosts,algorithm,rank_order,"
+    fprintf(f.stream, "collective,bytes,nranks,nhosts,algorithm,rank_order,"
                     "segments,simulated_us,messages,bytes_sent,chosen,plan_us,"
                     "plan_bytes,rehearse_ms\n");
     for (int i = 0; i < r->n; i++) {
         const struct trial *t = &r->trials[i];
         const bool done = t->state == TRIAL_DONE;
-        fprintf(f.file, "%s,%zu,%d,%d,%s,%s,%d,", kind_names[r->kind],
+        fprintf(f.stream, "%s,%zu,%d,%d,%s,%s,%d,", kind_names[r->kind],
                 bytes_of(r, t), t->world->nranks, t->world->nhosts,
                 t->algo->name, layout_order_names[t->order], t->segments);
         if (done)
-            fprintf(f.file, "%.6f,%.0f,%llu,", t->seconds * 1e6, t->messages,
+            fprintf(f.stream, "%.6f,%.0f,%llu,", t->seconds * 1e6, t->messages,
                     (unsigned long long)t->bytes_sent);
         else
-            fprintf(f.file, ",%.0f,,", t->messages);
-        fprintf(f.file, "%s,%.3f,%zu,", t->chosen ? "true" : "false",
+            fprintf(f.stream, ",%.0f,,", t->messages);
+        fprintf(f.stream, "%s,%.3f,%zu,", t->chosen ? "true" : "false",
                 t->plan_seconds * 1e6, t->plan_bytes);
-        fprintf(f.file, done ? "%.3f\n" : "\n", t->rehearse_seconds * 1e3);
+        fprintf(f.stream, done ? "%.3f\n" : "\n", t->rehearse_seconds * 1e3);
     }
     sim_publish(r->job, &f, true);
 }
@@ -364,9 +364,9 @@ void sim_write_plot(const struct sim_results *r)
     else
         fill_choice(r, &charts[0].series[charts[0].nseries++]);
     fill_relative(r, &charts[0], &charts[1]);
-    struct sim_file f;
+    struct whole_file f;
     sim_open_file(r->job, &f, r->job->options.plot);
-    const bool ok = chart_write(charts, charts[0].nseries > 1 ? 2 : 1, f.file);
+    const bool ok = chart_write(charts, charts[0].nseries > 1 ? 2 : 1, f.stream);
     sim_publish(r->job, &f, ok);
     for (int i = 0; i < charts[0].nseries; i++) {
         free(charts[0].series[i].points);

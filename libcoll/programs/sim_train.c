@@ -306,7 +306,7 @@ static cJSON *json_row(const struct training *t, const struct scaling *s)
 
 static void write_json(const struct training *t)
 {
-    struct sim_file f;
+    struct whole_file f;
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "format", "coll_sim train 1");
     cJSON_AddStringToObject(root, "cluster", t->job->options.cluster);
@@ -324,21 +324,21 @@ static void write_json(const struct training *t)
     if (!text)
         sim_fail("no memory for the JSON");
     sim_open_file(t->job, &f, t->job->options.json);
-    const bool ok = fprintf(f.file, "%s\n", text) > 0;
+    const bool ok = fprintf(f.stream, "%s\n", text) > 0;
     sim_publish(t->job, &f, ok);
     cJSON_free(text);
 }
 
 static void write_csv(const struct training *t)
 {
-    struct sim_file f;
+    struct whole_file f;
     sim_open_file(t->job, &f, t->job->options.csv);
-    fprintf(f.file, "nranks,tau,algorithm,rank_order,segments,buckets,"
+    fprintf(f.stream, "nranks,tau,algorithm,rank_order,segments,buckets,"
                     "bucket_us,exchange_ms,exposed_ms,step_ms,speedup,"
                     "efficiency,comm_share\n");
     for (int i = 0; i < t->nrows; i++) {
         const struct scaling *s = &t->rows[i];
-        fprintf(f.file,
+        fprintf(f.stream,
                 "%d,%d,%s,%s,%d,%.0f,%.6f,%.6f,%.6f,%.6f,%.6f,%.8f,"
                 "%.8f\n",
                 s->nranks, s->tau, algorithm(s), order(s), s->bucket.segments,
@@ -403,7 +403,7 @@ static void write_plot(const struct training *t)
     char title[128], subtitle[512];
     const int n = t->ntaus + 1;
     struct chart_series *series = calloc((size_t)(2 * n), sizeof(*series));
-    struct sim_file f;
+    struct whole_file f;
     if (!series)
         sim_fail("no memory for the picture");
     for (int k = 0; k < t->ntaus; k++)
@@ -429,7 +429,7 @@ static void write_plot(const struct training *t)
          .nseries = n},
     };
     sim_open_file(t->job, &f, t->job->options.plot);
-    const bool ok = chart_write(charts, 2, f.file);
+    const bool ok = chart_write(charts, 2, f.stream);
     sim_publish(t->job, &f, ok);
     for (int i = 0; i < 2 * n; i++)
         free(series[i].points);

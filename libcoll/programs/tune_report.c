@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "programs/json.h"
 #include "programs/chart.h"
 #include "programs/tune_store.h"
+#include "programs/whole_file.h"
 
 /* --- table ------------------------------------------------------------------
  */
@@ -119,39 +119,16 @@ void tune_table_foot(const struct tune_report *t)
 /* --- files ------------------------------------------------------------------
  */
 
-static char *temporary_of(const char *path)
-{
-    const size_t size = strlen(path) + 32;
-    char *temporary = malloc(size);
-    if (temporary)
-        snprintf(temporary, size, "%s.%ld.tmp", path, (long)getpid());
-    return temporary;
-}
-
 static bool write_whole(const struct tune_report *t, const char *path,
                         bool (*write)(const struct tune_report *, FILE *))
 {
-    char *temporary = temporary_of(path);
-    FILE *file = temporary ? fopen(temporary, "wbe") : NULL;
-    bool ok = file && write(t, file) && !fflush(file) && !ferror(file)
-              && !fsync(fileno(file));
-    int cause = errno;
-    if (file && fclose(file) != 0 && ok) {
-        cause = errno;
-        ok = false;
-    }
-    if (ok && rename(temporary, path) != 0) {
-        cause = errno;
-        ok = false;
-    }
-    if (!ok) {
-        fprintf(stderr, "coll_tune: %s: cannot be written: %s\n", path,
-                strerror(cause));
-        if (file)
-            unlink(temporary);
-    }
-    free(temporary);
-    return ok;
+    struct whole_file file;
+    char error[1024];
+    if (whole_file_begin(&file, path, error, sizeof(error))
+        && whole_file_end(&file, write(t, file.stream), error, sizeof(error)))
+        return true;
+    fprintf(stderr, "coll_tune: %s\n", error);
+    return false;
 }
 
 /* --- JSON -------------------------------------------------------------------
