@@ -11,6 +11,7 @@ struct bench_options {
     double factor;
     long iterations; /* 0: as many as fit into a time */
     long warmup, root;
+    double pause; /* ns for each byte, before an iteration */
     coll_dtype dtype;
     coll_op op;
     const char *algorithms; /* NULL: the library's choice; "all": each; else

@@ -20,7 +20,9 @@ there was time for, with fewer rounds. The time is shared between layouts.
 
 All ranks share this machine's CPUs with the kernel's work on packets: what it
 says of small messages is about that as well. Peers that are not installed are
-left out. Status: 0 compared, 77 there can be no such network here or no peer
+left out. Ports with a rate let a burst pass at once; before each operation every
+program therefore sleeps until that burst has come back (coll_bench --pause), as
+else who is slower to start the next one would be faster. Status: 0 compared, 77 there can be no such network here or no peer
 is installed, 1 something failed.
 """
 import argparse
@@ -101,10 +103,10 @@ class Coll:
         self.version, self.command = 'this build', 'coll_bench'
         self.collectives = compare_peers.COLLECTIVES
 
-    def measure(self, collective, low, high, factor):
+    def measure(self, collective, low, high, factor, pause):
         """bytes -> p50 in microseconds."""
         words = [self.program, collective, '-b', low, '-e', high, '-f', factor,
-                 '--memory', self.options.memory, '--json', self.path]
+                 '--pause', pause, '--memory', self.options.memory, '--json', self.path]
         output(self.lab, [str(word) for word in words], self.clock)
         with open(self.path, encoding='utf-8') as file:
             return {row['bytes']: row['time_us']['p50']
@@ -213,6 +215,18 @@ def make_programs(options, folder, lab, clock):
 # --- rounds -------------------------------------------------------------------
 
 
+def pause(options, layout):
+    """Nanoseconds for each byte in which the slowest link lets pass what an
+    operation sends: two vectors of each rank beyond it."""
+    what = LAYOUTS[layout][1]
+    ranks = options.hosts * options.ranks_per_host
+    beyond = {'trunk_rate': ranks // 2, 'rate': options.ranks_per_host}
+    rates = {'rate': what.get('rate'),
+             'trunk_rate': what.get('trunk_rate', (None,))[0]}
+    return max([16e9 * beyond[link] / rate for link, rate in rates.items()
+                if rate], default=0)
+
+
 def compare(options, programs, collective, clock, layout):
     """bytes -> name -> {round: p50}; what failed; whether time was up."""
     programs = [program for program in programs
@@ -230,7 +244,8 @@ def compare(options, programs, collective, clock, layout):
                 if program.name in failed:
                     continue
                 try:
-                    p50s = program.measure(collective, least, largest, factor)
+                    p50s = program.measure(collective, least, largest, factor,
+                                           pause(options, layout))
                 except OutOfTime as error:
                     if clock.left() <= 0:
                         return found, failed, True

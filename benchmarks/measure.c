@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Without -n a size gets about this long, within these bounds. */
 enum { FEWEST = 10, MOST = 5000 };
 static const double size_seconds = 0.25;
+static const double longest_pause = 5e-3;
 
 static void *pages(size_t bytes)
 {
@@ -133,11 +135,21 @@ bool measure_fits(struct measure *m)
     return true;
 }
 
+static void rest(const struct measure *m)
+{
+    const double seconds =
+        fmin(1e-9 * m->bench->options.pause * (double)measure_bytes(m),
+             longest_pause);
+    if (seconds > 0)
+        nanosleep(&(struct timespec){.tv_nsec = lrint(1e9 * seconds)}, NULL);
+}
+
 /* Until the ranks start together. */
 static void begin(struct measure *m, long iteration)
 {
     inputs_write(&m->inputs, m->send, m->count, iteration);
     measure_flush(m);
+    rest(m);
     job_barrier(m->job);
 }
 

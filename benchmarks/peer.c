@@ -12,6 +12,7 @@
 /* As in inputs.h and measure.c. */
 enum { PERIOD = 1021, WARMUP = 5, FEWEST = 10, MOST = 5000 };
 static const double size_seconds = 0.25;
+static const double longest_pause = 5e-3;
 
 /* One turn may say little of the others: ranks that poll on one CPU wait for
  * the scheduler, but not every time. So the clock is looked at after so many
@@ -23,6 +24,7 @@ struct run {
     const struct peer *peer;
     enum peer_collective collective;
     size_t count, parts; /* the call's; of S, whole vectors have one */
+    double pause;        /* ns for each byte of S */
     float *send, *recv, *result;
     float *blocks; /* one of PERIOD elements for each rank */
     float sum[PERIOD];
@@ -140,10 +142,19 @@ static double count_wrong(const struct run *run, long iteration)
     return wrong;
 }
 
+static void rest(const struct run *run)
+{
+    const double bytes = (double)(run->count * run->parts * sizeof(float));
+    const double seconds = fmin(1e-9 * run->pause * bytes, longest_pause);
+    if (seconds > 0)
+        nanosleep(&(struct timespec){.tv_nsec = lrint(1e9 * seconds)}, NULL);
+}
+
 static double iterate(struct run *run, long iteration)
 {
     const struct peer *const p = run->peer;
     write_input(run, iteration);
+    rest(run);
     p->together(p->context);
     const double start = now();
     run->result =
@@ -217,15 +228,16 @@ static void measure(struct run *run)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: peer COLLECTIVE MIN MAX FACTOR\n");
+    fprintf(stderr, "usage: peer COLLECTIVE MIN MAX FACTOR [PAUSE]\n");
     return 2;
 }
 
 int peer_run(const struct peer *peer, int argc, char **argv)
 {
     struct run run = {.peer = peer, .parts = 1};
-    if (argc != 5)
+    if (argc != 5 && argc != 6)
         return usage();
+    run.pause = argc == 6 ? fmax(atof(argv[5]), 0) : 0;
     run.collective = peer_collective_find(argv[1]);
     const double min = atof(argv[2]), max = atof(argv[3]);
     const double factor = fmax(atof(argv[4]), 1.1);

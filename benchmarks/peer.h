@@ -3,10 +3,11 @@
  * timing rule and with the meaning of bytes of README.md. peer_mpi.c and
  * peer_gloo.cc say how that library is called; compare_peers.py runs them.
  *
- *   peer_NAME COLLECTIVE MIN MAX FACTOR
+ *   peer_NAME COLLECTIVE MIN MAX FACTOR [PAUSE]
  *
  * prints for each size: bytes, min, p50, p99 and max in us, wrong elements of
- * the worst rank in the first and the last iteration, iterations.
+ * the worst rank in the first and the last iteration, iterations. PAUSE is
+ * coll_bench's --pause.
  */
 #ifndef PEER_H
 #define PEER_H

@@ -192,9 +192,9 @@ int measure(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    if (argc != 9) {
+    if (argc != 9 && argc != 10) {
         std::fprintf(stderr, "usage: peer_gloo RANK NRANKS FOLDER ALGORITHM "
-                             "COLLECTIVE MIN MAX FACTOR\n");
+                             "COLLECTIVE MIN MAX FACTOR [PAUSE]\n");
         return 2;
     }
     try {
