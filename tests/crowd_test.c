@@ -9,9 +9,10 @@
 enum { RANKS = 8 };
 static const double work = 5e-6; /* at each end of a message */
 
-static double priced(const char *name, int nranks, const int *machine_of,
-                     int nmachines, int nprocessors, double machine,
-                     size_t bytes, const struct layout_costs *costs)
+static double priced_in(int segments, const char *name, int nranks,
+                        const int *machine_of, int nmachines, int nprocessors,
+                        double machine, size_t bytes,
+                        const struct layout_costs *costs)
 {
     struct layout l;
     struct sim_traffic traffic[RANKS];
@@ -21,11 +22,19 @@ static double priced(const char *name, int nranks, const int *machine_of,
         cr_assert_eq(
             layout_crowd(&l, machine_of, nmachines, nprocessors, machine),
             COLL_OK);
-    cr_assert_eq(price_one(&l, algo_find(ALLREDUCE, name), ORDER_GIVEN, 1,
-                           bytes, traffic, &seconds),
+    cr_assert_eq(price_one(&l, algo_find(ALLREDUCE, name), ORDER_GIVEN,
+                           segments, bytes, traffic, &seconds),
                  COLL_OK);
     layout_free(&l);
     return seconds;
+}
+
+static double priced(const char *name, int nranks, const int *machine_of,
+                     int nmachines, int nprocessors, double machine,
+                     size_t bytes, const struct layout_costs *costs)
+{
+    return priced_in(1, name, nranks, machine_of, nmachines, nprocessors,
+                     machine, bytes, costs);
 }
 
 static const struct layout_costs only_work = {
@@ -96,6 +105,27 @@ Test(crowd, a_machine_moves_so_much)
     cr_assert_float_eq(
         priced("ring", RANKS, two, 2, RANKS, byte, bytes, &costs),
         sent * byte / 2, 1e-9);
+}
+
+/* What moves bytes does not add meanwhile: where a machine is full, segments
+ * hide nothing. */
+Test(crowd, a_machine_moves_or_works)
+{
+    const double byte = 1e-9, gamma = 1e-9;
+    const struct layout_costs costs = {.remote = {.beta = byte / 100},
+                                       .gamma = gamma};
+    const size_t bytes = 1 << 20;
+    const double moved = 2.0 * (RANKS - 1) * (double)bytes * byte;
+    const double added = (RANKS - 1) * (double)bytes * gamma;
+    for (int segments = 1; segments <= 16; segments *= 4)
+        for (int p = 1; p <= RANKS; p *= 2) {
+            const double t = priced_in(segments, "ring_segmented", RANKS, one,
+                                       1, p, byte, bytes, &costs);
+            cr_assert(t >= (moved + added / p) * (1 - 1e-9),
+                      "%d segments, %d processors: %g", segments, p, t);
+            cr_assert(t <= (moved + added / p) * 1.01 + added / 8,
+                      "%d segments, %d processors: %g", segments, p, t);
+        }
 }
 
 /* Two vectors are read and one is written: 3 bytes for each that is added. */

@@ -48,6 +48,7 @@ struct sim {
     int nresources, first_rank_port, first_link[SIM_LEVELS],
         first_machine; /* resources */
     double *free_at;   /* per processor of each machine: when it is free */
+    double *busy; /* per machine: seconds of its processors, all together */
     double now, rated; /* rated: when rates were last found */
     unsigned random;
 };
@@ -233,10 +234,15 @@ static bool start_flow(struct sim *s, int place, double at)
 {
     struct flow_use uses[FLOW_USES];
     struct message *m = &s->messages[place];
-    m->flow = flows_add(s->flows, uses, sim_uses(s, m->from, m->to, uses),
-                        (double)m->tx->bytes, at);
+    const double bytes = (double)m->tx->bytes;
+    const int nuses = sim_uses(s, m->from, m->to, uses);
+    m->flow = flows_add(s->flows, uses, nuses, bytes, at);
     if (m->flow < 0)
         return false;
+    for (int i = 0; i < nuses && s->busy; i++)
+        if (uses[i].resource >= s->first_machine)
+            s->busy[uses[i].resource - s->first_machine] +=
+                uses[i].weight * bytes * s->net.nprocessors;
     if ((size_t)m->flow >= s->nmessage_of) {
         const size_t n = 2 * (size_t)m->flow + 64;
         int *message_of = realloc(s->message_of, n * sizeof(int));
@@ -330,9 +336,11 @@ static coll_status advance_rank(struct sim *s, int rank, double overhead,
     r->over = status == COLL_OK;
     if (!(r->clock > start))
         r->clock = idle; /* it had nothing to do */
-    else if (s->net.machine_of)
-        s->free_at[s->net.machine_of[rank] * s->net.nprocessors
-                   + r->processor] = r->clock;
+    else if (s->net.machine_of) {
+        const int machine = s->net.machine_of[rank];
+        s->free_at[machine * s->net.nprocessors + r->processor] = r->clock;
+        s->busy[machine] += r->clock - start;
+    }
     return status;
 }
 
@@ -528,10 +536,13 @@ struct sim *sim_create(int nranks, const struct sim_net *net)
     s->ranks = calloc((size_t)nranks, sizeof(*s->ranks));
     s->nresources = number_resources(s);
     s->flows = flows_create(s->nresources);
-    if (net->machine_of)
+    if (net->machine_of) {
         s->free_at = calloc((size_t)net->nmachines * (size_t)net->nprocessors,
                             sizeof(double));
-    if (!s->ranks || !s->flows || (net->machine_of && !s->free_at)) {
+        s->busy = calloc((size_t)net->nmachines, sizeof(double));
+    }
+    if (!s->ranks || !s->flows
+        || (net->machine_of && (!s->free_at || !s->busy))) {
         sim_free(s);
         return NULL;
     }
@@ -556,6 +567,7 @@ void sim_free(struct sim *s)
     free(s->messages);
     free(s->message_of);
     free(s->free_at);
+    free(s->busy);
     agenda_free(&s->agenda);
     free(s);
 }
@@ -575,16 +587,26 @@ struct sim_traffic sim_traffic(const struct sim *s, int rank)
     return s->ranks[rank].traffic;
 }
 
+/* Processors that move a machine's bytes do not work for its ranks meanwhile.
+ */
+static double machines_need(const struct sim *s)
+{
+    double most = 0;
+    for (int i = 0; s->busy && s->net.machine > 0 && i < s->net.nmachines; i++)
+        most = fmax(most, s->busy[i] / s->net.nprocessors);
+    return most;
+}
+
 coll_status sim_run(struct sim *s, advance_fn *advance, void *context,
                     double *seconds)
 {
     coll_status status = COLL_OK;
     bool all = true;
-    *seconds = 0;
     for (int r = 0; r < s->nranks && status >= 0; r++)
         status = advance_rank(s, r, 0, advance, context);
     for (status = status < 0 ? status : COLL_OK; status == COLL_OK;)
         status = happen(s, advance, context);
+    *seconds = machines_need(s);
     for (int r = 0; r < s->nranks; r++) {
         *seconds = fmax(*seconds, s->ranks[r].clock);
         all &= s->ranks[r].over;

@@ -48,7 +48,8 @@ struct sim_net {
     double gamma, copy;         /* seconds per byte reduced, copied */
     const int *machine_of;      /* per rank, from 0; NULL: processors for all */
     int nmachines, nprocessors; /* so many on each machine */
-    double machine; /* seconds per byte of all that a machine moves; 0: any */
+    double machine; /* seconds per byte of all that a machine moves, with all
+                       its processors; 0: any */
     double
         instant; /* what is nearer than this to now, relatively, is taken
                     to happen now when rates are found; 0: but for rounding */
