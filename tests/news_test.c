@@ -311,8 +311,9 @@ static int other_roots(coll_comm *comm, int rank, int n)
     EXPECT(status == COLL_ERR_MISMATCH, "%d", status);
     EXPECT(strstr(coll_last_error(comm), "called broadcast of 10 i32, root "),
            "%s", coll_last_error(comm));
+    mark_rank();
     if (rank == 0)
-        sleep(1); /* the news go through its process */
+        await_marks(n); /* the news go through its process */
     coll_comm_destroy(comm);
     _exit(0);
 }
