@@ -340,7 +340,7 @@ static pid_t fork_rank(const coll_unique_id *id, struct part part)
     if (pid)
         return pid;
     struct bootstrap *b;
-    alarm(20);
+    alarm(60);
     const coll_status status =
         bootstrap_join(&b, id, part.rank, part.n, "a test", part.seconds);
     if (!part.then) /* is to fail, and to name rank 1 */

@@ -182,7 +182,7 @@ static int every_algorithm(coll_comm *comm, int rank, int n)
     return 0;
 }
 
-Test(comm, every_collective_is_right_over_shared_memory, .timeout = 110)
+Test(comm, every_collective_is_right_over_shared_memory, .timeout = 600)
 {
     const int sizes[] = {1, 2, 3, 5, 4, 8};
     for (unsigned i = 0; i < cases(6, 4); i++)
@@ -190,7 +190,7 @@ Test(comm, every_collective_is_right_over_shared_memory, .timeout = 110)
                      "%d ranks", sizes[i]);
 }
 
-Test(comm, every_collective_is_right_over_ucx, .timeout = 110)
+Test(comm, every_collective_is_right_over_ucx, .timeout = 600)
 {
     const int sizes[] = {2, 3, 5};
     for (unsigned i = 0; i < cases(3, 2); i++)

@@ -62,7 +62,7 @@ static int be_rank(int rank, int nranks, int port, const char *const *settings,
                    rank_fn *fn)
 {
     coll_comm *comm;
-    alarm(60);
+    alarm(240);
     set_number("COLL_RANK", "", rank);
     set_number("COLL_NRANKS", "", nranks);
     set_number("COLL_ROOT", "127.0.0.1:", port);
