@@ -282,8 +282,8 @@ static void cycles(long turns)
         }
     }
     /* A hub may end after its ranks. */
-    for (int i = 0; i < 10000 && (descriptors() > fds || mappings() > maps + 16);
-         i++)
+    for (int i = 0;
+         i < 10000 && (descriptors() > fds || mappings() > maps + 16); i++)
         usleep(1000);
     EXPECT(descriptors() <= fds, "%ld descriptors, were %ld", descriptors(),
            fds);
