@@ -75,7 +75,7 @@ static void join(struct rank *r, const struct transport_ops *ops, bool apart,
         r->hosts[q] = apart ? (uint64_t)q : 0;
     r->job = (struct transport_job){
         .rank = me, .nranks = n, .host_of = r->hosts, .job = 0xfeedbeef};
-    r->deadline = letter_clock() + 30;
+    r->deadline = letter_clock() + 120;
     EXPECT("open", ops->open(&r->t, &r->job) == COLL_OK);
     ops->address(r->t, &r->meeting->all[me]);
     meet(r, 1);
