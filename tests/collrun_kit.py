@@ -29,7 +29,7 @@ with open(FAKE_SSH, 'w', encoding='utf-8') as file:
 os.chmod(FAKE_SSH, 0o755)
 
 
-def run(*args, stdin=b'', env=None, timeout=30):
+def run(*args, stdin=b'', env=None, timeout=60):
     """Returns (status, stdout, stderr) of collrun with these arguments."""
     done = subprocess.run([COLLRUN, *map(str, args)], input=stdin,
                           capture_output=True, timeout=timeout,
@@ -86,7 +86,7 @@ def with_marker(marker):
     return found
 
 
-def wait_for(what, seconds=10):
+def wait_for(what, seconds=30):
     """Polls what() until it is true; says how long that took."""
     since = time.monotonic()
     while not what():

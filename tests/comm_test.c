@@ -182,7 +182,7 @@ static int every_algorithm(coll_comm *comm, int rank, int n)
     return 0;
 }
 
-Test(comm, every_collective_is_right_over_shared_memory, .timeout = 110)
+Test(comm, every_collective_is_right_over_shared_memory, .timeout = 600)
 {
     const int sizes[] = {1, 2, 3, 5, 4, 8};
     for (unsigned i = 0; i < cases(6, 4); i++)
@@ -190,7 +190,7 @@ Test(comm, every_collective_is_right_over_shared_memory, .timeout = 110)
                      "%d ranks", sizes[i]);
 }
 
-Test(comm, every_collective_is_right_over_ucx, .timeout = 110)
+Test(comm, every_collective_is_right_over_ucx, .timeout = 600)
 {
     const int sizes[] = {2, 3, 5};
     for (unsigned i = 0; i < cases(3, 2); i++)
@@ -457,7 +457,7 @@ static int one_aborts(coll_comm *comm, int rank, int n)
     EXPECT(status == COLL_ERR_ABORTED, "%d", status);
     EXPECT(strstr(coll_last_error(comm), "rank 1"), "%s",
            coll_last_error(comm));
-    EXPECT(now() - start < 2, "late");
+    EXPECT(now() - start < 10, "late: %g s", now() - start);
     EXPECT(coll_comm_get_async_error(comm) == COLL_ERR_ABORTED, "async");
     coll_comm_destroy(comm);
     _exit(0);
@@ -474,12 +474,12 @@ static int one_is_killed(coll_comm *comm, int rank, int n)
         kill(getpid(), SIGKILL);
     }
     const double start = now();
-    while (status == COLL_OK && now() - start < 10)
+    while (status == COLL_OK && now() - start < 20)
         status = coll_allreduce(x, x, 1 << 20, COLL_F32, COLL_SUM, comm, NULL);
     EXPECT(status == COLL_ERR_PEER, "%d", status);
     EXPECT(strstr(coll_last_error(comm), "rank 1"), "%s",
            coll_last_error(comm));
-    EXPECT(now() - start < 3, "late: %g s", now() - start);
+    EXPECT(now() - start < 10, "late: %g s", now() - start);
     EXPECT(coll_comm_destroy(comm) == COLL_ERR_PEER, "destroy");
     _exit(0);
 }
@@ -551,8 +551,9 @@ static int different_kinds(coll_comm *comm, int rank, int n)
         status = coll_barrier(comm, NULL);
     EXPECT(status == COLL_ERR_MISMATCH, "pair %d, %s: %d", pair,
            kind_names[kind], status);
+    mark_rank();
     if (rank == 0)
-        usleep(300000); /* the news go through its process */
+        await_marks(n); /* the news go through its process */
     coll_comm_destroy(comm);
     _exit(0);
 }
@@ -569,12 +570,14 @@ Test(comm, different_kinds_and_roots_are_an_error_on_every_rank)
 static int too_slow(coll_comm *comm, int rank, int n)
 {
     float x[10] = {0};
-    (void)n;
     if (rank == 1)
-        sleep(2);
+        await_marks(1);
     const coll_status status =
         coll_allreduce(x, x, 10, COLL_F32, COLL_SUM, comm, NULL);
     EXPECT(status == COLL_ERR_TIMEOUT, "%d", status);
+    mark_rank();
+    if (rank == 0)
+        await_marks(n); /* the news go through its process */
     coll_comm_destroy(comm);
     _exit(0);
 }
@@ -585,23 +588,32 @@ Test(comm, an_operation_has_a_deadline)
     cr_assert_eq(run_ranks(2, settings, too_slow), 0);
 }
 
-/* Rank 1 comes late; rank 0 asks all the time, or not while it waits. */
-static int late_ms, asks;
+/* Rank 1 comes after the deadline; rank 0 asks all the time, or not while it
+ * waits. */
+static int asks;
 
 static int one_is_late(coll_comm *comm, int rank, int n)
 {
     float x[10] = {0};
     coll_request *request = NULL;
-    (void)n;
-    if (rank == 1)
-        usleep((useconds_t)late_ms * 1000);
+    if (rank == 1) {
+        await_marks(1);
+        if (!asks)
+            usleep(1200000);
+        mark_rank();
+    }
     coll_status status =
         coll_allreduce(x, x, 10, COLL_F32, COLL_SUM, comm, &request);
     for (long i = 0; request; i++) {
         status = coll_test(&request);
-        if (i == 0 && rank == 0 && !asks)
-            usleep((useconds_t)late_ms * 1000);
+        if (i == 0 && rank == 0 && !asks) {
+            mark_rank();
+            await_marks(n);
+        }
     }
+    mark_rank();
+    if (rank == 0 && asks)
+        await_marks(n + 1); /* the news go through its process */
     EXPECT(status == (asks ? COLL_ERR_TIMEOUT : COLL_OK), "%d", status);
     EXPECT(!asks || strstr(coll_last_error(comm), "within 0.5 s"), "%s",
            coll_last_error(comm));
@@ -612,7 +624,6 @@ static int one_is_late(coll_comm *comm, int rank, int n)
 Test(comm, who_asks_in_vain_is_told_at_the_deadline)
 {
     static const char *const settings[] = {"COLL_OP_SECONDS=0.5", NULL};
-    late_ms = 2000;
     asks = 1;
     cr_assert_eq(run_ranks(2, settings, one_is_late), 0);
 }
@@ -620,7 +631,6 @@ Test(comm, who_asks_in_vain_is_told_at_the_deadline)
 Test(comm, who_does_not_ask_has_not_waited)
 {
     static const char *const settings[] = {"COLL_OP_SECONDS=1", NULL};
-    late_ms = 1200;
     asks = 0;
     cr_assert_eq(run_ranks(2, settings, one_is_late), 0);
 }

@@ -191,14 +191,15 @@ static int open_files(void)
 static int come_and_go(void)
 {
     int good = run(2, sums);
-    usleep(300000); /* the hub's thread ends by itself */
     const int before = open_files();
     for (int i = 0; i < 20; i++)
         good &= run(2, requests);
-    usleep(300000);
-    if (open_files() != before)
+    /* A hub may end after its ranks. */
+    for (int i = 0; i < 10000 && open_files() > before; i++)
+        usleep(1000);
+    if (open_files() > before)
         printf("# %d files open, %d before\n", open_files(), before);
-    return good && open_files() == before;
+    return good && open_files() <= before;
 }
 
 static int by_hosts(void)

@@ -215,7 +215,7 @@ static void run(const struct trial *t)
     layout_free_tree(&tree);
 }
 
-Test(hierarchy, every_plan_is_right_on_any_tree, .timeout = 120)
+Test(hierarchy, every_plan_is_right_on_any_tree, .timeout = 600)
 {
     for (unsigned seed = 1; seed <= cases(120, 40); seed++) {
         struct cluster c;
@@ -259,7 +259,7 @@ static bool by_levels(const struct algo *algo)
 }
 
 /* All shapes of two groups of hosts, each of one or two ranks. */
-Test(hierarchy, small_trees_are_all_right, .timeout = 120)
+Test(hierarchy, small_trees_are_all_right, .timeout = 600)
 {
     for (int n = 2; n <= (int)cases(9, 8); n++)
         for (int bits = 0; bits < 1 << (n - 1); bits++) {
@@ -340,7 +340,7 @@ static bool has_plan(const struct trial *t)
     return has;
 }
 
-Test(hierarchy, levels_in_levels_in_levels_are_right, .timeout = 120)
+Test(hierarchy, levels_in_levels_in_levels_are_right, .timeout = 600)
 {
     int deepest = 0, without = 0;
     for (unsigned seed = 1; seed <= cases(150, 50); seed++) {
@@ -451,7 +451,7 @@ static void check_uneven(const int *sizes, int segments)
 
 /* Where a rank of a small group carries much it has many messages at once: they
  * must not wait for one another. */
-Test(hierarchy, very_uneven_groups_are_right_or_left_out, .timeout = 120)
+Test(hierarchy, very_uneven_groups_are_right_or_left_out, .timeout = 600)
 {
     static const int uneven[][36] = {
         {11,  1, 1, 1,   1,  1, 1,  1 },

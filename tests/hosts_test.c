@@ -276,7 +276,7 @@ static int every_call(coll_comm *comm, int rank, int n)
 static const char *const layouts[] = {"0011",   "0101",     "011222", "001",
                                       "001122", "00001111", "021120"};
 
-Test(hosts, every_collective_is_right, .timeout = 110)
+Test(hosts, every_collective_is_right, .timeout = 600)
 {
     for (unsigned i = 0; i < cases(sizeof(layouts) / sizeof(layouts[0]), 4); i++)
         cr_assert_eq(run_on(layouts[i], still, every_call), 0, "hosts %s",
@@ -284,7 +284,7 @@ Test(hosts, every_collective_is_right, .timeout = 110)
 }
 
 /* Also where segments are shorter than the model would have them. */
-Test(hosts, every_collective_is_right_in_segments, .timeout = 110)
+Test(hosts, every_collective_is_right_in_segments, .timeout = 600)
 {
     static const struct {
         const char *hosts;
@@ -326,7 +326,7 @@ Test(hosts, one_plan_serves_any_number_of_segments)
 }
 
 /* Groups of hosts, of whose tree the plans know. */
-Test(hosts, every_collective_is_right_in_racks, .timeout = 110)
+Test(hosts, every_collective_is_right_in_racks, .timeout = 600)
 {
     static const char *const settings[] = {
         "COLL_CLUSTER=rack:2 (50us 1GB/s) node:2 (5us 1GB/s)",
@@ -338,7 +338,7 @@ Test(hosts, every_collective_is_right_in_racks, .timeout = 110)
     dealt = false;
 }
 
-Test(hosts, so_is_it_by_messages_alone, .timeout = 110)
+Test(hosts, so_is_it_by_messages_alone, .timeout = 600)
 {
     by_messages = true;
     cr_assert_eq(run_on("0011", still, every_call), 0);
@@ -347,7 +347,7 @@ Test(hosts, so_is_it_by_messages_alone, .timeout = 110)
 }
 
 /* Without the right to read other processes all goes through the segment. */
-Test(hosts, every_collective_is_right_through_the_segment, .timeout = 110)
+Test(hosts, every_collective_is_right_through_the_segment, .timeout = 600)
 {
     static const char *const settings[] = {
         "COLL_CALIBRATE=off", "COLL_ADAPT=off", "COLL_SINGLE_COPY=off", NULL};

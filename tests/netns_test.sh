@@ -70,7 +70,7 @@ killed_rank() {
 import json, pathlib, sys
 folder, victim = pathlib.Path(sys.argv[1]), int(sys.argv[2])
 ranks = json.loads((folder / "report.json").read_text())
-bad = []
+bad, died = [], ranks[victim]["seconds"]
 if ranks[victim]["status"] != 137:
     bad.append(f'rank {victim} ended with {ranks[victim]["status"]}')
 for rank in ranks:
@@ -79,8 +79,8 @@ for rank in ranks:
         continue
     if status == 0 or status > 128:
         bad.append(f"rank {r} ended with {status}")
-    if not 3 <= seconds < 8:
-        bad.append(f"rank {r} ended after {seconds:.1f} s")
+    if not 3 <= seconds < died + 5:
+        bad.append(f"rank {r} ended after {seconds:.1f} s, not {died:.1f}")
     if f"rank {victim}" not in (folder / f"err.{r}").read_text():
         bad.append(f"rank {r} does not name rank {victim}")
 print("".join(f"# {line}\n" for line in bad), end="")

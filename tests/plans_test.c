@@ -259,7 +259,7 @@ static void check_all_shapes(const struct algo *algo, int nranks)
         check(&(struct trial){algo, nranks, 2, root, 7, (unsigned)root});
 }
 
-Test(plans, each_share_comes_in_once_and_in_its_place, .timeout = 120)
+Test(plans, each_share_comes_in_once_and_in_its_place, .timeout = 600)
 {
     for (int a = 0; a < nplanned; a++)
         for (int n = 1; n <= MAX_RANKS && algos[a].kind != BARRIER; n++) {

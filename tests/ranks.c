@@ -3,12 +3,39 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+static atomic_int *marks; /* in memory that all ranks share */
+
+void mark_rank(void)
+{
+    atomic_fetch_add(marks, 1);
+}
+
+void await_marks(int ranks)
+{
+    static const struct timespec pause = {0, 1000000};
+    while (atomic_load(marks) < ranks)
+        nanosleep(&pause, NULL);
+}
+
+static void share_marks(void)
+{
+    if (!marks)
+        marks = mmap(NULL, sizeof(*marks), PROT_READ | PROT_WRITE,
+                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (marks == MAP_FAILED)
+        abort();
+    atomic_store(marks, 0);
+}
 
 /* A port that nobody uses now. */
 static int free_port(void)
@@ -35,7 +62,7 @@ static int be_rank(int rank, int nranks, int port, const char *const *settings,
                    rank_fn *fn)
 {
     coll_comm *comm;
-    alarm(60);
+    alarm(240);
     set_number("COLL_RANK", "", rank);
     set_number("COLL_NRANKS", "", nranks);
     set_number("COLL_ROOT", "127.0.0.1:", port);
@@ -58,6 +85,7 @@ int run_ranks(int nranks, const char *const *settings, rank_fn *fn)
     const int port = free_port();
     int failed = 0;
     pid_t pids[64];
+    share_marks();
     fflush(NULL);
     for (int r = 0; r < nranks; r++) {
         pids[r] = fork();

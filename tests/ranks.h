@@ -25,7 +25,14 @@ typedef int rank_fn(coll_comm *comm, int rank, int nranks);
 
 /* Forks nranks processes. settings: "NAME=value" strings, NULL at the end, set
  * in each before it first calls libcoll. Returns how many ranks failed; a rank
- * that ends by a signal counts. Kills all that run longer than 60 s. */
+ * that ends by a signal counts. Kills all that run longer than 240 s. */
 int run_ranks(int nranks, const char *const *settings, rank_fn *);
+
+/* For a rank_fn. One more rank has come so far, */
+void mark_rank(void);
+/* and so many have: returns then, however late; the 240 s hold. Who has the hub
+ * in its process, rank 0, waits so before it ends after a failure, since the
+ * news go through it. */
+void await_marks(int ranks);
 
 #endif

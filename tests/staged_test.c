@@ -2,10 +2,8 @@
 /* Collectives by hosts: what crosses, how ranks wait and fail. */
 #include <criterion/criterion.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -281,24 +279,6 @@ Test(staged, a_rank_that_dies_in_a_stage_is_named_to_all, .timeout = 60)
     }
 }
 
-/* How many ranks are through with what is tried, in memory that all share. */
-static _Atomic int *through;
-
-static void share_mark(void)
-{
-    through = mmap(NULL, sizeof(*through), PROT_READ | PROT_WRITE,
-                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    cr_assert_neq((void *)through, MAP_FAILED);
-}
-
-/* Without end: be_rank() has an alarm. */
-static void wait_for(int ranks)
-{
-    static const struct timespec pause = {0, 1000000};
-    while (atomic_load(through) < ranks)
-        nanosleep(&pause, NULL);
-}
-
 /* Rank 1 calls something else: of the same way, or one that goes by messages
  * while the others are in shared memory. */
 static size_t other_count;
@@ -315,9 +295,9 @@ static int different_calls(coll_comm *comm, int rank, int n)
         status = coll_allreduce(x, x, rank == 1 ? other_count : 1000, COLL_F32,
                                 COLL_SUM, comm, NULL);
     EXPECT(status == COLL_ERR_MISMATCH, "%d", status);
-    atomic_fetch_add(through, 1);
+    mark_rank();
     if (rank == 0)
-        wait_for(n); /* the news go through its process */
+        await_marks(n); /* the news go through its process */
     coll_comm_destroy(comm);
     _exit(0);
 }
@@ -326,7 +306,6 @@ Test(staged, different_calls_are_an_error_on_every_rank)
 {
     static const size_t counts[] = {999, 5000};
     for (int i = 0; i < 2; i++) {
-        share_mark();
         other_count = counts[i];
         cr_assert_eq(run_on("0011", quick, different_calls), 0, "count %zu",
                      counts[i]);
@@ -339,13 +318,13 @@ static int too_slow(coll_comm *comm, int rank, int n)
     float x[10] = {0};
     EXPECT(coll_comm_set_algorithm(comm, "@by_hosts") == COLL_OK, "rules");
     if (rank == 1)
-        wait_for(n - 1);
+        await_marks(n - 1);
     const coll_status status =
         coll_allreduce(x, x, 10, COLL_F32, COLL_SUM, comm, NULL);
     EXPECT(status == COLL_ERR_TIMEOUT, "%d", status);
-    atomic_fetch_add(through, 1);
+    mark_rank();
     if (rank == 0)
-        wait_for(n);
+        await_marks(n);
     coll_comm_destroy(comm);
     _exit(0);
 }
@@ -354,7 +333,6 @@ Test(staged, an_operation_has_a_deadline)
 {
     static const char *const settings[] = {"COLL_CALIBRATE=off",
                                            "COLL_OP_SECONDS=0.5", NULL};
-    share_mark();
     cr_assert_eq(run_on("0011", settings, too_slow), 0);
 }
 

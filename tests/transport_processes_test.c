@@ -22,6 +22,10 @@
 
 enum { MAX_RANKS = 4 };
 
+/* A close takes a fraction of this, also where many wait for the processor; to
+ * wait until UCX holds a peer for dead takes more. */
+static const double patience = 8;
+
 struct meeting { /* in memory that all ranks share */
     struct transport_address all[MAX_RANKS];
     atomic_int arrived, victims;
@@ -71,7 +75,7 @@ static void join(struct rank *r, const struct transport_ops *ops, bool apart,
         r->hosts[q] = apart ? (uint64_t)q : 0;
     r->job = (struct transport_job){
         .rank = me, .nranks = n, .host_of = r->hosts, .job = 0xfeedbeef};
-    r->deadline = letter_clock() + 30;
+    r->deadline = letter_clock() + 120;
     EXPECT("open", ops->open(&r->t, &r->job) == COLL_OK);
     ops->address(r->t, &r->meeting->all[me]);
     meet(r, 1);
@@ -89,7 +93,7 @@ static void part(struct rank *r)
     meet(r, 3);
     const double start = letter_clock();
     r->t->ops->close(r->t);
-    EXPECT("the close takes long", letter_clock() - start < 1.5);
+    EXPECT("the close takes long", letter_clock() - start < patience);
 }
 
 static void await(struct rank *r, struct letter *l)
@@ -163,7 +167,7 @@ static void murder(struct rank *r)
         letter_free(lost[i]);
     }
     r->t->ops->close(r->t);
-    EXPECT("cancel and close take long", letter_clock() - start < 1);
+    EXPECT("cancel and close take long", letter_clock() - start < patience);
 }
 
 static struct meeting *new_meeting(void)

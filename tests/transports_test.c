@@ -97,7 +97,7 @@ static bool fabric_progress(struct fabric *f)
 /* Until none of the letters is on its way; false if that takes too long. */
 static bool drive(struct fabric *f, struct letter *const *letters, size_t n)
 {
-    const double deadline = letter_clock() + 20;
+    const double deadline = letter_clock() + 120;
     for (size_t i = 0; i < n;) {
         if (letter_status(letters[i]) != COLL_IN_PROGRESS)
             i++;
@@ -467,7 +467,7 @@ Test(transports, an_end_closes_with_peers_gone)
 
 static coll_status flush_one(struct fabric *f, int r)
 {
-    const double deadline = letter_clock() + 5;
+    const double deadline = letter_clock() + 60;
     coll_status status = COLL_IN_PROGRESS;
     while (status == COLL_IN_PROGRESS && letter_clock() < deadline) {
         status = f->ops->flush(f->ends[r]);
@@ -487,7 +487,7 @@ static void orderly(struct fabric *f)
         f->ops->close(f->ends[r]);
         f->ends[r] = NULL;
     }
-    cr_assert_lt(letter_clock() - start, 2.0, "%s closes in %g s", f->ops->name,
+    cr_assert_lt(letter_clock() - start, 5.0, "%s closes in %g s", f->ops->name,
                  letter_clock() - start);
 }
 

@@ -64,11 +64,10 @@ void modes_start(struct modes *m)
     m->started = ticks_now();
 }
 
-void modes_finish(struct modes *m, enum coll_kind kind, bool foreign,
-                  size_t bytes, int mode)
+void modes_learn(struct modes *m, enum coll_kind kind, bool foreign,
+                 size_t bytes, int mode, float ticks)
 {
     struct mode_record *r = record_of(m, kind, foreign, bytes);
-    const float ticks = (float)(ticks_now() - m->started);
     float *known = &r->ticks[mode];
     if (!r->tries[mode] || ticks < *known)
         *known = ticks;
@@ -76,4 +75,11 @@ void modes_finish(struct modes *m, enum coll_kind kind, bool foreign,
         *known += (ticks - *known) / 16;
     if (r->tries[mode] < 2)
         r->tries[mode]++;
+}
+
+void modes_finish(struct modes *m, enum coll_kind kind, bool foreign,
+                  size_t bytes, int mode)
+{
+    modes_learn(m, kind, foreign, bytes, mode,
+                (float)(ticks_now() - m->started));
 }

@@ -48,7 +48,12 @@ struct modes {
  * bit m, whether mode m is possible. */
 int modes_choose(struct modes *, enum coll_kind, bool foreign, size_t bytes,
                  int likely, unsigned may);
+/* One took so long, in a unit that is always the same. */
+void modes_learn(struct modes *, enum coll_kind, bool foreign, size_t bytes,
+                 int mode, float ticks);
+/* The same by a clock, which starts here, */
 void modes_start(struct modes *);
+/* and is read here. */
 void modes_finish(struct modes *, enum coll_kind, bool foreign, size_t bytes,
                   int mode);
 

@@ -6,6 +6,7 @@
 
 Speaks TAP.
 """
+import contextlib
 import json
 import os
 import pathlib
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -101,12 +103,15 @@ def measure(*layout, blocks=100):
                     json.load(file), float(found['message']))
 
 
-def left_over():
-    """Processes of a lab, and its namespaces where others can see them."""
-    return subprocess.run(
-        ['bash', '-c', 'pgrep -f "[n]etlab-test-mark"; '
-         'grep -l netlab /proc/[0-9]*/mounts 2>/dev/null'],
-        text=True, capture_output=True, check=False).stdout
+def left_over(mark):
+    """Numbers of the processes that have the mark in their environment: those
+    of one lab, and in its namespaces, which end with the last of them."""
+    found = []
+    for folder in pathlib.Path('/proc').glob('[0-9]*'):
+        with contextlib.suppress(OSError): # it may just end
+            if mark.encode() in (folder / 'environ').read_bytes().split(b'\0'):
+                found.append(int(folder.name))
+    return found
 
 
 @case
@@ -204,23 +209,24 @@ def a_timeout_ends_all():
 @case
 def nothing_is_left_however_it_ends():
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
-        with subprocess.Popen(
+        mark = f'NETLAB_TEST={uuid.uuid4()}'
+        with tempfile.TemporaryDirectory() as folder, subprocess.Popen(
                 command('--hosts', '3', '--delay', '1ms', '--', 'bash', '-c',
-                        ': netlab-test-mark; trap "" TERM; sleep 100 & wait; '
-                        'sleep 100'), stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL) as lab:
-            for _ in range(200):
-                if left_over().count('\n') > 3:
-                    break
+                        f'trap "" TERM; touch {folder}/$COLL_RANK; '
+                        'sleep 100 & wait; sleep 100'),
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                env=dict(os.environ, **dict([mark.split('=')]))) as lab:
+            end = time.monotonic() + 30
+            while len(os.listdir(folder)) < 3 and time.monotonic() < end:
                 time.sleep(0.05)
-            expect(left_over(), 'it did not start')
+            # The lab, its first process, the delay switch, and three shells.
+            expect(len(left_over(mark)) >= 6, 'it did not start')
             lab.send_signal(number)
             lab.wait(20)
-        for _ in range(40):
-            if not left_over():
-                break
+        end = time.monotonic() + 10
+        while left_over(mark) and time.monotonic() < end:
             time.sleep(0.05)
-        expect(not left_over(), f'signal {number} leaves', left_over())
+        expect(not left_over(mark), f'signal {number} leaves', left_over(mark))
 
 
 def main():
