@@ -5,8 +5,12 @@
 
 #include <stdbool.h>
 
-/* Sets one for the process: one of this system, else one that localedef makes
- * in a temporary folder. False: there is neither. */
+/* Before all tests: where this system has none, lets localedef make one in a
+ * temporary folder, which LOCPATH then names. After all: takes it away. */
+void comma_make(void);
+void comma_remove(void);
+
+/* Sets one for the process. False: there is none. */
 bool comma_locale(void);
 
 #endif

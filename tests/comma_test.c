@@ -2,6 +2,7 @@
 /* What is read and written by programs has a point in it, also where the
  * program has set a locale in which people write a comma. */
 #include <criterion/criterion.h>
+#include <criterion/hooks.h>
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,18 @@
 #include "coll/topo.h"
 #include "comma.h"
 #include "ranks.h"
+
+ReportHook(PRE_ALL)(struct criterion_test_set *tests)
+{
+    (void)tests;
+    comma_make();
+}
+
+ReportHook(POST_ALL)(struct criterion_global_stats *stats)
+{
+    (void)stats;
+    comma_remove();
+}
 
 static void want_comma(void)
 {

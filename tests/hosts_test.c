@@ -214,11 +214,15 @@ static int check_parts(coll_comm *comm, const struct call *c)
     return 0;
 }
 
-static int every_way(coll_comm *comm, struct call c)
+/* In place or not, in shared memory or not. The fast suite takes one call in
+ * two of these four ways: both or neither, or one of the two. */
+static int every_way(coll_comm *comm, struct call c, int turn)
 {
     for (int way = 0; way < 4; way++) {
         c.in_place = way & 1;
         c.shared = way & 2;
+        if (!thorough() && (c.in_place != c.shared) != turn % 2)
+            continue;
         if (c.kind == REDUCE_SCATTER || c.kind == ALLGATHER
                 ? check_parts(comm, &c)
                 : check(&c, comm))
@@ -262,12 +266,13 @@ static int every_call(coll_comm *comm, int rank, int n)
                                        .dtype = d,
                                        .op = op,
                                        .root = (int)(turn % (unsigned)n)};
-                if (every_way(comm, c))
+                if (every_way(comm, c, i + j + k))
                     return 1;
             }
     if (every_way(comm, (struct call){.kind = ALLREDUCE,
                                       .count = 1000003,
-                                      .dtype = COLL_F32}))
+                                      .dtype = COLL_F32},
+                  0))
         return 1;
     EXPECT(!segments || was_cut, "nothing was cut");
     return check(&(struct call){.kind = BARRIER}, comm);

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Collectives of one host: that they are right on machines with few rights.
 
-    tests/node_test.py BUILD [OPERATIONS]
+    tests/node_test.py BUILD
 
-Speaks TAP. OPERATIONS: how many the long run of random operations makes.
+Speaks TAP. TESTS_THOROUGH=1 runs more random operations.
 """
 import contextlib
 import os
@@ -18,7 +18,7 @@ import tap  # noqa: E402
 from tap import Skip, Wrong, case, expect  # noqa: E402
 
 BUILD = pathlib.Path(sys.argv[1]).resolve()
-OPERATIONS = int(sys.argv[2]) if len(sys.argv) > 2 else 400000
+OPERATIONS = tap.cases(400000, 80000)
 MACHINES = {  # and the groups of 16 ranks on each, as levels_test has them
     "ft2000plus": "8 groups of 2 (numa) / 1 group of 8 (machine)",
     "mt2000plus": "4 groups of 4 (numa) / 1 group of 4 (machine)",
@@ -71,7 +71,8 @@ def long_vectors_of_both_kinds_of_memory_are_right():
 @case
 def sixteen_ranks_on_machines_that_are_not_here():
     for machine, groups in MACHINES.items():
-        out, err = ranks(16, "soak", 1000, 7, COLL_CLUSTER="machine:" + machine,
+        out, err = ranks(16, "soak", tap.cases(1000, 400), 7,
+                         COLL_CLUSTER="machine:" + machine,
                          COLL_LOG="shm:info")
         expect("ok" in out, out)
         line = warned(err, "small collectives: 16 ranks: ")

@@ -10,6 +10,7 @@
 #include "coll/coll.h"
 #include "op/op.h"
 #include "op_oracle.h"
+#include "thorough.h"
 
 #define VECTOR_BYTES 8 /* as "scalar" has them */
 #include "op/convert.h"
@@ -249,14 +250,17 @@ static bool trial_agrees(coll_dtype d, size_t n, combine_fn *kernel,
     return false;
 }
 
-/* Lengths from 0 to 300 and some long ones; the rest by chance. */
+/* Lengths from 0 to 300, in the fast suite as many bytes but 67 elements at
+ * least, and some long ones; the rest by chance. */
 static bool kernel_agrees(const char *isa, coll_dtype d, coll_op op,
                           combine_fn *kernel, combine_fn *reference)
 {
-    enum { ALL = 301, SOME = 12 };
-    for (size_t n = 0; n < ALL + SOME; n++) {
+    enum { SOME = 12 };
+    const unsigned part = 301 / (unsigned)coll_dtype_bytes(d);
+    const size_t all = cases(301, part > 68 ? part : 68);
+    for (size_t n = 0; n < all + SOME; n++) {
         const size_t count =
-            n < ALL ? n : ALL + next_random() % (LONGEST - ALL);
+            n < all ? n : all + next_random() % (LONGEST - all);
         if (!trial_agrees(d, count, kernel, reference)) {
             fprintf(stderr, "%s %s %s differs\n", isa, coll_dtype_name(d),
                     coll_op_name(op));

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "comm/hosts.h"
 #include "comm/price.h"
+#include "thorough.h"
 
 static const struct layout_costs costs = {
     .local = {1e-6, 1e-10, 0},
@@ -219,13 +220,19 @@ static void pruning_is_right(const char *spec, int nranks, int *ruled_out)
 
 Test(price, what_is_not_rehearsed_would_not_be_chosen)
 {
+    static const struct {
+        const char *spec;
+        int nranks;
+    } some[] = {
+        {"rack:4 (3us 20GB/s shared) host:16 (1us 12.5GB/s)", 64},
+        {"host:80 (5us 12.5GB/s)",                            80},
+        {"island:3 (4us 20GB/s shared) rack:4 (2us 30GB/s shared) "
+         "host:5 (1us 12.5GB/s)",
+         60                                                     },
+    };
     int ruled_out = 0;
-    pruning_is_right("rack:4 (3us 20GB/s shared) host:16 (1us 12.5GB/s)", 64,
-                     &ruled_out);
-    pruning_is_right("host:80 (5us 12.5GB/s)", 80, &ruled_out);
-    pruning_is_right("island:3 (4us 20GB/s shared) rack:4 (2us 30GB/s shared) "
-                     "host:5 (1us 12.5GB/s)",
-                     60, &ruled_out);
+    for (unsigned i = 0; i < cases(3, 1); i++)
+        pruning_is_right(some[i].spec, some[i].nranks, &ruled_out);
     cr_expect_gt(ruled_out, 20, "%d", ruled_out);
 }
 

@@ -93,7 +93,7 @@ def the_choice_stands_beside_its_algorithm_at_its_best():
     least time of its algorithm and order is that of a run without a choice."""
     cluster = 'island:4 (2us 2GB/s) node:8 (1us 4GB/s)'
     alone = []
-    for kib in 16, 24, 60:
+    for kib in tap.cases((16, 24, 60), (16, 24)):
         args = ('allreduce', '--cluster', cluster, '-n', 32, '-b', f'{kib}K',
                 '--algo', 'hierarchical', '--order', 'block')
         told = results(*args)['results']
@@ -281,9 +281,9 @@ def segments_are_the_best_or_as_asked():
 def every_collective_is_simulated_at_ranges_and_lists_of_ranks():
     for name in ('allreduce', 'reduce', 'broadcast', 'reduce_scatter',
                  'allgather', 'barrier'):
-        found = results(name, '--cluster', FLAT, '-n', '1..12,24', '-b', '64K')
+        found = results(name, '--cluster', FLAT, '-n', '1..6,9', '-b', '64K')
         ranks = [r['nranks'] for r in found['results']]
-        check(ranks == [1, 2, 4, 8, 12, 24], name, ranks)
+        check(ranks == [1, 2, 4, 6, 9], name, ranks)
         check(all(r['chosen'] for r in found['results']), name)
         times = [r['simulated_us'] for r in found['results']]
         check(times[0] == 0 and all(t > 0 for t in times[1:]), name, times)
@@ -314,7 +314,7 @@ def what_sends_too_much_is_left_out_and_told():
 def pictures_and_tables_appear_whole():
     with tempfile.TemporaryDirectory() as folder:
         png, table = (os.path.join(folder, f) for f in ('a.png', 'a.csv'))
-        status, _, err = sim('allreduce', '--cluster', FLAT, '-n', 64, '-b',
+        status, _, err = sim('allreduce', '--cluster', FLAT, '-n', 16, '-b',
                              '1K', '-e', '1M', '--algo', 'all', '--plot', png,
                              '--csv', table)
         check(status == 0, err)
@@ -325,7 +325,7 @@ def pictures_and_tables_appear_whole():
             lines = file.read().splitlines()
         check(lines[0].startswith('collective,bytes,nranks'), lines[0])
         check(len({line.count(',') for line in lines}) == 1, lines)
-        for args in (('-n', '1..64', '-b', '1M'), ('-n', '64'),
+        for args in (('-n', '1..16', '-b', '1M'), ('-n', '16'),
                      ('-n', '1', '-b', '1K')):
             status, _, err = sim('allreduce', '--cluster', FLAT, *args,
                                  '--plot', png)
@@ -492,7 +492,8 @@ FAST_TESTS = (rows_have_the_keys_of_the_contract,
               without_overlap_a_step_is_the_sum,
               buckets_hide_behind_the_backward_pass,
               efficiency_with_a_period_is_that_of_the_model)
-SLOW_TESTS = (the_table_of_shares_is_reproduced,
+SLOW_TESTS = (the_choice_stands_beside_its_algorithm_at_its_best,
+              the_table_of_shares_is_reproduced,
               all_of_taihulight_is_simulated_in_a_minute_and_8_gib,
               a_flat_ring_of_all_of_taihulight_is_refused)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The Test Anything Protocol, as Meson reads it, for tests in Python."""
+import os
 import sys
 import time
 import traceback
@@ -16,6 +17,11 @@ class Skip(Exception):
 def expect(holds, *words):
     if not holds:
         raise Wrong(' '.join(map(str, words)))
+
+
+def cases(every, part):
+    """As tests/thorough.h has it: the part in the fast suite."""
+    return every if 'TESTS_THOROUGH' in os.environ else part
 
 
 CASES = []

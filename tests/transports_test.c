@@ -7,169 +7,14 @@
  */
 #include <criterion/criterion.h>
 
+#include "fabric.h"
 #include "letters.h"
-#include "transport/ring.h"
-#include "node/segment.h"
-#include "transport/sim.h"
-
-enum { MAX_ENDS = 8 };
-
-struct fabric { /* all ends of one job */
-    const struct transport_ops *ops;
-    int per_host; /* ranks of each host */
-    int n, lanes;
-    struct sim *sim;
-    uint64_t hosts[MAX_ENDS];
-    struct transport_job jobs[MAX_ENDS];
-    struct transport *ends[MAX_ENDS];
-};
-
-static void fabric_close(struct fabric *f)
-{
-    for (int r = 0; r < f->n; r++)
-        if (f->ends[r])
-            f->ends[r]->ops->close(f->ends[r]);
-    sim_free(f->sim);
-}
-
-static bool fabric_connect(struct fabric *f)
-{
-    static struct transport_address all[MAX_ENDS];
-    bool complete = true;
-    for (int r = 0; r < f->n; r++)
-        f->ops->address(f->ends[r], &all[r]);
-    for (int r = 0; r < f->n; r++) {
-        bool reached[MAX_ENDS] = {false};
-        cr_assert_eq(f->ops->connect(f->ends[r], all, reached), COLL_OK);
-        for (int q = 0; q < f->n; q++)
-            complete &= reached[q] || q == r;
-    }
-    return complete;
-}
-
-/* False, with nothing left open, if the ends do not reach one another. */
-static bool fabric_open_lanes(struct fabric *f, const struct transport_ops *ops,
-                              int per_host, int n, int lanes)
-{
-    const struct sim_net net = {
-        .link = {1e-6, 1e-9, 0}
-    };
-    setenv("UCX_NET_DEVICES", "lo", 0);
-    *f = (struct fabric){
-        .ops = ops, .per_host = per_host, .n = n, .lanes = lanes};
-    if (!strcmp(ops->name, "sim"))
-        f->sim = sim_create(n, &net);
-    for (int r = 0; r < n; r++) {
-        f->hosts[r] = 100 + (uint64_t)(r / per_host);
-        f->jobs[r] = (struct transport_job){
-            .rank = r,
-            .nranks = n,
-            .host_of = f->hosts,
-            .lanes = lanes,
-            .job = 0x123456789abcdef,
-            .sim = f->sim,
-        };
-    }
-    for (int r = 0; r < n; r++)
-        cr_assert_eq(ops->open(&f->ends[r], &f->jobs[r]), COLL_OK, "%s rank %d",
-                     ops->name, r);
-    if (fabric_connect(f))
-        return true;
-    fabric_close(f);
-    return false;
-}
-
-static bool fabric_open(struct fabric *f, const struct transport_ops *ops,
-                        int per_host, int n)
-{
-    return fabric_open_lanes(f, ops, per_host, n, 1);
-}
-
-static bool fabric_progress(struct fabric *f)
-{
-    bool moved = false;
-    for (int r = 0; r < f->n; r++)
-        if (f->ends[r])
-            moved |= f->ops->progress(f->ends[r]);
-    return moved;
-}
-
-/* Until none of the letters is on its way; false if that takes too long. */
-static bool drive(struct fabric *f, struct letter *const *letters, size_t n)
-{
-    const double deadline = letter_clock() + 120;
-    for (size_t i = 0; i < n;) {
-        if (letter_status(letters[i]) != COLL_IN_PROGRESS)
-            i++;
-        else if (!fabric_progress(f) && letter_clock() > deadline)
-            return false;
-    }
-    return true;
-}
-
-/* Drives, checks and frees. */
-static void deliver(struct fabric *f, struct letter **letters, size_t n)
-{
-    cr_assert(drive(f, letters, n), "%s, %d a host, %d ranks: stuck",
-              f->ops->name, f->per_host, f->n);
-    for (size_t i = 0; i < n; i++) {
-        cr_assert(letter_good(letters[i]),
-                  "%s, %d a host, %d ranks: letter %zu, %zu bytes, status %d",
-                  f->ops->name, f->per_host, f->n, i,
-                  letters[i]->transfer.bytes, letter_status(letters[i]));
-        letter_free(letters[i]);
-    }
-}
-
-/* Runs a claim over all rows and arrangements. */
-static void everywhere(int n, void (*claim)(struct fabric *))
-{
-    static const int per_host[] = {MAX_ENDS, 2, 1};
-    int ran = 0;
-    for (int i = 0; i < ntransports; i++)
-        for (int k = 0; k < 3; k++) {
-            struct fabric f;
-            if (!fabric_open(&f, transports[i], per_host[k], n))
-                continue;
-            claim(&f);
-            fabric_close(&f);
-            ran++;
-        }
-    cr_assert_geq(ran, 1 + 3 + 3, "shm serves one host, the others all");
-}
-
-/* Over UCX between hosts, with lanes. */
-static void over_lanes(int n, void (*claim)(struct fabric *))
-{
-    for (int lanes = 2; lanes <= TRANSPORT_LANES_MAX; lanes += 3) {
-        struct fabric f;
-        cr_assert(fabric_open_lanes(&f, transport_find("ucx"), 1, n, lanes));
-        claim(&f);
-        fabric_close(&f);
-    }
-}
 
 static const size_t sizes[] = {
     1,    7,    8,    40,   41,   63,     64,     65,     4095,    8191,
     8192, 8193, 8128, 8129, 8256, 131071, 131072, 131073, 1 << 20, 16 << 20,
 };
 enum { NSIZES = sizeof(sizes) / sizeof(sizes[0]), NSMALL = NSIZES - 2 };
-
-/* The receive is posted before the send or after it. */
-static void exchange(struct fabric *f, int from, int to, size_t bytes,
-                     bool late)
-{
-    struct letter *both[2];
-    const uint64_t seed = bytes + (uint64_t)from;
-    if (!late)
-        both[1] = letter_recv(f->ends[to], from, bytes, seed);
-    both[0] = letter_send(f->ends[from], to, bytes, seed);
-    if (late) {
-        fabric_progress(f);
-        both[1] = letter_recv(f->ends[to], from, bytes, seed);
-    }
-    deliver(f, both, 2);
-}
 
 static void every_size(struct fabric *f)
 {
@@ -192,8 +37,11 @@ Test(transports, every_pair_exchanges_every_size)
 
 Test(transports, a_small_ring_carries_every_size)
 {
+    struct fabric f;
     setenv("COLL_SHM_RING", "4K", 1);
-    everywhere(2, every_size);
+    cr_assert(fabric_open(&f, transport_find("shm"), MAX_ENDS, 2));
+    every_size(&f);
+    fabric_close(&f);
 }
 
 static void two_hundred(struct fabric *f)
@@ -276,77 +124,6 @@ Test(transports, ucx_serves_inside_and_between_hosts)
 {
     setenv("COLL_TRANSPORT", "ucx", 1); /* else it leaves the inside to shm */
     everywhere(4, random_traffic);
-}
-
-/* The next message is delivered all the same: the wrong one is used up. */
-static void wrong(struct fabric *f, uint32_t tag, size_t sent, size_t expected)
-{
-    struct letter *tx = letter_new(1, sent, 1),
-                  *rx = letter_new(0, expected, 1);
-    struct letter *both[2] = {tx, rx};
-    rx->transfer.tag = 0xc0ffee ^ tag;
-    f->ops->recv(f->ends[1], &rx->transfer);
-    f->ops->send(f->ends[0], &tx->transfer);
-    cr_assert(drive(f, both, 2), "%s: %zu sent, %zu expected: stuck",
-              f->ops->name, sent, expected);
-    cr_assert_eq(letter_status(rx), COLL_ERR_MISMATCH,
-                 "%s: %zu sent, %zu expected: status %d", f->ops->name, sent,
-                 expected, letter_status(rx));
-    letter_free(tx);
-    letter_free(rx);
-    exchange(f, 0, 1, 100, false);
-}
-
-static void mismatches(struct fabric *f)
-{
-    const size_t some[] = {8, 41, 5000, 300000};
-    for (int i = 0; i < 4; i++) {
-        wrong(f, 1, some[i], some[i]);
-        wrong(f, 1u << 31, some[i], some[i]);
-        for (int k = 0; k < 4; k++)
-            if (k != i)
-                wrong(f, 0, some[i], some[k]);
-    }
-}
-
-Test(transports, another_tag_or_length_is_a_mismatch)
-{
-    everywhere(2, mismatches);
-}
-
-/* In pieces, the rest of what was wrong is the transport's until cancel(). */
-static void wrong_piece(uint32_t tag, size_t sent, size_t expected)
-{
-    struct fabric f;
-    cr_assert(fabric_open_lanes(&f, transport_find("ucx"), 1, 2, 3));
-    struct letter *tx = letter_new(1, sent, 1),
-                  *rx = letter_new(0, expected, 1);
-    rx->transfer.tag = 0xc0ffee ^ tag;
-    f.ops->recv(f.ends[1], &rx->transfer);
-    f.ops->send(f.ends[0], &tx->transfer);
-    cr_assert(drive(&f, &rx, 1), "%zu sent, %zu expected: stuck", sent,
-              expected);
-    cr_assert_eq(letter_status(rx), COLL_ERR_MISMATCH,
-                 "%zu sent, %zu expected: status %d", sent, expected,
-                 letter_status(rx));
-    f.ops->cancel(f.ends[0]);
-    f.ops->cancel(f.ends[1]);
-    cr_assert_neq(letter_status(tx), COLL_IN_PROGRESS);
-    letter_free(tx);
-    letter_free(rx);
-    fabric_close(&f);
-}
-
-Test(transports, another_tag_or_length_is_a_mismatch_in_pieces)
-{
-    /* Pieces of 65536 and 98304 bytes are as long as the whole of 32768. */
-    const size_t some[] = {8, 32768, 65536, 98304, 131072, 300000};
-    for (int i = 0; i < 6; i++) {
-        wrong_piece(1, some[i], some[i]);
-        for (int k = 0; k < 6; k++)
-            if (k != i)
-                wrong_piece(0, some[i], some[k]);
-    }
 }
 
 /* Ends that have not as many lanes do not take each other for reached. */
@@ -509,102 +286,4 @@ static void idle(struct fabric *f)
 Test(transports, progress_of_an_idle_end_is_none)
 {
     everywhere(2, idle);
-}
-
-Test(transports, what_cannot_be_opened_says_why)
-{
-    const uint64_t hosts[2] = {1, 1};
-    const struct transport_job job = {
-        .rank = 0, .nranks = 2, .host_of = hosts, .job = 1};
-    struct transport *t = NULL;
-    setenv("COLL_SHM_RING", "12", 1); /* settings are read at first use */
-    cr_assert_eq(transport_find("sim")->open(&t, &job), COLL_ERR_UNSUPPORTED);
-    cr_assert_eq(transport_find("shm")->open(&t, &job), COLL_ERR_INVALID);
-    setenv("UCX_TLS", "nonesuch", 1);
-    cr_assert_eq(transport_find("ucx")->open(&t, &job), COLL_ERR_UNSUPPORTED);
-    cr_assert_null(t);
-}
-
-/* Addresses that lie, one field each: nobody is reached, nothing breaks. */
-Test(transports, a_false_address_is_not_reached)
-{
-    for (int i = 0; i < ntransports; i++) {
-        static struct transport_address all[2];
-        struct fabric f;
-        if (transports[i] == transport_find("sim")
-            || !fabric_open(&f, transports[i], 2, 2))
-            continue;
-        fabric_close(&f);
-        const bool ucx = !strcmp(transports[i]->name, "ucx");
-        /* UCX's own bytes cannot be checked; our mark before them is. */
-        for (size_t at = 0; at < (ucx ? 4 : 88); at += ucx ? 1 : 8) {
-            bool reached[2] = {true, true};
-            for (int r = 0; r < 2; r++) {
-                cr_assert_eq(f.ops->open(&f.ends[r], &f.jobs[r]), COLL_OK);
-                f.ops->address(f.ends[r], &all[r]);
-            }
-            /* Another process number sends it through /proc, as a rank that
-             * is no thread of this one. */
-            all[1].data[ucx ? at : 24] ^= 1;
-            all[1].data[at] ^= !ucx;
-            cr_assert_eq(f.ops->connect(f.ends[0], all, reached), COLL_OK);
-            cr_assert_eq(reached[1], !ucx && at == 24, "%s, byte %zu",
-                         f.ops->name, at);
-            fabric_close(&f);
-        }
-    }
-}
-
-/* What rank 0 fills and rank 1 reads, as rank 0's own code would have it. */
-static struct ring forge(struct fabric *f, struct segment_view *view)
-{
-    static struct transport_address address;
-    struct segment_name name;
-    cr_assert(fabric_open(f, transport_find("shm"), 2, 2));
-    f->ops->address(f->ends[1], &address);
-    memcpy(&name, address.data, sizeof(name));
-    cr_assert_null(segment_attach(&name, 0, view));
-    return ring_over(view->memory, view->bytes, f->jobs[0].job);
-}
-
-Test(transports, nonsense_in_shared_memory_is_an_error)
-{
-    const struct {
-        uint64_t total;
-        uint32_t here;
-    } headers[] = {
-        {100, 99        },
-        {100, UINT32_MAX},
-        {100, 0         },
-        {0,   0         },
-        {0,   100       }
-    };
-    struct fabric f;
-    struct segment_view view;
-    for (int i = 0; i < 5; i++) {
-        struct ring ring = forge(&f, &view);
-        struct ring_cell *cell = ring_cell(&ring);
-        struct letter *rx = letter_recv(f.ends[1], 0, 100, 0);
-        cell->total = headers[i].total;
-        cell->tag = rx->transfer.tag;
-        cell->here = headers[i].here;
-        ring_filled(&ring);
-        cr_assert(drive(&f, &rx, 1), "header %d", i);
-        cr_assert_eq(letter_status(rx),
-                     headers[i].total ? COLL_ERR_PEER : COLL_ERR_MISMATCH);
-        letter_free(rx);
-        rx = letter_recv(f.ends[1], 0, 100, 0);
-        cr_assert_eq(letter_status(rx), COLL_ERR_PEER, "header %d", i);
-        letter_free(rx);
-        segment_detach(&view);
-        fabric_close(&f);
-    }
-    struct ring ring = forge(&f, &view);
-    atomic_store(ring.consumed, 1000000);
-    struct letter *tx = letter_send(f.ends[0], 1, 1 << 20, 0);
-    cr_assert(drive(&f, &tx, 1));
-    cr_assert_eq(letter_status(tx), COLL_ERR_PEER);
-    letter_free(tx);
-    segment_detach(&view);
-    fabric_close(&f);
 }
