@@ -233,7 +233,7 @@ static int every_call(coll_comm *comm, int rank, int n)
     const size_t counts[] = {0, 1, 7, (size_t)n, 4101, 50021};
     static const enum coll_kind kinds[] = {ALLREDUCE, REDUCE, BROADCAST,
                                            REDUCE_SCATTER, ALLGATHER};
-    const int nkinds = layout_in_blocks(&comm->layout) ? 5 : 3;
+    const int nkinds = layout_even(&comm->layout) ? 5 : 3;
     static const coll_dtype dtypes[] = {COLL_F32, COLL_F64, COLL_I32, COLL_U8,
                                         COLL_BF16};
     static const coll_op ops[] = {COLL_SUM, COLL_MAX, COLL_AVG, COLL_BXOR};
@@ -278,7 +278,8 @@ static const char *const layouts[] = {"0011",   "0101",     "011222", "001",
 
 Test(hosts, every_collective_is_right, .timeout = 110)
 {
-    for (unsigned i = 0; i < cases(sizeof(layouts) / sizeof(layouts[0]), 4); i++)
+    for (unsigned i = 0; i < cases(sizeof(layouts) / sizeof(layouts[0]), 4);
+         i++)
         cr_assert_eq(run_on(layouts[i], still, every_call), 0, "hosts %s",
                      layouts[i]);
 }
@@ -353,4 +354,6 @@ Test(hosts, every_collective_is_right_through_the_segment, .timeout = 110)
         "COLL_CALIBRATE=off", "COLL_ADAPT=off", "COLL_SINGLE_COPY=off", NULL};
     cr_assert_eq(run_on("0011", settings, every_call), 0);
     cr_assert_eq(run_on("000111", settings, every_call), 0);
+    segments = 4;
+    cr_assert_eq(run_on("0110", settings, every_call), 0);
 }
