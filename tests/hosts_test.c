@@ -302,6 +302,80 @@ Test(hosts, every_collective_is_right_in_segments, .timeout = 110)
     }
 }
 
+/* --- at random ------------------------------------------------------------ */
+
+static uint32_t drawn; /* the same on all ranks */
+
+static unsigned draw(unsigned below)
+{
+    drawn ^= drawn << 13;
+    drawn ^= drawn >> 17;
+    drawn ^= drawn << 5;
+    return drawn % below;
+}
+
+/* Averages of whole numbers only, as others are rounded. */
+static int any_calls(coll_comm *comm, int rank, int n)
+{
+    static const enum coll_kind kinds[] = {REDUCE_SCATTER, ALLGATHER, ALLREDUCE,
+                                           REDUCE, BROADCAST};
+    static const coll_dtype dtypes[] = {COLL_F32, COLL_F64, COLL_I32, COLL_U8};
+    static const coll_op ops[] = {COLL_SUM, COLL_MAX, COLL_AVG};
+    const bool even = layout_even(&comm->layout);
+    (void)rank;
+    EXPECT(
+        coll_comm_set_algorithm(comm, even ? BY_HOSTS PARTS_BY_HOSTS : BY_HOSTS)
+            == COLL_OK,
+        "rules");
+    for (int i = 0; i < 100; i++) {
+        const unsigned type = draw(4);
+        const struct call c = {
+            .kind = kinds[even ? draw(5) : 2 + draw(3)],
+            .count = draw(1u << (1 + draw(15))),
+            .dtype = dtypes[type],
+            .op = ops[draw(type < 2 ? 2 : 3)],
+            .root = (int)draw((unsigned)n),
+            .in_place = draw(2),
+            .shared = draw(2),
+        };
+        segments = 1 << draw(5);
+        cut_into(comm, segments);
+        if (has_parts(c.kind) ? check_parts(comm, &c) : check(&c, comm))
+            return 1;
+    }
+    return 0;
+}
+
+/* 4 to 6 ranks on 2 or 3 hosts, which have two each or any number. */
+static void draw_hosts(char *host_of, bool even)
+{
+    const unsigned nhosts = 2 + draw(2);
+    const unsigned n = even ? nhosts * 2 : 4 + draw(3);
+    for (unsigned r = 0; r < n; r++)
+        host_of[r] =
+            (char)('0' + (even || r < nhosts ? r % nhosts : draw(nhosts)));
+    host_of[n] = '\0';
+    for (unsigned r = n; r-- > 1;) {
+        const unsigned other = draw(r + 1);
+        const char was = host_of[r];
+        host_of[r] = host_of[other];
+        host_of[other] = was;
+    }
+}
+
+Test(hosts, any_calls_on_any_hosts_are_right, .timeout = 110)
+{
+    static const char *const staged[] = {"COLL_CALIBRATE=off", "COLL_ADAPT=off",
+                                         "COLL_SINGLE_COPY=off", NULL};
+    for (unsigned i = 0; i < cases(40, 6); i++) {
+        char host_of[8];
+        drawn = 0x9e3779b9u * (i + 1);
+        draw_hosts(host_of, i % 3);
+        cr_assert_eq(run_on(host_of, i % 2 ? staged : still, any_calls), 0,
+                     "hosts %s, draw %u", host_of, i);
+    }
+}
+
 /* The stages go by segments, and each runs the same plan. */
 static int one_plan(coll_comm *comm, int rank, int n)
 {
