@@ -91,10 +91,6 @@ static coll_status call(const struct call *c, const void *in, void *out,
     }
 }
 
-/* Settings that leave out trials too, so that what is chosen is what runs. */
-static const char *const still[] = {"COLL_CALIBRATE=off", "COLL_ADAPT=off",
-                                    NULL};
-
 static int segments;     /* 0: as priced */
 static bool dealt;       /* over racks */
 static bool by_messages; /* inside of hosts too, as it is without node/ */
@@ -367,7 +363,7 @@ Test(hosts, any_calls_on_any_hosts_are_right, .timeout = 110)
 {
     static const char *const staged[] = {"COLL_CALIBRATE=off", "COLL_ADAPT=off",
                                          "COLL_SINGLE_COPY=off", NULL};
-    for (unsigned i = 0; i < cases(40, 6); i++) {
+    for (unsigned i = 0; i < cases(40, 4); i++) {
         char host_of[8];
         drawn = 0x9e3779b9u * (i + 1);
         draw_hosts(host_of, i % 3);
