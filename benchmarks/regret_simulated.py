@@ -3,6 +3,7 @@
 """How far the library's choice is from the best candidate, simulated.
 
     benchmarks/regret_simulated.py [--build build] [--quick] [--json FILE]
+                                   [--collective allreduce]
 
 On 8 clusters, with 6 numbers of ranks and 10 sizes each: what the library would
 choose before it has learned anything (from prices interpolated between a few
@@ -50,7 +51,7 @@ MIN_BYTES, MAX_BYTES, FACTOR = 64, 16 << 20, 4
 
 def candidates(options, cluster, nranks, ranks_per_host):
     """The report of coll_sim on all candidates at all sizes."""
-    return simulate(options.build, "allreduce", "--cluster", cluster, "-n",
+    return simulate(options.build, options.collective, "--cluster", cluster, "-n",
                     nranks, "--ranks-per-host", ranks_per_host, "-b",
                     options.min_bytes, "-e", MAX_BYTES, "-f", FACTOR, "--algo",
                     "all", "--threads", 1)
@@ -124,6 +125,7 @@ def print_summary(cells, grid):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
+    parser.add_argument("--collective", default="allreduce")
     parser.add_argument("--clusters", help="of the grid, separated by commas")
     parser.add_argument("--quick", action="store_true",
                         help="a few small ones, for the tests")

@@ -6,6 +6,7 @@
 
 const char *hosts;
 const char *const quick[] = {"COLL_CALIBRATE=off", NULL};
+const char *const still[] = {"COLL_CALIBRATE=off", "COLL_ADAPT=off", NULL};
 
 uint64_t __wrap_coll_topo_host_id(void);
 uint64_t __wrap_coll_topo_host_id(void)
@@ -19,6 +20,24 @@ void cut_into(coll_comm *comm, int segments)
     for (int i = 0; i < p->nrows; i++)
         memset(p->row[i].variant, __builtin_ctz((unsigned)segments),
                sizeof(p->row[i].variant));
+}
+
+coll_status sum_or_gather(coll_comm *comm, enum coll_kind kind, const float *in,
+                          float *out, size_t count, coll_request **request)
+{
+    switch (kind) {
+    case REDUCE_SCATTER:
+        return coll_reduce_scatter(in, out, count, COLL_F32, COLL_SUM, comm,
+                                   request);
+    case ALLGATHER:
+        return coll_allgather(in, out, count, COLL_F32, comm, request);
+    case REDUCE:
+        return coll_reduce(in, out, count, COLL_F32, COLL_SUM, 0, comm,
+                           request);
+    default:
+        return coll_allreduce(in, out, count, COLL_F32, COLL_SUM, comm,
+                              request);
+    }
 }
 
 int run_on(const char *host_of, const char *const *settings, rank_fn *fn)

@@ -22,6 +22,8 @@
 
 /* Settings that leave out the measuring at start. */
 extern const char *const quick[];
+/* And nothing is tried, so that what is chosen is what runs. */
+extern const char *const still[];
 
 /* "0011": the host of each rank. */
 extern const char *hosts;
@@ -29,6 +31,11 @@ extern const char *hosts;
 /* Operations of all sizes are cut into so many segments, if they can be: a
  * power of two. The same on all ranks, before the first one. */
 void cut_into(coll_comm *, int segments);
+
+/* A reduce_scatter, allgather, reduce or else allreduce of f32, by sum, with
+ * root 0. */
+coll_status sum_or_gather(coll_comm *, enum coll_kind, const float *in,
+                          float *out, size_t count, coll_request **);
 
 /* As run_ranks(), of as many ranks as host_of has letters. */
 int run_on(const char *host_of, const char *const *settings, rank_fn *);

@@ -91,10 +91,6 @@ static coll_status call(const struct call *c, const void *in, void *out,
     }
 }
 
-/* Settings that leave out trials too, so that what is chosen is what runs. */
-static const char *const still[] = {"COLL_CALIBRATE=off", "COLL_ADAPT=off",
-                                    NULL};
-
 static int segments;     /* 0: as priced */
 static bool dealt;       /* over racks */
 static bool by_messages; /* inside of hosts too, as it is without node/ */
@@ -237,7 +233,7 @@ static int every_call(coll_comm *comm, int rank, int n)
     const size_t counts[] = {0, 1, 7, (size_t)n, 4101, 50021};
     static const enum coll_kind kinds[] = {ALLREDUCE, REDUCE, BROADCAST,
                                            REDUCE_SCATTER, ALLGATHER};
-    const int nkinds = layout_in_blocks(&comm->layout) ? 5 : 3;
+    const int nkinds = layout_even(&comm->layout) ? 5 : 3;
     static const coll_dtype dtypes[] = {COLL_F32, COLL_F64, COLL_I32, COLL_U8,
                                         COLL_BF16};
     static const coll_op ops[] = {COLL_SUM, COLL_MAX, COLL_AVG, COLL_BXOR};
@@ -283,7 +279,8 @@ static const char *const layouts[] = {"0011",   "0101",     "011222", "001",
 
 Test(hosts, every_collective_is_right, .timeout = 600)
 {
-    for (unsigned i = 0; i < cases(sizeof(layouts) / sizeof(layouts[0]), 4); i++)
+    for (unsigned i = 0; i < cases(sizeof(layouts) / sizeof(layouts[0]), 4);
+         i++)
         cr_assert_eq(run_on(layouts[i], still, every_call), 0, "hosts %s",
                      layouts[i]);
 }
@@ -303,6 +300,80 @@ Test(hosts, every_collective_is_right_in_segments, .timeout = 600)
         segments = some[i].segments;
         cr_assert_eq(run_on(some[i].hosts, still, every_call), 0,
                      "hosts %s, %d segments", some[i].hosts, segments);
+    }
+}
+
+/* --- at random ------------------------------------------------------------ */
+
+static uint32_t drawn; /* the same on all ranks */
+
+static unsigned draw(unsigned below)
+{
+    drawn ^= drawn << 13;
+    drawn ^= drawn >> 17;
+    drawn ^= drawn << 5;
+    return drawn % below;
+}
+
+/* Averages of whole numbers only, as others are rounded. */
+static int any_calls(coll_comm *comm, int rank, int n)
+{
+    static const enum coll_kind kinds[] = {REDUCE_SCATTER, ALLGATHER, ALLREDUCE,
+                                           REDUCE, BROADCAST};
+    static const coll_dtype dtypes[] = {COLL_F32, COLL_F64, COLL_I32, COLL_U8};
+    static const coll_op ops[] = {COLL_SUM, COLL_MAX, COLL_AVG};
+    const bool even = layout_even(&comm->layout);
+    (void)rank;
+    EXPECT(
+        coll_comm_set_algorithm(comm, even ? BY_HOSTS PARTS_BY_HOSTS : BY_HOSTS)
+            == COLL_OK,
+        "rules");
+    for (int i = 0; i < 100; i++) {
+        const unsigned type = draw(4);
+        const struct call c = {
+            .kind = kinds[even ? draw(5) : 2 + draw(3)],
+            .count = draw(1u << (1 + draw(15))),
+            .dtype = dtypes[type],
+            .op = ops[draw(type < 2 ? 2 : 3)],
+            .root = (int)draw((unsigned)n),
+            .in_place = draw(2),
+            .shared = draw(2),
+        };
+        segments = 1 << draw(5);
+        cut_into(comm, segments);
+        if (has_parts(c.kind) ? check_parts(comm, &c) : check(&c, comm))
+            return 1;
+    }
+    return 0;
+}
+
+/* 4 to 6 ranks on 2 or 3 hosts, which have two each or any number. */
+static void draw_hosts(char *host_of, bool even)
+{
+    const unsigned nhosts = 2 + draw(2);
+    const unsigned n = even ? nhosts * 2 : 4 + draw(3);
+    for (unsigned r = 0; r < n; r++)
+        host_of[r] =
+            (char)('0' + (even || r < nhosts ? r % nhosts : draw(nhosts)));
+    host_of[n] = '\0';
+    for (unsigned r = n; r-- > 1;) {
+        const unsigned other = draw(r + 1);
+        const char was = host_of[r];
+        host_of[r] = host_of[other];
+        host_of[other] = was;
+    }
+}
+
+Test(hosts, any_calls_on_any_hosts_are_right, .timeout = 110)
+{
+    static const char *const staged[] = {"COLL_CALIBRATE=off", "COLL_ADAPT=off",
+                                         "COLL_SINGLE_COPY=off", NULL};
+    for (unsigned i = 0; i < cases(40, 4); i++) {
+        char host_of[8];
+        drawn = 0x9e3779b9u * (i + 1);
+        draw_hosts(host_of, i % 3);
+        cr_assert_eq(run_on(host_of, i % 2 ? staged : still, any_calls), 0,
+                     "hosts %s, draw %u", host_of, i);
     }
 }
 
@@ -358,4 +429,6 @@ Test(hosts, every_collective_is_right_through_the_segment, .timeout = 600)
         "COLL_CALIBRATE=off", "COLL_ADAPT=off", "COLL_SINGLE_COPY=off", NULL};
     cr_assert_eq(run_on("0011", settings, every_call), 0);
     cr_assert_eq(run_on("000111", settings, every_call), 0);
+    segments = 4;
+    cr_assert_eq(run_on("0110", settings, every_call), 0);
 }

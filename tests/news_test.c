@@ -14,7 +14,7 @@ static coll_status any_call(coll_comm *comm, int turn)
 {
     static const size_t counts[] = {1, 100, 8192, 300007};
     static float x[300007];
-    const bool parts = layout_in_blocks(&comm->layout);
+    const bool parts = layout_even(&comm->layout);
     switch (turn % 7) {
     case 4:
         return parts ? coll_allgather(x, x + 1000, 100, COLL_F32, comm, NULL)
@@ -36,7 +36,7 @@ static bool in_segments; /* long vectors */
 /* The least of all ranks' numbers reaches all in one operation. */
 static int least_news(coll_comm *comm, int rank, int n)
 {
-    const bool parts = layout_in_blocks(&comm->layout);
+    const bool parts = layout_even(&comm->layout);
     int most = 0; /* segments */
     EXPECT(coll_comm_set_algorithm(comm, in_segments ? "ring@by_hosts;" BY_HOSTS
                                          : parts     ? BY_HOSTS PARTS_BY_HOSTS

@@ -238,13 +238,21 @@ def ranks_of_one_host_use_no_link():
 def by_hosts_takes_what_the_library_prices():
     """The plan of one rank a host and two passes inside; and the price that
     coll_info tells, which is kept in steps of 1/256 octave."""
+    for collective in ('allreduce', 'reduce_scatter', 'allgather'):
+        check_by_hosts(collective)
+
+
+def check_by_hosts(collective):
     n = 23068672  # the middle of its octave, which is rehearsed
     cluster = 'node:4 (1us 1GB/s)'
-    args = ('allreduce', '--cluster', cluster, '-b', n)
+    args = (collective, '--cluster', cluster, '-b', n)
     mine = results(*args, '-n', 16, '--ranks-per-host', 4, '--algo',
-                   'ring@by_hosts,ring@block')['results']
+                   'ring@by_hosts,ring')['results']
     row = next(r for r in mine if r['rank_order'] == 'by_hosts')
-    check(len({r['rank_order'] for r in mine}) == 2, mine)
+    check(len({r['rank_order'] for r in mine}) >= 2, mine)
+    dealt = results(*args, '-n', 16, '--ranks-per-host', 4, '--place',
+                    'round_robin', '--algo', 'ring@by_hosts')['results']
+    check(dealt[0]['simulated_us'] == row['simulated_us'], dealt, row)
     once = results(*args, '-n', 16, '--ranks-per-host', 4, '--algo', 'ring',
                    '--order', 'by_hosts', '--segments', 1)['results'][0]
     alone = results(*args, '-n', 4, '--algo', 'ring')['results'][0]
@@ -256,7 +264,7 @@ def by_hosts_takes_what_the_library_prices():
     check(alone['simulated_us'] < row['simulated_us']
           < alone['simulated_us'] + 0.6 * inside, row, once, alone)
     done = subprocess.run(
-        [os.path.join(BUILD, 'coll_info'), '--explain', 'allreduce',
+        [os.path.join(BUILD, 'coll_info'), '--explain', collective,
          '--cluster', cluster, '-n', '16', '--ranks-per-host', '4', str(n),
          '--json'], env=ENV, text=True, capture_output=True, timeout=100,
         check=True)
@@ -267,6 +275,19 @@ def by_hosts_takes_what_the_library_prices():
                    told['segments'])['results'][0]
     check(1 < told['segments'] <= row['segments'], told, row)
     close(same['simulated_us'], told['predicted_us'], 0.003)
+
+
+def parts_by_hosts_need_as_many_ranks_on_each():
+    """coll_info and coll_sim say why there is no such candidate."""
+    for nranks, ranks_per_host, offered in ((16, 4, True), (15, 4, False)):
+        done = subprocess.run(
+            [os.path.join(BUILD, 'coll_info'), '--explain', 'allgather',
+             '--cluster', 'node:4 (1us 1GB/s)', '-n', str(nranks),
+             '--ranks-per-host', str(ranks_per_host), '1M'], env=ENV, text=True,
+            capture_output=True, timeout=100, check=True)
+        check((' by_hosts ' in done.stdout) == offered, done.stdout)
+        check(('as many ranks on each host' in done.stdout) != offered,
+              done.stdout)
 
 
 def segments_are_the_best_or_as_asked():
@@ -356,6 +377,9 @@ def bad_input_is_told_in_one_line():
              ['--algo', '"byhosts"', 'did you mean by_hosts?']),
             ((*fine, '-n', '8', '--algo', 'ring@by_hosts'),
              ['by_hosts', '--ranks-per-host 1', 'several']),
+            (('reduce_scatter', *fine[1:], '-n', '15', '--ranks-per-host', '4',
+              '--algo', 'ring@by_hosts'),
+             ['by_hosts', '--ranks-per-host 4', 'as many ranks on each']),
             ((*fine, '--order', 'blok'), ['--order', 'did you mean block?']),
             ((*fine, '-n', '1..4', '--plot', 'x.png'),
              ['--plot', '10 lengths and 3']),
@@ -482,6 +506,7 @@ FAST_TESTS = (rows_have_the_keys_of_the_contract,
               the_wrong_order_costs_what_the_closed_form_says,
               a_shared_link_is_shared, ranks_of_one_host_use_no_link,
               by_hosts_takes_what_the_library_prices,
+              parts_by_hosts_need_as_many_ranks_on_each,
               segments_are_the_best_or_as_asked,
               every_collective_is_simulated_at_ranges_and_lists_of_ranks,
               the_table_marks_what_is_chosen,

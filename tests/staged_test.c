@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Collectives by hosts: what crosses, how ranks wait and fail. */
+/* Collectives by hosts: how ranks wait and fail. */
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -9,205 +9,21 @@
 
 #include "hosts.h"
 
-/* --- what crosses between hosts ------------------------------------------- */
-
-/* A transport that counts what it is given to send. */
-struct counter {
-    struct transport base;
-    struct transport *real;
-    uint64_t bytes;
-};
-
-static void count_and_send(struct transport *t, struct transfer *x)
-{
-    struct counter *c = (struct counter *)t;
-    c->bytes += x->bytes;
-    c->real->ops->send(c->real, x);
-}
-
-static void pass_on_recv(struct transport *t, struct transfer *x)
-{
-    struct counter *c = (struct counter *)t;
-    c->real->ops->recv(c->real, x);
-}
-
-static const struct transport_ops counting = {
-    .name = "counter", .send = count_and_send, .recv = pass_on_recv};
-
-/* Bytes that all ranks together send, inside of hosts and between them, in an
- * allreduce of so many bytes. */
-static int count_bytes(coll_comm *comm, const char *rule, size_t bytes,
-                       uint64_t *inside, uint64_t *between)
-{
-    const int n = coll_comm_count(comm), me = coll_comm_user_rank(comm);
-    struct counter counters[16];
-    uint64_t sent[2] = {0, 0};
-    float *x = calloc(bytes, 1);
-    EXPECT(coll_comm_set_algorithm(comm, rule) == COLL_OK, "%s", rule);
-    for (int r = 0; r < n; r++) {
-        counters[r] = (struct counter){{&counting}, comm->to[r], 0};
-        comm->to[r] = &counters[r].base;
-    }
-    EXPECT(coll_allreduce(x, x, bytes / 4, COLL_F32, COLL_SUM, comm, NULL)
-               == COLL_OK,
-           "%s", rule);
-    for (int r = 0; r < n; r++) {
-        comm->to[r] = counters[r].real;
-        sent[hosts[r] != hosts[me]] += counters[r].bytes;
-    }
-    EXPECT(coll_allreduce(sent, sent, 2, COLL_U64, COLL_SUM, comm, NULL)
-               == COLL_OK,
-           "sum");
-    *inside = sent[0];
-    *between = sent[1];
-    free(x);
-    return 0;
-}
-
-/* The formulas of libcoll/README.md, for as many ranks as there are hosts. */
-static int crossing(coll_comm *comm, int rank, int n)
-{
-    const uint64_t nhosts = (uint64_t)comm->nhosts;
-    static const size_t sizes[] = {64, 4096, HOSTS_SLICES_MIN, 4000004};
-    uint64_t inside, between;
-    (void)rank, (void)n;
-    for (size_t i = 0; i < 4; i++) {
-        if (count_bytes(comm, "ring@by_hosts", sizes[i], &inside, &between))
-            return 1;
-        EXPECT(inside == 0, "%lu inside", (unsigned long)inside);
-        EXPECT(between == 2 * (nhosts - 1) * sizes[i], "%zu: %lu between",
-               sizes[i], (unsigned long)between);
-        if (count_bytes(comm, "direct@by_hosts", sizes[i], &inside, &between))
-            return 1;
-        EXPECT(inside == 0, "%lu inside", (unsigned long)inside);
-        EXPECT(between == nhosts * (nhosts - 1) * sizes[i], "%zu: %lu between",
-               sizes[i], (unsigned long)between);
-    }
-    if (count_bytes(comm, "ring@block", 4096, &inside, &between))
-        return 1;
-    EXPECT(inside > 0, "a plan of ranks sends nothing inside");
-    return 0;
-}
-
-Test(staged, each_byte_crosses_as_often_as_with_one_rank_a_host)
-{
-    cr_assert_eq(run_on("0011", quick, crossing), 0);
-    cr_assert_eq(run_on("012012", quick, crossing), 0);
-    cr_assert_eq(run_on("01122", quick, crossing), 0);
-}
-
-/* --- overlap --------------------------------------------------------------
- */
-
-/* A transport that sends nothing of a segment before the next one is combined
- * inside: where nothing is combined meanwhile, an operation never ends. */
-struct holder {
-    struct transport base;
-    struct transport **real; /* by rank */
-    const struct staged *staged;
-    struct transfer *held[EXEC_WINDOW];
-    int n;
-};
-
-static bool too_early(const struct staged *s)
-{
-    return s->in < s->nsegments && s->in < s->crossed + 2;
-}
-
-static bool release(struct transport *t)
-{
-    struct holder *h = (struct holder *)t;
-    const int n = h->n;
-    for (int i = 0; i < n && !too_early(h->staged); i++) {
-        struct transport *to = h->real[h->held[i]->peer];
-        to->ops->send(to, h->held[i]);
-        h->n--;
-    }
-    return n > h->n;
-}
-
-static void hold_send(struct transport *t, struct transfer *x)
-{
-    struct holder *h = (struct holder *)t;
-    h->held[h->n++] = x;
-    release(t);
-}
-
-static void recv_at_once(struct transport *t, struct transfer *x)
-{
-    struct transport *from = ((struct holder *)t)->real[x->peer];
-    from->ops->recv(from, x);
-}
-
-static void cancel_held(struct transport *t)
-{
-    struct holder *h = (struct holder *)t;
-    for (int i = 0; i < h->n; i++)
-        h->held[i]->status = COLL_ERR_ABORTED;
-    h->n = 0;
-}
-
-static const struct transport_ops holding = {.name = "holder",
-                                             .send = hold_send,
-                                             .recv = recv_at_once,
-                                             .progress = release,
-                                             .cancel = cancel_held};
-
-/* By what carries every rank's slice, and what goes through leaders. */
-static int overlap(coll_comm *comm, int rank, int n)
-{
-    enum { COUNT = 50021, SEGMENTS = 4 };
-    static float x[COUNT], y[COUNT];
-    struct transport *real[16];
-    struct holder h = {{&holding}, real, &comm->staged, {NULL}, 0};
-    EXPECT(coll_comm_set_algorithm(
-               comm, "ring@by_hosts;reduce:binomial_tree@by_hosts")
-               == COLL_OK,
-           "rules");
-    cut_into(comm, SEGMENTS);
-    for (int r = 0; r < n; r++) {
-        real[r] = comm->to[r];
-        comm->to[r] = &h.base;
-    }
-    comm->open[comm->nopen++] = &h.base;
-    for (int turn = 0; turn < 2; turn++) {
-        for (int i = 0; i < COUNT; i++)
-            x[i] = (float)(rank + i % 7);
-        const coll_status status =
-            turn ? coll_reduce(x, y, COUNT, COLL_F32, COLL_SUM, 0, comm, NULL)
-                 : coll_allreduce(x, y, COUNT, COLL_F32, COLL_SUM, comm, NULL);
-        EXPECT(status == COLL_OK, "turn %d", turn);
-        for (int i = 0; i < COUNT && (!turn || rank == 0); i++)
-            EXPECT(y[i] == (float)(n * (n - 1) / 2 + n * (i % 7)),
-                   "turn %d, %d: %g", turn, i, (double)y[i]);
-        EXPECT(comm->staged.nsegments == SEGMENTS, "%d segments",
-               comm->staged.nsegments);
-        /* The root of a reduce sends nothing that could be held. */
-        EXPECT(turn || !comm->node || !comm->staged.carries
-                   || comm->staged.overlaps >= SEGMENTS - 1,
-               "%d overlaps", comm->staged.overlaps);
-    }
-    comm->nopen--;
-    for (int r = 0; r < n; r++)
-        comm->to[r] = real[r];
-    return 0;
-}
-
-Test(staged, a_segment_is_combined_while_the_one_before_crosses)
-{
-    static const char *const settings[] = {"COLL_CALIBRATE=off",
-                                           "COLL_OP_SECONDS=20", NULL};
-    cr_assert_eq(run_on("0011", settings, overlap), 0);
-    cr_assert_eq(run_on("012012", settings, overlap), 0);
-    cr_assert_eq(run_on("01122", settings, overlap), 0);
-}
-
 /* --- failures ------------------------------------------------------------- */
 
 enum { IN, ACROSS, OUT };
 
 static int victim, fatal_stage, fatal_segments;
 static size_t fatal_count;
+static enum coll_kind fatal_kind;
+
+/* In place where that is one vector. */
+static coll_status fatal_call(coll_comm *comm, coll_request **request)
+{
+    static float x[1 << 20], y[1 << 20];
+    return sum_or_gather(comm, fatal_kind, x, fatal_kind == ALLREDUCE ? x : y,
+                         fatal_count, request);
+}
 
 static bool in_stage(const struct staged *s, int stage)
 {
@@ -215,13 +31,11 @@ static bool in_stage(const struct staged *s, int stage)
 }
 
 /* Ends in the middle of a stage. */
-static void die_in_stage(coll_comm *comm, float *x)
+static void die_in_stage(coll_comm *comm)
 {
     for (;;) {
         coll_request *request;
-        if (coll_allreduce(x, x, fatal_count, COLL_F32, COLL_SUM, comm,
-                           &request)
-            != COLL_OK)
+        if (fatal_call(comm, &request) != COLL_OK)
             _exit(3);
         do
             if (comm->first && in_stage(&comm->staged, fatal_stage))
@@ -232,19 +46,18 @@ static void die_in_stage(coll_comm *comm, float *x)
 
 static int one_dies(coll_comm *comm, int rank, int n)
 {
-    static float x[1 << 20];
     char name[16];
     (void)n;
-    EXPECT(coll_comm_set_algorithm(comm, "ring@by_hosts") == COLL_OK, "rules");
+    EXPECT(coll_comm_set_algorithm(comm, "ring@by_hosts" PARTS_BY_HOSTS)
+               == COLL_OK,
+           "rules");
     cut_into(comm, fatal_segments);
     /* UCX 1.13 fails an assertion where a peer dies while they connect. */
-    coll_status status =
-        coll_allreduce(x, x, fatal_count, COLL_F32, COLL_SUM, comm, NULL);
+    coll_status status = fatal_call(comm, NULL);
     if (rank == victim)
-        die_in_stage(comm, x);
+        die_in_stage(comm);
     while (status == COLL_OK)
-        status =
-            coll_allreduce(x, x, fatal_count, COLL_F32, COLL_SUM, comm, NULL);
+        status = fatal_call(comm, NULL);
     EXPECT(status == COLL_ERR_PEER, "%d", status);
     snprintf(name, sizeof(name), "rank %d", victim);
     EXPECT(strstr(coll_last_error(comm), name), "%s", name);
@@ -258,23 +71,29 @@ Test(staged, a_rank_that_dies_in_a_stage_is_named_to_all, .timeout = 60)
         int victim;
         size_t count;
         int stage, segments;
+        enum coll_kind kind;
     } deaths[] = {
-        {1, 1 << 20, IN,     1},
-        {1, 1 << 20, ACROSS, 1},
-        {1, 1 << 20, OUT,    1},
-        {2, 1 << 20, ACROSS, 1},
-        {1, 1000,    OUT,    1},
-        {2, 1000,    IN,     1},
-        {2, 1000,    ACROSS, 1},
-        {1, 1 << 20, IN,     8},
-        {2, 1 << 20, ACROSS, 8},
-        {1, 1 << 20, OUT,    8},
+        {1, 1 << 20, IN,     1, ALLREDUCE     },
+        {1, 1 << 20, ACROSS, 1, ALLREDUCE     },
+        {1, 1 << 20, OUT,    1, ALLREDUCE     },
+        {2, 1 << 20, ACROSS, 1, ALLREDUCE     },
+        {1, 1000,    OUT,    1, ALLREDUCE     },
+        {2, 1000,    IN,     1, ALLREDUCE     },
+        {2, 1000,    ACROSS, 1, ALLREDUCE     },
+        {1, 1 << 20, IN,     8, ALLREDUCE     },
+        {2, 1 << 20, ACROSS, 8, ALLREDUCE     },
+        {1, 1 << 20, OUT,    8, ALLREDUCE     },
+        {1, 1 << 18, IN,     8, REDUCE_SCATTER},
+        {2, 1 << 18, ACROSS, 8, REDUCE_SCATTER},
+        {2, 1 << 18, ACROSS, 8, ALLGATHER     },
+        {1, 1 << 18, OUT,    8, ALLGATHER     },
     };
     for (size_t i = 0; i < sizeof(deaths) / sizeof(deaths[0]); i++) {
         victim = deaths[i].victim;
         fatal_count = deaths[i].count;
         fatal_stage = deaths[i].stage;
         fatal_segments = deaths[i].segments;
+        fatal_kind = deaths[i].kind;
         cr_assert_eq(run_on("0011", quick, one_dies), 1, "death %zu", i);
     }
 }

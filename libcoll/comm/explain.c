@@ -382,4 +382,10 @@ void explain_aloud(coll_comm *c, enum coll_kind kind, size_t bytes)
         *end = '\0';
         log_line(COLL_LOG_INFO, "explain", "%s", at);
     }
+    if (c->layout.by_hosts && (kind == REDUCE_SCATTER || kind == ALLGATHER)
+        && !layout_even(&c->layout))
+        log_line(COLL_LOG_INFO, "explain",
+                 "not by_hosts: a part for each rank needs as many ranks on "
+                 "each host; here are %d on %d, up to %d on one",
+                 c->nranks, c->nhosts, c->layout.by_hosts);
 }

@@ -6,16 +6,28 @@
 
 #include "base/log.h"
 
+static void list_ranks(struct hosts *h, const int *count)
+{
+    h->first[0] = 0;
+    for (int i = 0; i < h->n; i++)
+        h->first[i + 1] = h->first[i] + count[i];
+    for (int r = 0; r < h->nranks; r++)
+        h->rank_at[h->first[h->host_of[r]] + h->place_of[r]] = r;
+}
+
 coll_status hosts_create(struct hosts *h, int nranks, const uint64_t *host_of)
 {
+    const size_t bytes = (size_t)nranks * sizeof(int);
     *h = (struct hosts){
         .nranks = nranks,
         .even = true,
-        .host_of = malloc((size_t)nranks * sizeof(int)),
-        .place_of = malloc((size_t)nranks * sizeof(int)),
+        .host_of = malloc(bytes),
+        .place_of = malloc(bytes),
+        .rank_at = malloc(bytes),
+        .first = malloc(bytes + sizeof(int)),
     };
     int *count = calloc((size_t)nranks, sizeof(int));
-    if (!h->host_of || !h->place_of || !count) {
+    if (!h->host_of || !h->place_of || !h->rank_at || !h->first || !count) {
         free(count);
         return fail(COLL_ERR_MEMORY, "comm", "no memory for %d ranks", nranks);
     }
@@ -26,6 +38,7 @@ coll_status hosts_create(struct hosts *h, int nranks, const uint64_t *host_of)
         h->even &= count[i] == count[0];
         h->most = count[i] > h->most ? count[i] : h->most;
     }
+    list_ranks(h, count);
     free(count);
     return COLL_OK;
 }
@@ -36,15 +49,15 @@ void hosts_free(struct hosts *h)
         layout_free(&h->layout);
     free(h->host_of);
     free(h->place_of);
+    free(h->rank_at);
+    free(h->first);
     *h = (struct hosts){.n = 0};
 }
 
 int hosts_rank(const struct hosts *h, int host, int place)
 {
-    for (int r = 0; r < h->nranks; r++)
-        if (h->host_of[r] == host && h->place_of[r] == place)
-            return r;
-    return -1;
+    const int at = h->first[host] + place;
+    return at < h->first[host + 1] ? h->rank_at[at] : -1;
 }
 
 int hosts_leader(const struct hosts *h, int host, int root)
@@ -54,10 +67,7 @@ int hosts_leader(const struct hosts *h, int host, int root)
 
 int hosts_segments(const struct algo *algo, int nhosts, int segments)
 {
-    const bool whole = algo->kind == REDUCE_SCATTER || algo->kind == ALLGATHER
-                       || algo->kind == BARRIER;
-    return whole || segments == 1 || algo_pipelines(algo, nhosts) ? 1
-                                                                  : segments;
+    return algo->kind == BARRIER || algo_pipelines(algo, nhosts) ? 1 : segments;
 }
 
 /* What the ranks of the largest host take in the two stages inside. */

@@ -15,10 +15,12 @@
 enum { HOSTS_SLICES_MIN = 16384 };
 
 struct hosts {
-    int n, nranks, most;  /* hosts; ranks; ranks on the largest host */
-    bool even;            /* as many ranks on each */
-    int *host_of;         /* per rank */
-    int *place_of;        /* per rank: its number on its host */
+    int n, nranks, most; /* hosts; ranks; ranks on the largest host */
+    bool even;           /* as many ranks on each */
+    int *host_of;        /* per rank */
+    int *place_of;       /* per rank: its number on its host */
+    int *rank_at;        /* the ranks, host by host, in rank order on each */
+    int *first;          /* per host, and n: where in rank_at its ranks begin */
     struct layout layout; /* one rank a host; group_of NULL until it is known */
 };
 
@@ -29,8 +31,7 @@ void hosts_free(struct hosts *); /* also after a failure, and of zeros */
 int hosts_rank(const struct hosts *, int host, int place); /* or -1 */
 
 /* Into how many segments an operation by hosts is cut, see staged.h: those that
- * came with its price, unless the planner cuts up the vector by itself, or the
- * collective has a part for each rank. */
+ * came with its price, unless the planner cuts up the vector by itself. */
 int hosts_segments(const struct algo *, int nhosts, int segments);
 
 /* Seconds of an operation by hosts whose plan takes `across` for each of so

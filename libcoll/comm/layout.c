@@ -303,14 +303,9 @@ int layout_hosts(const struct layout *l)
     return l->net.level[l->net.nhost_levels - 1].ngroups;
 }
 
-bool layout_in_blocks(const struct layout *l)
+bool layout_even(const struct layout *l)
 {
-    const struct sim_level *host = &l->net.level[l->net.nhost_levels - 1];
-    const int each = l->nranks / host->ngroups;
-    for (int r = 0; r < l->nranks; r++)
-        if (host->group_of[r] != r / each)
-            return false;
-    return true;
+    return l->by_hosts * layout_hosts(l) == l->nranks;
 }
 
 uint64_t layout_digest(const struct layout *l)

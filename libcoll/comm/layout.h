@@ -102,8 +102,8 @@ coll_status layout_of_hosts(const struct layout *, struct layout *hosts);
 /* How many there are; of several hosts. */
 int layout_hosts(const struct layout *);
 
-/* Whether the ranks of each host are neighbours, and as many on each. */
-bool layout_in_blocks(const struct layout *);
+/* Whether each has as many ranks; where plans by hosts can serve. */
+bool layout_even(const struct layout *);
 
 /* Equal for equal groups of the same ranks. */
 uint64_t layout_digest(const struct layout *);

@@ -74,7 +74,7 @@ static bool fits_by_hosts(const struct layout *l, const struct algo *algo,
         && (algo->kind != ALLREDUCE || l->net.nhost_levels < 2))
         return false;
     const bool parts = algo->kind == REDUCE_SCATTER || algo->kind == ALLGATHER;
-    return l->by_hosts > 0 && (!parts || layout_in_blocks(l))
+    return l->by_hosts > 0 && (!parts || layout_even(l))
            && algo->fits(&(struct plan_shape){0, layout_hosts(l), 1, NULL});
 }
 

@@ -53,8 +53,8 @@ size_t price_bytes(int class); /* the middle */
 double price_seconds(const struct price_row *, size_t bytes);
 
 /* Whether an order makes sense for an algorithm in this layout. By hosts: where
- * the layout says so; collectives with a part for each rank also need the ranks
- * of a host to be neighbours. */
+ * the layout says so; collectives with a part for each rank also need as many
+ * ranks on each. */
 bool price_fits(const struct layout *, const struct algo *, enum layout_order);
 
 /* How many positions a plan has: ranks, or hosts. */

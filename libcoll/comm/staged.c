@@ -4,6 +4,8 @@
 #include "base/log.h"
 #include "comm/request.h"
 
+enum { CARRIED = 2 }; /* segments that there is room for, where r has parts */
+
 bool staged_serves(const coll_request *r)
 {
     return r->way == BY_PLAN && layout_by_hosts(r->choice.order);
@@ -71,11 +73,12 @@ static void divide(coll_request *r)
     s->in = sums(r) ? 0 : s->nsegments;
 }
 
-/* Elements from one on, of a vector that has no parts. */
+/* Elements from one on. */
 struct piece {
     size_t first, count;
 };
 
+/* Of the vector, or of each of its parts. */
 static struct piece segment(const coll_request *r, int k)
 {
     const struct staged *s = &r->comm->staged;
@@ -83,14 +86,16 @@ static struct piece segment(const coll_request *r, int k)
     return (struct piece){first, smaller(s->segment, r->count - first)};
 }
 
-/* What this rank carries of a segment. */
+/* What this rank carries of a segment, and where it is in this host's sum. */
 static struct piece load(const coll_request *r, int k)
 {
     const coll_comm *c = r->comm;
     const struct staged *s = &c->staged;
+    const size_t nhosts = (size_t)c->hosts.n;
     struct piece p = segment(r, k);
     if (s->parts)
-        p.count = r->count * (size_t)c->hosts.n;
+        p = (struct piece){(size_t)(k % CARRIED) * s->segment * nhosts,
+                           p.count * nhosts};
     if (r->kind == BARRIER)
         p.count = 1; /* one byte to send */
     if (!s->slices)
@@ -115,13 +120,14 @@ static coll_status find_room(coll_request *r)
 {
     coll_comm *c = r->comm;
     struct staged *s = &c->staged;
-    const size_t parts = s->parts ? (size_t)c->hosts.n : 1;
+    const size_t held = s->parts ? smaller((size_t)s->nsegments, CARRIED)
+                                       * s->segment * (size_t)c->hosts.n
+                                 : r->count;
     s->sum = r->out;
     if (!s->parts
         && (r->kind != REDUCE || r->root == c->rank || !s->carries || !c->node))
         return COLL_OK;
-    const coll_status status =
-        comm_reserve_shared(c, r->count * parts * r->elem_bytes);
+    const coll_status status = comm_reserve_shared(c, held * r->elem_bytes);
     s->sum = c->shared;
     return status;
 }
@@ -170,19 +176,20 @@ static void start_inside(coll_request *r, struct node_call *call)
         node_start_direct(n);
 }
 
-/* Of the vector that has a part for each rank: where those of this round's host
- * begin. */
-static void *whole_part(const coll_request *r, const void *vector)
-{
-    const int before = r->comm->staged.round * r->comm->node->n;
-    return at(r, vector, (size_t)before * r->count);
-}
-
-/* And of that which has one for each host. */
-static void *host_part(const coll_request *r)
+/* Where the part for this round's host is in what this rank carries. */
+static void *host_part(const coll_request *r, int k)
 {
     const struct staged *s = &r->comm->staged;
-    return at(r, s->sum, (size_t)s->round * r->count);
+    const size_t before = (size_t)s->round * segment(r, k).count;
+    return at(r, s->sum, load(r, k).first + before);
+}
+
+/* Where those for its ranks are in the vector that has one for each rank. */
+static void find_parts(const coll_request *r, struct node_call *call)
+{
+    const struct hosts *h = &r->comm->hosts;
+    call->apart = r->count;
+    call->part_of = h->rank_at + h->first[r->comm->staged.round];
 }
 
 /* Makes the slices of a segment, of all or of just this rank, a call's parts.
@@ -207,8 +214,8 @@ static void start_in(coll_request *r)
         .combine = s->combine,
     };
     if (s->parts) {
-        call.in = whole_part(r, r->in);
-        call.out = host_part(r);
+        call.out = host_part(r, s->in);
+        find_parts(r, &call);
     } else if (s->slices) {
         call.out = at(r, s->sum, load(r, s->in).first);
         slice(r, all, REDUCE_SCATTER, &call);
@@ -229,8 +236,8 @@ static void start_out(coll_request *r)
         .count = all.count,
     };
     if (s->parts) {
-        call.in = host_part(r);
-        call.out = whole_part(r, r->out);
+        call.in = host_part(r, s->out);
+        find_parts(r, &call);
     } else if (s->slices) {
         call.in = at(r, s->sum, load(r, s->out).first);
         slice(r, all, ALLGATHER, &call);
@@ -240,12 +247,20 @@ static void start_out(coll_request *r)
     start_inside(r, &call);
 }
 
+static bool may_go_in(const coll_request *r)
+{
+    const struct staged *s = &r->comm->staged;
+    if (s->parts && s->in == s->crossed + CARRIED)
+        return false; /* no room */
+    return s->in < s->nsegments && (s->in <= s->out + 1 || !spreads(r));
+}
+
 /* Starts what is next inside, the same on all ranks of a host; false: there is
  * nothing, or it has to cross first. */
 static bool go_inside(coll_request *r)
 {
     struct staged *s = &r->comm->staged;
-    if (s->in < s->nsegments && (s->in <= s->out + 1 || !spreads(r))) {
+    if (may_go_in(r)) {
         s->spreads = false;
         start_in(r);
     } else if (spreads(r) && s->out < s->crossed) {
@@ -302,11 +317,12 @@ static void start_across(coll_request *r)
     coll_comm *c = r->comm;
     const struct staged *s = &c->staged;
     const struct piece mine = load(r, s->crossed);
-    const size_t before = r->count * (size_t)c->hosts.host_of[c->rank];
+    const struct piece all = segment(r, s->crossed);
+    const size_t before = all.count * (size_t)c->hosts.host_of[c->rank];
     const bool ends = r->kind == REDUCE || r->kind == REDUCE_SCATTER;
     struct exec_call call = {
-        .in = at(r, sums(r) ? s->sum : r->in, mine.first),
-        .out = at(r, ends ? r->out : s->sum, mine.first),
+        .in = sums(r) ? at(r, s->sum, mine.first) : at(r, r->in, all.first),
+        .out = ends ? at(r, r->out, all.first) : at(r, s->sum, mine.first),
         .in_first = r->kind == ALLGATHER ? before : 0,
         .out_first = r->kind == REDUCE_SCATTER ? before : 0,
         .tmp = c->tmp,
@@ -328,9 +344,10 @@ static void finish_average(coll_request *r)
     if (r->op != COLL_AVG || (r->kind == REDUCE && r->root != r->comm->rank))
         return;
     const bool part = r->kind == REDUCE_SCATTER;
-    const struct piece mine = load(r, s->crossed);
-    const size_t count = part ? r->count : mine.count;
-    op_finish(r->dtype, r->op, part ? r->out : at(r, s->sum, mine.first), count,
+    const struct piece mine =
+        part ? segment(r, s->crossed) : load(r, s->crossed);
+    const size_t count = mine.count;
+    op_finish(r->dtype, r->op, at(r, part ? r->out : s->sum, mine.first), count,
               r->comm->nranks);
     s->bytes_read += count * r->elem_bytes;
     s->bytes_written += count * r->elem_bytes;
@@ -348,22 +365,35 @@ static void end_across(coll_request *r)
     s->crossed++;
 }
 
+static bool may_cross(const coll_request *r)
+{
+    const struct staged *s = &r->comm->staged;
+    if (s->parts && spreads(r) && s->crossed == s->out + CARRIED)
+        return false; /* no room */
+    return s->crossed < s->in;
+}
+
+/* OK: something moved. The next segment's messages go before this rank is busy
+ * inside. */
 static coll_status step_across(coll_request *r)
 {
     struct staged *s = &r->comm->staged;
-    if (!s->crossing && s->crossed == s->in)
-        return COLL_IN_PROGRESS;
-    if (!s->carries) {
-        s->crossed++;
-        return COLL_OK;
-    }
-    if (!s->crossing)
-        start_across(r);
-    s->crossing = true;
-    const coll_status status = exec_progress(&r->prepared->exec);
-    if (status == COLL_OK)
+    bool moved = false;
+    while (s->crossing || may_cross(r)) {
+        if (!s->carries) {
+            s->crossed++;
+            return COLL_OK;
+        }
+        if (!s->crossing)
+            start_across(r);
+        s->crossing = true;
+        const coll_status status = exec_progress(&r->prepared->exec);
+        if (status != COLL_OK)
+            return status < 0 || !moved ? status : COLL_OK;
         end_across(r);
-    return status;
+        moved = true;
+    }
+    return moved ? COLL_OK : COLL_IN_PROGRESS;
 }
 
 /* --- both -----------------------------------------------------------------

@@ -22,8 +22,8 @@
  *   -,       broadcast  a broadcast
  *   barrier, barrier    a barrier
  *   reduce_scatter, -   a reduce_scatter: a round for each host, of its ranks'
- *                       parts, after which rank j has the sums of part j of
- *                       all hosts, as long as the plan's vector
+ *                       parts, after which its jth rank has the sums of the
+ *                       parts of all hosts' jth ranks: the plan's vector
  *   -,      allgather   an allgather, the other way round
  *
  * One rank on a host has no stages inside. Results are equal on all ranks to
@@ -35,6 +35,16 @@
  *
  *   inside   in 0 | in 1 | out 0  in 2 | out 1  in 3 | out 2 | out 3
  *   across        |   0  |      1      |      2      |   3   |
+ *
+ * A segment of a vector that has a part for each rank is the same range of
+ * every part, so that it is for each what the whole is. What crosses of it lies
+ * in a vector of its own, of which there are two: one may cross while the other
+ * is filled, or read.
+ *
+ *   parts of    rank 0      rank 1      rank 2      rank 3
+ *               [ 0 | 1 ]   [ 0 | 1 ]   [ 0 | 1 ]   [ 0 | 1 ]      4 in all
+ *   segment 0    ^           ^           ^           ^
+ *   of which rank 0 carries  [0: of rank 0, of rank 2]             2 hosts
  *
  * Inside all ranks of a host go through the same list. Whatever the number of
  * segments two calls are under way at most, one of node/ and one plan; each
@@ -56,7 +66,8 @@ struct staged {
     bool carries; /* this rank takes part in the plan */
     int leader;   /* place */
     int nsegments;
-    size_t segment; /* elements of each but the last, which may be less */
+    size_t segment; /* elements of each but the last, which may be less; with
+                       parts, of each part */
     char *sum;      /* of this host's vectors: where the first one begins */
     combine_fn *combine; /* an average is a sum until it has crossed */
 

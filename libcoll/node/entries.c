@@ -59,6 +59,25 @@ static size_t out_bytes(const struct node *n, int place)
     return length(n, place, ALLGATHER, REDUCE_SCATTER) * n->call.elem_bytes;
 }
 
+/* From its first byte to its last one: parts may lie apart. */
+static size_t span(const struct node *n, enum coll_kind has_parts, size_t bytes)
+{
+    const struct node_call *c = &n->call;
+    return c->kind == has_parts && c->apart
+               ? (large_part_at(c, n->n - 1) + c->count) * c->elem_bytes
+               : bytes;
+}
+
+static size_t in_span(const struct node *n, int place)
+{
+    return span(n, REDUCE_SCATTER, large_in_bytes(n, place));
+}
+
+static size_t out_span(const struct node *n, int place)
+{
+    return span(n, ALLGATHER, out_bytes(n, place));
+}
+
 /* Modes that cannot be: in place, nobody may write its own result while others
  * still read its vector; a result that is one part for each rank has no slices;
  * and a right may be missing. */
@@ -97,9 +116,9 @@ void large_enter(struct node *n)
         &n->peers[n->me].region->entry[0][n->number % NODE_SLOTS];
     struct spots spots = {0};
     if (large_reads(c, n->me) && large_in_bytes(n, n->me))
-        spots.in = locate(n, 0, c->in, large_in_bytes(n, n->me));
+        spots.in = locate(n, 0, c->in, in_span(n, n->me));
     if (large_writes(c, n->me) && out_bytes(n, n->me))
-        spots.out = locate(n, 1, c->out, out_bytes(n, n->me));
+        spots.out = locate(n, 1, c->out, out_span(n, n->me));
     for (int f = 0; f < 2 && n->me == 0; f++)
         spots.mode[f] = (uint8_t)propose(n, f);
     memcpy(line->data, &spots, sizeof(spots));
@@ -173,9 +192,9 @@ struct large_summary large_read_entries(struct node *n)
             continue;
         }
         if (in)
-            sum.ok &= reach(n, i, &s.in, large_in_bytes(n, i), &n->ins[i]);
+            sum.ok &= reach(n, i, &s.in, in_span(n, i), &n->ins[i]);
         if (out)
-            sum.ok &= reach(n, i, &s.out, out_bytes(n, i), &n->outs[i]);
+            sum.ok &= reach(n, i, &s.out, out_span(n, i), &n->outs[i]);
     }
     /* The first rank may not know of what others have. */
     const unsigned may = possible(n, sum.foreign, sum.in_place);

@@ -17,6 +17,7 @@
  */
 #include <string.h>
 
+#include "node/large.h"
 #include "node/lines.h"
 
 enum { GATE, UP };
@@ -90,6 +91,25 @@ static void publish_up(struct node *n, int level, const void *data,
     publish(n, &r->entry[level][s], r->copy[level][s], data, bytes);
 }
 
+/* Parts that lie apart, one after another. */
+static void publish_parts(struct node *n)
+{
+    struct node_region *r = n->peers[n->me].region;
+    const struct node_call *c = &n->call;
+    const unsigned s = slot(n);
+    const size_t bytes = c->count * c->elem_bytes, all = bytes * (size_t)n->n;
+    unsigned char *to =
+        all <= NODE_LINE_DATA ? r->entry[0][s].data : r->copy[0][s];
+    node_tell(n);
+    for (int i = 0; i < n->n && bytes; i++)
+        memcpy(to + (size_t)i * bytes,
+               (const char *)c->in + large_part_at(c, i) * c->elem_bytes,
+               bytes);
+    n->bytes_read += all;
+    n->bytes_written += all;
+    node_mark(&r->entry[0][s], n->number, c->tag);
+}
+
 /* Where the vector of a rank lies, that it published at a level. */
 static const void *published(const struct node *n, int place, int level,
                              size_t bytes)
@@ -153,8 +173,9 @@ static void finish_flat(struct node *n)
     case REDUCE_SCATTER:
         for (int i = 0; i < n->n; i++)
             n->src[i] =
-                (i == n->me ? (const char *)c->in
-                            : (const char *)published(n, i, 0, all))
+                (i == n->me && !c->apart
+                     ? (const char *)c->in
+                     : (const char *)published(n, i, 0, all))
                 + (c->kind == REDUCE_SCATTER ? (size_t)n->me * bytes : 0);
         combine(n, out, n->n, c->count, n->n);
         return;
@@ -164,7 +185,7 @@ static void finish_flat(struct node *n)
         return;
     case ALLGATHER:
         for (int i = 0; i < n->n; i++)
-            copy(n, out + (size_t)i * bytes,
+            copy(n, out + large_part_at(c, i) * c->elem_bytes,
                  i == n->me ? c->in : published(n, i, 0, bytes), bytes);
         return;
     default:
@@ -201,7 +222,10 @@ static coll_status step_flat(struct node *n)
         const coll_status status = node_gate(n);
         if (status != COLL_OK)
             return status;
-        publish_up(n, 0, n->call.in, sent_bytes(n, &n->call));
+        if (n->call.apart && n->call.kind == REDUCE_SCATTER)
+            publish_parts(n);
+        else
+            publish_up(n, 0, n->call.in, sent_bytes(n, &n->call));
         n->at = 0;
         n->state = UP;
         node_ring_all(n);

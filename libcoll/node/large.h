@@ -24,6 +24,13 @@ static inline size_t large_part(const struct node_call *c, int place)
     return c->whole - first < c->count ? c->whole - first : c->count;
 }
 
+/* Where it begins. */
+static inline size_t large_part_at(const struct node_call *c, int place)
+{
+    return c->apart ? (size_t)c->part_of[place] * c->apart
+                    : (size_t)place * c->count;
+}
+
 /* Whether a rank's vector is used at all, and for which ranks it has a part. */
 bool large_reads(const struct node_call *, int place);
 bool large_writes(const struct node_call *, int place);

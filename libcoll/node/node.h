@@ -90,6 +90,11 @@ struct node_call {
      * the last ones are shorter or have none; 0: each has count. A rank without
      * may say NULL where its part is read or written. Direct only. */
     size_t whole;
+    /* Or they lie apart: so many elements from the beginning of one to that of
+     * the next, and the part of a place is the part_of[place]th, in ascending
+     * order. 0: one after another, by place. */
+    size_t apart;
+    const int *part_of;
     combine_fn *combine;
     uint32_t tag;
     uint16_t news; /* for node_heard(); 0: none */

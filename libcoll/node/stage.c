@@ -95,9 +95,10 @@ static void copy_in(struct node *n, size_t b)
         const struct large_share s =
             large_share(c, i, n->n, all.first, all.count);
         const size_t part = has_parts(c) ? (size_t)i : 0;
+        const size_t part_at = has_parts(c) ? large_part_at(c, i) : 0;
         if (i != n->me && s.count)
             copy(n, area + (part * all.count + s.first - all.first) * elem,
-                 in + (part * c->count + s.first) * elem, s.count * elem,
+                 in + (part_at + s.first) * elem, s.count * elem,
                  n->stage_stream);
     }
 }
@@ -112,6 +113,7 @@ static void reduce(struct node *n, size_t b)
         large_share(c, n->me, n->n, all.first, all.count);
     const size_t elem = c->elem_bytes;
     const size_t part = has_parts(c) ? (size_t)n->me : 0;
+    const size_t part_at = has_parts(c) ? large_part_at(c, n->me) : 0;
     const size_t bytes = s.count * elem;
     const bool mine = large_writes(c, n->me);
     const bool theirs = c->kind == ALLREDUCE || (c->kind == REDUCE && !mine);
@@ -122,11 +124,10 @@ static void reduce(struct node *n, size_t b)
     if (c->kind == BROADCAST || c->kind == ALLGATHER || !s.count)
         return;
     for (int i = 0; i < n->n; i++)
-        n->src[i] =
-            i == n->me
-                ? (const char *)c->in + (part * c->count + s.first) * elem
-                : (const char *)n->peers[i].region->in[b % 2]
-                      + (part * all.count + s.first - all.first) * elem;
+        n->src[i] = i == n->me
+                        ? (const char *)c->in + (part_at + s.first) * elem
+                        : (const char *)n->peers[i].region->in[b % 2]
+                              + (part * all.count + s.first - all.first) * elem;
     /* Apart where the two are not stored to alike: the result then comes to lie
      * near first, in the segment if that is stored to as usual. */
     const bool apart = n->stage_stream || streams(n);
@@ -160,7 +161,7 @@ static void copy_out(struct node *n, size_t b)
         const struct node_region *r = n->peers[i].region;
         const struct large_share s =
             large_share(c, i, n->n, all.first, all.count);
-        const size_t place = c->kind == ALLGATHER ? (size_t)i * c->count : 0;
+        const size_t place = c->kind == ALLGATHER ? large_part_at(c, i) : 0;
         const bool whole =
             c->kind == ALLGATHER || (c->kind == BROADCAST && i == c->root);
         const size_t bytes =

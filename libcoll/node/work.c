@@ -127,7 +127,7 @@ static coll_status work_by_slices(struct node *n, bool stream)
 {
     const struct node_call *c = &n->call;
     const size_t elem = c->elem_bytes;
-    const size_t part = (size_t)n->me * c->count * elem;
+    const size_t part = large_part_at(c, n->me) * elem;
     const struct large_share s = large_share(c, n->me, n->n, 0, c->count);
     struct task t = {ALL, ALL, s.first * elem, s.first * elem, s.count, stream};
     if (c->kind == BROADCAST)
@@ -143,10 +143,10 @@ static coll_status work_by_slices(struct node *n, bool stream)
 static coll_status work_whole(struct node *n, bool stream)
 {
     const struct node_call *c = &n->call;
-    const size_t bytes = c->count * c->elem_bytes;
+    const size_t elem = c->elem_bytes;
     struct task t = {ALL, n->me, 0, 0, c->count, stream};
     if (c->kind == REDUCE_SCATTER) {
-        t.in_at = (size_t)n->me * bytes;
+        t.in_at = large_part_at(c, n->me) * elem;
         t.count = large_part(c, n->me);
     }
     if (!large_writes(c, n->me) || !t.count)
@@ -157,7 +157,7 @@ static coll_status work_whole(struct node *n, bool stream)
         return work(n, &t);
     for (int i = 0; i < n->n; i++) {
         t.from = (n->me + i) % n->n; /* not all at the same one */
-        t.out_at = (size_t)t.from * bytes;
+        t.out_at = large_part_at(c, t.from) * elem;
         t.count = large_part(c, t.from);
         const coll_status status = t.count ? work(n, &t) : COLL_OK;
         if (status < 0)

@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 #include "programs/explain.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "coll/coll.h"
 
 enum { MAX_CANDIDATES = 65 };
+
+static bool has_parts(const char *collective)
+{
+    return !strcmp(collective, "reduce_scatter")
+           || !strcmp(collective, "allgather");
+}
 
 static void as_text(const struct explain_request *r,
                     const coll_candidate *candidates, int n)
@@ -20,6 +28,11 @@ static void as_text(const struct explain_request *r,
         fputs(text, stdout);
     }
     free(text);
+    if (r->nranks > r->ranks_per_host && r->nranks % r->ranks_per_host
+        && has_parts(r->collective))
+        printf("not by_hosts: a part for each rank needs as many ranks on each "
+               "host; %d is no multiple of %d\n",
+               r->nranks, r->ranks_per_host);
 }
 
 static void as_json(const struct explain_request *r, struct json *j,

@@ -329,8 +329,9 @@ static void keep_done(struct sweep *s)
     if (kept == 0 && s->ntrials == 0 && wants_hosts(s))
         options_die(s->job->program,
                     "by_hosts, hosts_dealt: found --ranks-per-host %ld, valid "
-                    "are several hosts with several ranks each, and for "
-                    "hosts_dealt groups of hosts",
+                    "are several hosts with several ranks each; "
+                    "for reduce_scatter and allgather as many ranks on each; "
+                    "for hosts_dealt groups of hosts",
                     s->job->options.ranks_per_host);
     if (kept == 0 && s->ntrials == 0)
         options_die(s->job->program,

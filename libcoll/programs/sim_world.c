@@ -60,7 +60,8 @@ coll_status world_create(struct world *w, const struct world_request *q)
         status = layout_create(&w->layout, q->nranks, host_of, q->topo, NULL,
                                &costs);
     if (!alone && w->nhosts > 1)
-        w->layout.by_hosts = q->ranks_per_host;
+        w->layout.by_hosts = q->deal ? (q->nranks + w->nhosts - 1) / w->nhosts
+                                     : q->ranks_per_host;
     for (int o = 0; o < NLINEUPS && status == COLL_OK; o++)
         if (!layout_by_hosts((enum layout_order)o) || w->layout.by_hosts)
             status = fill_tree(w, (enum layout_order)o);
