@@ -63,8 +63,10 @@ CHECKED = ['fat tree', 'two groups']  # the simulators against each other
 COMPARED = ['fat tree', 'taihulight']  # the choices
 ORDERS = ['block', 'round_robin']
 CASES = [f'{algorithm}:{order}'
-         for algorithm in ('ring', 'halving_doubling', 'halving_doubling_near')
-         for order in ORDERS] + ['hierarchical:block', 'hierarchical:block:4']
+         for algorithm in ('ring', 'halving_doubling', 'halving_doubling_near',
+                           'double_binary_tree')
+         for order in ORDERS] + ['double_binary_tree:block:16',
+                                 'hierarchical:block', 'hierarchical:block:4']
 
 
 def have(build):
