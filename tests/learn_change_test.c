@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "learn_world.h"
+#include "thorough.h"
 
 /* n candidates of 12 to 17 us, the first of 10 us. */
 static struct world near_world(int n, int seed)
@@ -44,6 +45,30 @@ Test(learn, a_candidate_that_gets_slow_is_left_and_taken_back)
 {
     slow_down(10);
     slow_down(2);
+}
+
+/* The others are 5 to 10 % behind the first, which gets 1.3 times as slow: less
+ * than what starts all again. */
+Test(learn, one_that_gets_somewhat_slow_is_left)
+{
+    for (int n = 2; n <= 22; n += 10) {
+        int left[SEEDS];
+        for (int seed = 0; seed < SEEDS; seed++) {
+            struct world w = world(n, seed);
+            for (int i = 0; i < n; i++)
+                w.seconds[i] = w.predicted[i] =
+                    i ? 1e-5 * (1.05 + 0.05 * draw(&w.state)) : 1e-5;
+            start(&w);
+            for (int i = 0; i < 1000; i++)
+                operate(&w);
+            cr_assert_eq(learn_best(&w.learn), 0, "seed %d", seed);
+            w.seconds[0] *= 1.3;
+            left[seed] = until_best(&w, false, 0, 9999);
+        }
+        cr_log_info("x 1.3, %d candidates:", n);
+        show("left", left, SEEDS);
+        cr_expect_leq(left[SEEDS - 1], 125, "%d", left[SEEDS - 1]);
+    }
 }
 
 /* All of 32 candidates are alike until a link that they share gets slow: then 5
@@ -113,31 +138,31 @@ static int switches(int n, int seed, double spikes, int *restarts)
     return changes;
 }
 
-static void equals(double spikes)
+static void equals(double spikes, int most)
 {
+    const int seeds = (int)cases(1000, SEEDS);
     int uniform = 0, gaussian = 0, restarts = 0;
-    for (int seed = 0; seed < SEEDS; seed++)
+    for (int seed = 0; seed < seeds; seed++)
         for (int n = 2; n <= 22; n += 10)
             *(seed % 2 ? &gaussian : &uniform) +=
                 switches(n, seed, spikes, &restarts);
     cr_log_info(
         "%d runs of 10,000 operations, %g spikes: %d switches (+-5 %%), "
         "%d (sigma 5 %%), %d restarts",
-        3 * SEEDS, spikes, uniform, gaussian, restarts);
-    /* One per 10,000 operations would be 150 each. */
-    cr_expect_leq(uniform, 3);
-    cr_expect_leq(gaussian, 30);
-    cr_expect_leq(restarts, 3);
+        3 * seeds, spikes, uniform, gaussian, restarts);
+    cr_expect_leq(uniform + gaussian, most);
+    cr_expect_leq(restarts, 3 * most);
 }
 
 Test(learn, noise_changes_nothing_among_equals)
 {
-    equals(0);
+    equals(0, 0);
 }
 
+/* Five in a row are a change for all that can be known: once in 300 runs. */
 Test(learn, nor_do_spikes)
 {
-    equals(0.05);
+    equals(0.05, (int)cases(10, 1));
 }
 
 /* A burst that is no change: four in a row. */

@@ -143,7 +143,7 @@ static void find_dear(double times, double first_run, int most)
 
 Test(select_trials, a_reduce_or_broadcast_priced_ten_times_too_dear_is_found)
 {
-    find_dear(10, 1, 250);
+    find_dear(10, 1, 200);
 }
 
 Test(select_trials, so_is_one_whose_first_run_is_slow)

@@ -4,22 +4,33 @@
  * One candidate is held for the best and serves the operations. Others are
  * tried on a budget: an operation earns a quarter of its time in credit while
  * the class is young, 2 % later, and a trial takes place when the credit covers
- * what it is expected to cost beyond the best. What it did cost is paid when
- * that is known. Who is near the best is tried often, who is far seldom; what
- * the tried ones took corrects the predictions of the others.
+ * what it is expected to cost beyond the best; or half, if it is the first of
+ * that candidate. What it did cost is paid when that is known. Who is near the
+ * best is tried often, who is far seldom; what the tried ones took corrects the
+ * predictions of the others.
  *
  * Noise must not move the choice. What a candidate takes is the median of its
  * last samples, so a spike changes nothing. A challenger becomes the best only
- * if that median is better by 4 %, and if the evidence against chance suffices:
- * the sum of by how much each sample beat the best, less an allowance, and
- * never below zero (Page, "Continuous inspection schemes", Biometrika 1954).
- * The noisier the samples are, the larger it must be.
+ * if that median is better by 3.3 %, and if the evidence against chance
+ * suffices: the sum of by how much each sample beat the best, less an
+ * allowance, and never below zero (Page, "Continuous inspection schemes",
+ * Biometrika 1954). With an allowance d and a threshold h, both in standard
+ * deviations, samples of an equal pass it once in about exp(2dh) (Wald,
+ * "Sequential analysis", 1947), and those of one that is better by g do after h
+ * / (g - d). A spread is 0.8 standard deviations, so d = 0.5 and h = 16: once
+ * in some ten millions, at 400 trials in 10,000 operations; 32 samples for a
+ * gain of one deviation, and five, the fewest, for a large one. So a small gain
+ * is asked for many samples and a large one for few. Whoever leads is tried
+ * every other operation, which costs nothing if it is as good as it seems. What
+ * the best takes is also known from samples only: while they are few, more
+ * evidence is asked.
  *
  * The world may change: a link gets slow, another job comes. When five samples
  * of the best in a row are far from what it has long taken, what is known of
- * the others becomes a mere prediction, and the class is young again. Of many
- * that then seem better one is tried until it is best or has lost its lead:
- * in turn, each would be long in gathering evidence.
+ * the others becomes a mere prediction, and the class is young again; and as a
+ * switch is then likely to be right, it takes less evidence. Of many that then
+ * seem better one is tried until it is best or has lost its lead: in turn, each
+ * would be long in gathering evidence.
  *
  * What waits in the network when an operation ends delays the next one. So a
  * sample of the best that comes after that of another and is not longer than
@@ -39,8 +50,8 @@
 enum {
     OCTAVE = 256,
     LIMIT = 60 * OCTAVE,   /* of what is believed of a time, either way */
-    BETTER = 15,           /* 4 %: what a challenger must gain */
-    ALLOWANCE = 8,         /* 2.2 %, or half a spread: see evidence */
+    BETTER = 12,           /* 3.3 %: what a challenger must gain */
+    ALLOWANCE = 8,         /* 2.2 %, or 5/8 of a spread: see evidence */
     CLEARLY = 24,          /* and 3 spreads: gains that are tried at once */
     FAR = 97,              /* x 1.3, and 3 spreads: not as before */
     BAD = OCTAVE,          /* x 2: tried no more for long */
@@ -54,12 +65,15 @@ enum {
 /* Credit, in 1/1024 of what the best takes; evidence, of a spread. */
 enum {
     ONE = 1024,
-    ENOUGH = 9 * ONE,
-    AT_MOST = 3 * ONE, /* of one sample */
-    EARNED = ONE / 50, /* by an operation */
+    ENOUGH = 20 * ONE,
+    ENOUGH_CHANGED = 6 * ONE, /* while young as the world has changed */
+    AT_MOST = 6 * ONE,        /* of one sample */
+    LEADS = 3 * ONE,          /* is tried until it is best, or has lost it */
+    EARNED = ONE / 50,        /* by an operation */
     EARNED_YOUNG = ONE / 4,
     FRESH = 4 * ONE, /* at least, when the world has changed */
     MOST = 32 * ONE,
+    LOAN = 4 * ONE, /* at most, or half, for a first trial */
 };
 /* Operations, and samples. */
 enum {
@@ -67,12 +81,15 @@ enum {
     YOUNG_EACH = 16,
     PAUSE_YOUNG = 2, /* from one trial to the next: the best has to run */
     PAUSE = 25,
-    CLEAR_OF = 8,       /* of so many, all but one may go to a clear gain */
+    CLEAR_OF = 8,       /* of so many, all but one may go to a clear gain, */
+    LEAD_OF = 2,        /* or to one that leads */
     REST = 256,         /* of a bad candidate; doubled each time, */
     MOST_BROKEN = 6,    /* so often at most */
     FIRST_SAMPLES = 3,  /* of the best before any trial; that are believed */
     SWITCH_SAMPLES = 5, /* of a challenger */
     ODD_SAMPLES = 5,    /* of the best in a row: the world has changed */
+    FEW_HELD = 5,       /* of the best: twice the evidence is asked */
+    MOST_HELD = 128,
 };
 
 static int within(int x, int least, int most)
@@ -116,10 +133,11 @@ static int best_estimate(const struct learn *l)
     return l->candidate[l->best].estimate;
 }
 
-/* What a challenger has to beat: what the best takes by either count. */
+/* What a challenger has to beat: what the best has long taken, or takes now
+ * where that is less by more than the error of a median. */
 static int to_beat(const struct learn *l)
 {
-    return smaller(best_estimate(l), l->settled / 16);
+    return smaller(best_estimate(l) + l->spread / 32, l->settled / 16);
 }
 
 /* What a trial is expected to take. Of a bad candidate half is hoped for (of
@@ -147,9 +165,9 @@ static bool is_clear(const struct learn *l, const struct learn_candidate *c)
     return gain > CLEARLY && gain > 3 * l->spread / 16;
 }
 
-static bool leads(const struct learn *l, const struct learn_candidate *c)
+static bool seems_better(const struct learn *l, const struct learn_candidate *c)
 {
-    return c->evidence >= ONE && c->estimate <= to_beat(l) - BETTER;
+    return c->estimate <= to_beat(l) - BETTER;
 }
 
 static bool may_try(const struct learn *l, const struct learn_candidate *c)
@@ -165,7 +183,7 @@ static int64_t share(const struct learn *l, const struct learn_candidate *c)
 {
     if (is_clear(l, c))
         return expected(l, c) - to_beat(l);
-    if (leads(l, c))
+    if (c->evidence >= LEADS)
         return -c->evidence / ONE;
     const int least = smaller(c->estimate, c->least) - best_estimate(l);
     const int cost = c->samples ? 16 * excess(least) : price(l, c) / 8;
@@ -210,6 +228,7 @@ static void add_sample(struct learn_candidate *c, int log_time)
 static void settle(struct learn *l)
 {
     l->settled = best_estimate(l) * 16;
+    l->held = larger(l->candidate[l->best].samples, 1);
     l->odd = 0;
 }
 
@@ -230,6 +249,7 @@ static void start_again(struct learn *l)
     settle(l);
     l->young_until = l->operations + larger(YOUNG, l->n * YOUNG_EACH);
     l->pause_until = 0;
+    l->changed = 1;
     l->spread = smaller(l->spread, FRESH_SPREAD * 16);
     l->credit = larger(l->credit, FRESH);
 }
@@ -254,7 +274,8 @@ static void observe_best(struct learn *l, int time)
         start_again(l);
         return;
     }
-    l->settled += within(c->estimate - l->settled / 16, -64, 64);
+    l->held = smaller(l->held + 1, MOST_HELD);
+    l->settled += within((c->estimate * 16 - l->settled) / 16, -64, 64);
     const int deviation = smaller(off < 0 ? -off : off, MOST_SPREAD);
     l->spread = larger(l->spread + (deviation * 16 - l->spread) / 32,
                        LEAST_SPREAD * 16);
@@ -269,6 +290,14 @@ static int spread_of(const struct learn *l, const struct learn_candidate *c)
         off[i] = (int16_t)(d < 0 ? -d : d);
     }
     return larger(median(off, c->samples), l->spread / 16);
+}
+
+/* The evidence that is asked. */
+static int enough(const struct learn *l)
+{
+    if (l->changed && l->operations < l->young_until)
+        return ENOUGH_CHANGED;
+    return ENOUGH + ENOUGH * FEW_HELD / l->held;
 }
 
 /* Who did not keep what it promised rests. */
@@ -303,10 +332,11 @@ static void observe_other(struct learn *l, int i, int time)
         c->rest_until = l->operations + (REST << c->bad);
     c->bad = (int16_t)(time > best + BAD ? smaller(c->bad + 1, most_bad) : 0);
     const int spread = spread_of(l, c);
-    const int gain = to_beat(l) - time - larger(ALLOWANCE, spread / 2);
+    const int gain = to_beat(l) - time - larger(ALLOWANCE, spread * 5 / 8);
     c->evidence += within(gain * ONE / spread, -AT_MOST, AT_MOST);
-    c->evidence = within(c->evidence, 0, 2 * ENOUGH);
-    if (c->samples >= SWITCH_SAMPLES && c->evidence >= ENOUGH && leads(l, c))
+    c->evidence = within(c->evidence, 0, 2 * enough(l));
+    if (c->samples >= SWITCH_SAMPLES && c->evidence >= enough(l)
+        && seems_better(l, c))
         become_best(l, i);
 }
 
@@ -340,6 +370,13 @@ void learn_recall(struct learn *l, int candidate, int32_t log_time)
     settle(l);
 }
 
+static bool has_to_wait(const struct learn *l, const struct learn_candidate *c)
+{
+    return is_clear(l, c)         ? l->operations % CLEAR_OF == 0
+           : c->evidence >= LEADS ? l->operations % LEAD_OF == 0
+                                  : l->operations < l->pause_until;
+}
+
 int learn_choose(struct learn *l)
 {
     l->operations++;
@@ -349,9 +386,8 @@ int learn_choose(struct learn *l)
         return l->best;
     struct learn_candidate *c = &l->candidate[l->trial];
     const int cost = price(l, c);
-    const bool waits = is_clear(l, c) ? l->operations % CLEAR_OF == 0
-                                      : l->operations < l->pause_until;
-    if (waits || cost > l->credit)
+    const int advance = c->samples ? cost : larger(cost / 2, cost - LOAN);
+    if (has_to_wait(l, c) || advance > l->credit)
         return l->best;
     l->credit -= cost;
     l->pause_until = l->operations + (young ? PAUSE_YOUNG : PAUSE);
@@ -380,8 +416,9 @@ void learn_observe(struct learn *l, int candidate, int32_t log_time)
 static bool is_open(const struct learn *l, const struct learn_candidate *c)
 {
     const bool near = !c->samples || c->estimate <= best_estimate(l) + FAR;
+    const bool better = c->evidence >= ONE && seems_better(l, c);
     return may_try(l, c)
-           && ((c->samples < FIRST_SAMPLES && near) || leads(l, c)
+           && ((c->samples < FIRST_SAMPLES && near) || better
                || is_clear(l, c));
 }
 

@@ -52,6 +52,9 @@ struct learn {
     int32_t spread;  /* mean deviation of its samples, in 1/16 of a unit */
     int32_t ratio;   /* how far priors are off: what is measured less what was
                         expected, the median of the candidates */
+    int32_t held;    /* samples of the best since it is, or takes what
+                        it takes */
+    int32_t changed; /* the world has, once or more often */
     int32_t odd;     /* how many samples of the best in a row were far too long;
                         negative: too short */
     int32_t last;    /* the candidate of the latest sample, */
