@@ -29,7 +29,7 @@ static void near(double found, double wanted)
 Test(ladder, is_a_line_between_two_rungs_and_beyond_the_last)
 {
     struct ladder l;
-    ladder_clear(&l);
+    ladder_clear(&l, SIZE_MAX);
     for (int r = 0; r < LADDER_RUNGS; r += LADDER_LAST)
         l.seconds[0][r] = 1e-6 + 1e-9 * middle(r);
     for (int class = 0; class < PRICE_CLASSES; class ++) {
@@ -42,11 +42,33 @@ Test(ladder, is_a_line_between_two_rungs_and_beyond_the_last)
                  1e-6 + 1e-9 * middle(3));
 }
 
+/* 1 us a KiB in the caches, 4 beyond them. */
+Test(ladder, jumps_where_vectors_leave_the_caches)
+{
+    struct ladder l;
+    const size_t cache = (size_t)1 << 20; /* between rungs 7 and 8 */
+    const int rungs[] = {0, 6, 9, LADDER_LAST};
+    ladder_clear(&l, cache);
+    for (int i = 0; i < 4; i++) {
+        const double bytes = middle(rungs[i]);
+        l.seconds[0][rungs[i]] =
+            bytes > (double)cache ? 4e-9 * bytes : 1e-9 * bytes;
+    }
+    for (int class = 2; class < 28; class ++) {
+        const size_t bytes = price_bytes(class);
+        near(ladder_seconds(&l, 0, bytes),
+             (bytes > cache ? 4e-9 : 1e-9) * (double)bytes);
+    }
+    cr_assert_not(ladder_sure(&l, 0, 7));
+    cr_assert_not(ladder_sure(&l, 0, 8));
+    cr_assert(ladder_floor(&l, 0, 7) <= 1e-9 * middle(7));
+}
+
 Test(ladder, knows_nothing_before_the_first_rehearsal)
 {
     struct ladder l;
     int variant;
-    ladder_clear(&l);
+    ladder_clear(&l, SIZE_MAX);
     for (int class = 0; class < PRICE_CLASSES; class ++)
         cr_assert(isinf(ladder_best(&l, price_bytes(class), &variant)));
 }
@@ -54,7 +76,7 @@ Test(ladder, knows_nothing_before_the_first_rehearsal)
 Test(ladder, a_lone_rung_tells_only_of_longer_vectors)
 {
     struct ladder l;
-    ladder_clear(&l);
+    ladder_clear(&l, SIZE_MAX);
     for (int v = 0; v < LADDER_VARIANTS; v += 2) {
         const size_t bytes = price_bytes(ladder_class[9]);
         l.seconds[v][9] = 1e-3;
@@ -68,7 +90,7 @@ Test(ladder, segments_are_no_shorter_than_4_KiB)
 {
     struct ladder l;
     int variant;
-    ladder_clear(&l);
+    ladder_clear(&l, SIZE_MAX);
     for (int r = 0; r < LADDER_RUNGS; r++) {
         l.seconds[0][r] = 1;
         l.seconds[4][r] = 0.5;
@@ -83,7 +105,7 @@ Test(ladder, more_segments_are_run_if_they_promise_enough)
 {
     struct ladder l;
     int variant;
-    ladder_clear(&l);
+    ladder_clear(&l, SIZE_MAX);
     for (int r = 0; r < LADDER_RUNGS; r++) {
         l.seconds[0][r] = 1;
         l.seconds[1][r] = 0.99;
@@ -227,8 +249,7 @@ Test(price, what_is_not_rehearsed_would_not_be_chosen)
         {"rack:4 (3us 20GB/s shared) host:16 (1us 12.5GB/s)", 64},
         {"host:80 (5us 12.5GB/s)",                            80},
         {"island:3 (4us 20GB/s shared) rack:4 (2us 30GB/s shared) "
-         "host:5 (1us 12.5GB/s)",
-         60                                                     },
+         "host:5 (1us 12.5GB/s)",                    60},
     };
     int ruled_out = 0;
     for (unsigned i = 0; i < cases(3, 1); i++)

@@ -10,9 +10,9 @@ const int ladder_class[LADDER_RUNGS] = {2,  6,  8,  10, 12, 14,
 
 enum { MIN_SEGMENT = 4096, NONE = -1 };
 
-void ladder_clear(struct ladder *l)
+void ladder_clear(struct ladder *l, size_t cache)
 {
-    *l = (struct ladder){.bounds = {0}};
+    *l = (struct ladder){.cache = cache};
     for (int v = 0; v < LADDER_VARIANTS; v++)
         for (int r = 0; r < LADDER_RUNGS; r++)
             l->seconds[v][r] = NAN;
@@ -43,16 +43,40 @@ static double on_line(const double *seconds, int low, int high, double bytes)
     return seconds[low] + at * (seconds[high] - seconds[low]);
 }
 
+static bool is_far(const struct ladder *l, int rung)
+{
+    return bytes_at(rung) > (double)l->cache;
+}
+
+/* The two known rungs by which a size goes: those next to it, or NONE. But on
+ * its side of where vectors leave the caches, if there are two. */
+static void find_rungs(const struct ladder *l, int variant, double bytes,
+                       int *low, int *high)
+{
+    const double *seconds = l->seconds[variant];
+    int above = 0;
+    while (above < LADDER_RUNGS && bytes_at(above) < bytes)
+        above++;
+    *high = known(seconds, above, 1);
+    *low = known(seconds, above - 1, -1);
+    if (*high < 0 || *low < 0 || is_far(l, *high) == is_far(l, *low))
+        return;
+    const bool far = bytes > (double)l->cache;
+    const int next =
+        far ? known(seconds, *high + 1, 1) : known(seconds, *low - 1, -1);
+    if (next < 0)
+        return;
+    *(far ? low : high) = far ? *high : *low;
+    *(far ? high : low) = next;
+}
+
 /* A lone rung tells nothing of shorter vectors, and of longer ones that they
  * take no more than in proportion. */
 double ladder_seconds(const struct ladder *l, int variant, size_t bytes)
 {
     const double *seconds = l->seconds[variant], b = (double)bytes;
-    int above = 0;
-    while (above < LADDER_RUNGS && bytes_at(above) < b)
-        above++;
-    int high = known(seconds, above, 1);
-    int low = known(seconds, above - 1, -1);
+    int low, high;
+    find_rungs(l, variant, b, &low, &high);
     if (!ladder_may(variant, bytes) || (high < 0 && low < 0))
         return INFINITY;
     if (low < 0 && bytes_at(high) > b && variant > 0)
@@ -65,7 +89,8 @@ double ladder_seconds(const struct ladder *l, int variant, size_t bytes)
         high = known(seconds, low + 1, 1);
     }
     if (low >= 0 && high >= 0)
-        return fmax(on_line(seconds, low, high, b), seconds[low] / 2);
+        return fmax(on_line(seconds, low, high, b),
+                    seconds[low] * fmin(b / bytes_at(low), .5));
     const int only = low >= 0 ? low : high;
     if (b < bytes_at(only))
         return INFINITY;
@@ -85,11 +110,8 @@ bool ladder_bounded(const struct ladder *l, int variant, int rung)
 
 bool ladder_leans_on_bounds(const struct ladder *l, int variant, size_t bytes)
 {
-    int above = 0;
-    while (above < LADDER_RUNGS && bytes_at(above) < (double)bytes)
-        above++;
-    const int high = known(l->seconds[variant], above, 1);
-    const int low = known(l->seconds[variant], above - 1, -1);
+    int low, high;
+    find_rungs(l, variant, (double)bytes, &low, &high);
     const bool at_rung = high >= 0 && bytes_at(high) == (double)bytes;
     return (high >= 0 && ladder_bounded(l, variant, high))
            || (low >= 0 && !at_rung && ladder_bounded(l, variant, low));
@@ -108,7 +130,8 @@ double ladder_floor(const struct ladder *l, int variant, int rung)
     double most = 0;
     for (int r = 0; r < LADDER_RUNGS; r++) {
         const double share = fmin(bytes_at(rung) / bytes_at(r), 1);
-        if (!isnan(l->seconds[variant][r]))
+        const bool tells = r <= rung || is_far(l, r) == is_far(l, rung);
+        if (tells && !isnan(l->seconds[variant][r]))
             most = fmax(most, share * l->seconds[variant][r]);
     }
     return most;
@@ -125,7 +148,8 @@ bool ladder_sure(const struct ladder *l, int variant, int rung)
     const int low = known(seconds, rung - 1, -1);
     const int high = known(seconds, rung + 1, 1);
     if (low < 0 || high < 0 || ladder_bounded(l, variant, low)
-        || ladder_bounded(l, variant, high))
+        || ladder_bounded(l, variant, high)
+        || is_far(l, low) != is_far(l, high))
         return false;
     const double bytes = bytes_at(rung);
     const int lower = known(seconds, low - 1, -1);
@@ -133,7 +157,8 @@ bool ladder_sure(const struct ladder *l, int variant, int rung)
     double least = ladder_floor(l, variant, rung);
     if (lower >= 0 && !ladder_bounded(l, variant, lower))
         least = fmax(least, on_line(seconds, lower, low, bytes));
-    if (higher >= 0 && !ladder_bounded(l, variant, higher))
+    if (higher >= 0 && !ladder_bounded(l, variant, higher)
+        && is_far(l, higher) == is_far(l, rung))
         least = fmax(least, on_line(seconds, high, higher, bytes));
     return on_line(seconds, low, high, bytes) <= little * least;
 }

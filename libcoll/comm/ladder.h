@@ -2,7 +2,9 @@
 /* What a candidate takes at all sizes, from the few at which it was rehearsed.
  *
  * For a given number of segments the time is nearly a straight line over the
- * sizes, or a few straight pieces, so between two rungs there is a line. */
+ * sizes, or a few straight pieces, so between two rungs there is a line. Where
+ * vectors leave the caches it jumps: a size then goes by two rungs of its own
+ * side, if so many are known there. */
 #ifndef COMM_LADDER_H
 #define COMM_LADDER_H
 
@@ -19,12 +21,13 @@ enum {
 extern const int ladder_class[LADDER_RUNGS];
 
 struct ladder {
+    size_t cache; /* bytes of the longest vector that stays there */
     double seconds[LADDER_VARIANTS][LADDER_RUNGS]; /* NAN: not rehearsed */
     unsigned
         bounds[LADDER_VARIANTS]; /* bit per rung: it takes more than that */
 };
 
-void ladder_clear(struct ladder *);
+void ladder_clear(struct ladder *, size_t cache);
 
 /* INFINITY: too little is known. Several segments are not told of sizes below
  * their lowest rung, nor of such that make them shorter than 4 KiB. */
@@ -44,7 +47,8 @@ bool ladder_knows(const struct ladder *, int rung);
 int ladder_below(const struct ladder *, int variant, int rung);
 
 /* Whether a line tells of a rung within 5 %: it is no lower than the lines on
- * either side go on to say, if the time is a convex function of the bytes. */
+ * either side go on to say, if the time is a convex function of the bytes; it
+ * may jump up where vectors leave the caches. */
 bool ladder_sure(const struct ladder *, int variant, int rung);
 
 /* No more than it takes at a rung, by what it takes at others: it grows with

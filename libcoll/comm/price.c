@@ -193,7 +193,9 @@ static void list(struct pricing *p, struct prices *prices,
                 .order = (uint8_t)order,
                 .cut = is_cut(p->layout, c->algo, (enum layout_order)order),
             };
-            ladder_clear(&c->ladder);
+            ladder_clear(&c->ladder, p->layout->cache && p->layout->memory > 0
+                                         ? p->layout->cache
+                                         : SIZE_MAX);
             for (int v = 0; v < PRICE_VARIANTS; v++)
                 c->messages[v] = NAN;
         }
