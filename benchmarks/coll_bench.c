@@ -45,8 +45,8 @@ static const struct option_row rows[] = {
     {'w', "warmup", "N", OPTION_INT, &bench.options.warmup, 0, 1e9, NULL,
      "iterations before those that count (default 5)"},
     {0, "pause", "NS", OPTION_NUMBER, &bench.options.pause, 0, 1e6, NULL,
-     "sleep so many nanoseconds for each byte of the vector, 5 ms at most, "
-     "before every iteration (default 0)"},
+     "sleep so many nanoseconds for each byte of the vector, if that is 0.1 "
+     "to 5 ms (at most), before every iteration (default 0)"},
     {'d', "dtype", "DTYPE", OPTION_TEXT, &dtype_word, 0, 0, dtypes,
      "type of the elements (default f32)"},
     {'o', "op", "OP", OPTION_TEXT, &op_word, 0, 0, ops,

@@ -5,7 +5,7 @@
     benchmarks/compare_network.py [--build build] [--hosts 4]
         [--ranks-per-host 1] [--layouts flat,rate,delay,trunk|all] [--rounds 3]
         [--collective allreduce|all] [--sizes 64:64M:8] [--peers LIST]
-        [--budget-seconds 1800] [--json FILE]
+        [--refill] [--budget-seconds 1800] [--json FILE]
 
 The hosts are network namespaces of this machine, as tests/netlab makes them, so
 root is needed. Layouts: flat (one switch without limits), rate (1 Gbit/s at
@@ -20,9 +20,9 @@ there was time for, with fewer rounds. The time is shared between layouts.
 
 All ranks share this machine's CPUs with the kernel's work on packets: what it
 says of small messages is about that as well. Peers that are not installed are
-left out. Ports with a rate let a burst pass at once; before each operation every
-program therefore sleeps until that burst has come back (coll_bench --pause), as
-else who is slower to start the next one would be faster. Status: 0 compared, 77 there can be no such network here or no peer
+left out. Ports with a rate let a burst pass at once, so who is slower to start
+the next operation has more of it; with --refill every program sleeps before each
+operation until the burst has come back (coll_bench --pause). Status: 0 compared, 77 there can be no such network here or no peer
 is installed, 1 something failed.
 """
 import argparse
@@ -218,6 +218,8 @@ def make_programs(options, folder, lab, clock):
 def pause(options, layout):
     """Nanoseconds for each byte in which the slowest link lets pass what an
     operation sends: two vectors of each rank beyond it."""
+    if not options.refill:
+        return 0
     what = LAYOUTS[layout][1]
     ranks = options.hosts * options.ranks_per_host
     beyond = {'trunk_rate': ranks // 2, 'rate': options.ranks_per_host}
@@ -441,6 +443,8 @@ def arguments():
         help='of coll_bench (default heap)')
     add('--peers', type=names(PEERS), default=PEERS, metavar='LIST',
         help='some of ' + ','.join(PEERS) + ' (default all)')
+    add('--refill', action='store_true',
+        help='before each operation wait until ports have their burst back')
     add('--budget-seconds', type=float, default=1800, metavar='SECONDS',
         help='for all (default 1800)')
     add('--json', metavar='FILE', help='write every p50 there too')

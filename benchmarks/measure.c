@@ -11,7 +11,7 @@
 /* Without -n a size gets about this long, within these bounds. */
 enum { FEWEST = 10, MOST = 5000 };
 static const double size_seconds = 0.25;
-static const double longest_pause = 5e-3;
+static const double shortest_pause = 1e-4, longest_pause = 5e-3;
 
 static void *pages(size_t bytes)
 {
@@ -140,7 +140,7 @@ static void rest(const struct measure *m)
     const double seconds =
         fmin(1e-9 * m->bench->options.pause * (double)measure_bytes(m),
              longest_pause);
-    if (seconds > 0)
+    if (seconds > shortest_pause)
         nanosleep(&(struct timespec){.tv_nsec = lrint(1e9 * seconds)}, NULL);
 }
 

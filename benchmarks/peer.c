@@ -12,7 +12,7 @@
 /* As in inputs.h and measure.c. */
 enum { PERIOD = 1021, WARMUP = 5, FEWEST = 10, MOST = 5000 };
 static const double size_seconds = 0.25;
-static const double longest_pause = 5e-3;
+static const double shortest_pause = 1e-4, longest_pause = 5e-3;
 
 /* One turn may say little of the others: ranks that poll on one CPU wait for
  * the scheduler, but not every time. So the clock is looked at after so many
@@ -146,7 +146,7 @@ static void rest(const struct run *run)
 {
     const double bytes = (double)(run->count * run->parts * sizeof(float));
     const double seconds = fmin(1e-9 * run->pause * bytes, longest_pause);
-    if (seconds > 0)
+    if (seconds > shortest_pause)
         nanosleep(&(struct timespec){.tv_nsec = lrint(1e9 * seconds)}, NULL);
 }
 
