@@ -199,11 +199,11 @@ static int different_kinds(coll_comm *comm, int rank, int n)
     if (status == COLL_OK
         && !(pairs[pair][rank > 0].at_once && rank == 1 && n == 3))
         status = coll_barrier(comm, NULL);
-    EXPECT(status == COLL_ERR_MISMATCH, "pair %d, %s: %d", pair,
-           call_names[kind], status);
     mark_rank();
     if (rank == 0)
         await_marks(n); /* the news go through its process */
+    EXPECT(status == COLL_ERR_MISMATCH, "pair %d, %s: %d", pair,
+           call_names[kind], status);
     coll_comm_destroy(comm);
     _exit(0);
 }
@@ -220,14 +220,16 @@ Test(comm_wrong, different_kinds_and_roots_are_an_error_on_every_rank)
 static int too_slow(coll_comm *comm, int rank, int n)
 {
     float x[10] = {0};
-    if (rank == 1)
+    if (rank == 1) {
         await_marks(1);
+        await_failure(comm);
+    }
     const coll_status status =
         coll_allreduce(x, x, 10, COLL_F32, COLL_SUM, comm, NULL);
-    EXPECT(status == COLL_ERR_TIMEOUT, "%d", status);
     mark_rank();
     if (rank == 0)
         await_marks(n); /* the news go through its process */
+    EXPECT(status == COLL_ERR_TIMEOUT, "%d", status);
     coll_comm_destroy(comm);
     _exit(0);
 }
@@ -248,7 +250,9 @@ static int one_is_late(coll_comm *comm, int rank, int n)
     coll_request *request = NULL;
     if (rank == 1) {
         await_marks(1);
-        if (!asks)
+        if (asks)
+            await_failure(comm);
+        else
             usleep(1200000);
         mark_rank();
     }

@@ -308,12 +308,12 @@ static int other_roots(coll_comm *comm, int rank, int n)
     coll_status status = coll_barrier(comm, NULL);
     if (status == COLL_OK)
         status = coll_broadcast(x, x, 10, COLL_I32, rank == n - 1, comm, NULL);
-    EXPECT(status == COLL_ERR_MISMATCH, "%d", status);
-    EXPECT(strstr(coll_last_error(comm), "called broadcast of 10 i32, root "),
-           "%s", coll_last_error(comm));
     mark_rank();
     if (rank == 0)
         await_marks(n); /* the news go through its process */
+    EXPECT(status == COLL_ERR_MISMATCH, "%d", status);
+    EXPECT(strstr(coll_last_error(comm), "called broadcast of 10 i32, root "),
+           "%s", coll_last_error(comm));
     coll_comm_destroy(comm);
     _exit(0);
 }

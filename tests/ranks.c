@@ -27,6 +27,14 @@ void await_marks(int ranks)
         nanosleep(&pause, NULL);
 }
 
+void await_failure(const coll_comm *comm)
+{
+    static const struct timespec pause = {0, 1000000};
+    for (int ms = 0; ms < 20000 && coll_comm_get_async_error(comm) == COLL_OK;
+         ms++)
+        nanosleep(&pause, NULL);
+}
+
 static void share_marks(void)
 {
     if (!marks)

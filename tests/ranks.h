@@ -34,5 +34,8 @@ void mark_rank(void);
  * in its process, rank 0, waits so before it ends after a failure, since the
  * news go through it. */
 void await_marks(int ranks);
+/* This rank has heard of the job's failure, or has waited for 20 s in vain. What
+ * others sent before it would else do to end an operation. */
+void await_failure(const coll_comm *);
 
 #endif

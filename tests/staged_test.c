@@ -113,10 +113,10 @@ static int different_calls(coll_comm *comm, int rank, int n)
     if (status == COLL_OK)
         status = coll_allreduce(x, x, rank == 1 ? other_count : 1000, COLL_F32,
                                 COLL_SUM, comm, NULL);
-    EXPECT(status == COLL_ERR_MISMATCH, "%d", status);
     mark_rank();
     if (rank == 0)
         await_marks(n); /* the news go through its process */
+    EXPECT(status == COLL_ERR_MISMATCH, "%d", status);
     coll_comm_destroy(comm);
     _exit(0);
 }
@@ -136,14 +136,16 @@ static int too_slow(coll_comm *comm, int rank, int n)
 {
     float x[10] = {0};
     EXPECT(coll_comm_set_algorithm(comm, "@by_hosts") == COLL_OK, "rules");
-    if (rank == 1)
+    if (rank == 1) {
         await_marks(n - 1);
+        await_failure(comm);
+    }
     const coll_status status =
         coll_allreduce(x, x, 10, COLL_F32, COLL_SUM, comm, NULL);
-    EXPECT(status == COLL_ERR_TIMEOUT, "%d", status);
     mark_rank();
     if (rank == 0)
         await_marks(n);
+    EXPECT(status == COLL_ERR_TIMEOUT, "%d", status);
     coll_comm_destroy(comm);
     _exit(0);
 }
