@@ -279,7 +279,7 @@ static const char *const layouts[] = {"0011",   "0101",     "011222", "001",
 
 Test(hosts, every_collective_is_right, .timeout = 600)
 {
-    for (unsigned i = 0; i < cases(sizeof(layouts) / sizeof(layouts[0]), 4);
+    for (unsigned i = 0; i < cases(sizeof(layouts) / sizeof(layouts[0]), 3);
          i++)
         cr_assert_eq(run_on(layouts[i], still, every_call), 0, "hosts %s",
                      layouts[i]);
@@ -368,7 +368,7 @@ Test(hosts, any_calls_on_any_hosts_are_right, .timeout = 110)
 {
     static const char *const staged[] = {"COLL_CALIBRATE=off", "COLL_ADAPT=off",
                                          "COLL_SINGLE_COPY=off", NULL};
-    for (unsigned i = 0; i < cases(40, 4); i++) {
+    for (unsigned i = 0; i < cases(40, 2); i++) {
         char host_of[8];
         drawn = 0x9e3779b9u * (i + 1);
         draw_hosts(host_of, i % 3);

@@ -18,7 +18,7 @@ import tap  # noqa: E402
 from tap import Skip, Wrong, case, expect  # noqa: E402
 
 BUILD = pathlib.Path(sys.argv[1]).resolve()
-OPERATIONS = tap.cases(400000, 80000)
+OPERATIONS = tap.cases(400000, 40000)
 MACHINES = {  # and the groups of 16 ranks on each, as levels_test has them
     "ft2000plus": "8 groups of 2 (numa) / 1 group of 8 (machine)",
     "mt2000plus": "4 groups of 4 (numa) / 1 group of 4 (machine)",
