@@ -22,8 +22,8 @@ All ranks share this machine's CPUs with the kernel's work on packets: what it
 says of small messages is about that as well. Peers that are not installed are
 left out. Ports with a rate let a burst pass at once, so who is slower to start
 the next operation has more of it; with --refill every program sleeps before each
-operation until the burst has come back (coll_bench --pause). Status: 0 compared, 77 there can be no such network here or no peer
-is installed, 1 something failed.
+operation until the burst has come back (coll_bench --pause). Status: 0 compared,
+77 there can be no such network here or no peer is installed, 1 something failed.
 """
 import argparse
 import json
@@ -106,7 +106,8 @@ class Coll:
     def measure(self, collective, low, high, factor, pause):
         """bytes -> p50 in microseconds."""
         words = [self.program, collective, '-b', low, '-e', high, '-f', factor,
-                 '--pause', pause, '--memory', self.options.memory, '--json', self.path]
+                 '--pause', pause, '--memory', self.options.memory, '--json',
+                 self.path]
         output(self.lab, [str(word) for word in words], self.clock)
         with open(self.path, encoding='utf-8') as file:
             return {row['bytes']: row['time_us']['p50']

@@ -414,6 +414,30 @@ Test(bootstrap, real_ranks_join_and_gather, .timeout = 60)
     }
 }
 
+static int leave_soon(struct bootstrap *b, int rank, int n)
+{
+    (void)rank, (void)n;
+    const double start = tcp_clock();
+    bootstrap_leave(b);
+    return tcp_clock() - start > 0.4;
+}
+
+/* A fork has the list of hubs, but not their threads: it waits for none. */
+Test(bootstrap, a_fork_of_the_hubs_process_leaves_soon, .timeout = 60)
+{
+    int late = 3;
+    for (int turn = 0; turn < 5 && late; turn++) { /* others may be busy */
+        coll_unique_id id;
+        pid_t pids[3];
+        cr_assert_eq(bootstrap_create_id(&id, "lo", 5), COLL_OK);
+        usleep(50000); /* its thread sleeps, and holds no lock */
+        for (int r = 0; r < 3; r++)
+            pids[r] = fork_rank(&id, (struct part){r, 3, 5, leave_soon});
+        late = failures(3, pids);
+    }
+    cr_assert_eq(late, 0, "%d of 3 ranks", late);
+}
+
 Test(bootstrap, a_rank_that_never_comes_is_named, .timeout = 60)
 {
     pid_t pids[2];

@@ -23,8 +23,9 @@ static const double retry_seconds = .1;
 
 struct server {
     struct server *next;
+    uint64_t process; /* a fork has the list, but not the threads */
     pthread_t thread;
-    bool ended, joined; /* the thread; both under the lock */
+    bool ended, joined;           /* the thread; both under the lock */
     unsigned char key[FRAME_KEY]; /* of the job */
     struct hub *hub;
     int listeners[ID_ADDRESSES], nlisteners;
@@ -40,12 +41,14 @@ static struct {
     struct server *first;
 } hubs = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL};
 
-/* Of one job, or of any. */
+/* Of one job, or of any, in this process. */
 static struct server *find(const unsigned char *key, bool ended)
 {
     struct server *s = hubs.first;
-    while (s && ((key && memcmp(s->key, key, FRAME_KEY) != 0)
-                 || (ended && (!s->ended || s->joined))))
+    const uint64_t me = tcp_process();
+    while (s
+           && (s->process != me || (key && memcmp(s->key, key, FRAME_KEY) != 0)
+               || (ended && (!s->ended || s->joined))))
         s = s->next;
     return s;
 }
@@ -331,7 +334,8 @@ static coll_status start(struct id *id, double join_seconds, bool prune)
     struct server *s = calloc(1, sizeof(*s));
     coll_status status = COLL_ERR_MEMORY;
     if (s) {
-        s->hub = hub_create(id->key, tcp_process(), join_seconds, tcp_clock());
+        s->process = tcp_process();
+        s->hub = hub_create(id->key, s->process, join_seconds, tcp_clock());
         s->polls = calloc(ID_ADDRESSES, sizeof(*s->polls));
     }
     if (!s || !s->hub || !s->polls)
