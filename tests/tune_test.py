@@ -129,22 +129,28 @@ def test_lengths_left_out_are_told(store):
           out)
 
 
-def test_json_says_what_the_file_says(store):
-    path = os.path.join(store, 'out.json')
-    succeeds(*SHORT, '--json', path, store=os.path.join(store, 'kept'))
+def not_stored(kept, path):
+    """What --json has with samples enough, and the file has not."""
+    succeeds(*SHORT, '--json', path, store=kept)
     found = results_of(path)
     check(found['nranks'] == 3 and found['note'] == '', found)
-    check(found['stored'] == only_file(os.path.join(store, 'kept')), found)
+    check(found['stored'] == only_file(kept), found)
     check([row['bytes'] for row in found['results']] == [64, 4096], found)
+    check(all(0 < row['operations'] <= 60 for row in found['results']), found)
     stored = {(row[1], *row[2:4]) for row in lines_of(found['stored'])}
-    for row in found['results']:
-        check(0 < row['operations'] <= 60, row)
-        # What one operation took is heard with the next; a candidate that was
-        # far faster than before then counts from one again.
-        lacks = [c for c in row['candidates'] if c['samples'] >= 3
-                 and (row['bytes'], c['algorithm'], c['rank_order'])
-                 not in stored]
-        check(len(lacks) <= 1, lacks, stored)
+    return [(row['bytes'], c) for row in found['results']
+            for c in row['candidates'] if c['samples'] >= 3 and
+            (row['bytes'], c['algorithm'], c['rank_order']) not in stored]
+
+
+def test_json_says_what_the_file_says(store):
+    # What one operation took is heard with the next, after coll_tune looked:
+    # on a busy machine it may begin the counting of samples anew.
+    path = os.path.join(store, 'out.json')
+    lacks = [None]
+    for attempt in range(5):
+        lacks = lacks and not_stored(os.path.join(store, str(attempt)), path)
+    check(not lacks, lacks)
 
 
 def test_a_second_job_begins_with_what_was_stored(store):
