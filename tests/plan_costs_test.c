@@ -74,6 +74,18 @@ static struct cost divided(const char *name, int n, int radix)
                          2.0 * (most - 1) / most + fold, true};
 }
 
+/* A k-nomial tree, up, down or both ways: exact where all inner ranks have as
+ * many children. */
+static struct cost tree(const char *name, int n, int radix, int ways)
+{
+    int levels = 0, whole = 1;
+    for (; whole < n; whole *= radix)
+        levels++;
+    const double rounds = ways * levels;
+    return (struct cost){name, ways * (n - 1.0), rounds, rounds * (radix - 1),
+                         whole == n};
+}
+
 /* Every block between the largest and the smallest must hear from below before
  * it can hand over its ranks' parts, and so on the way back. */
 static double blocks_port(int n)
@@ -102,7 +114,9 @@ static struct cost cost_of(const char *name, int n)
         {"allreduce_halving_doubling",      halved,   rounds,   port,     true },
         {"allreduce_halving_doubling_near", halved,   rounds,   port,     true },
         {"allreduce_ring",                  2 * rest, 2 * rest, 2 * most, true },
-        {"allreduce_binomial_tree",         2 * rest, 2 * up,   2 * up,   full },
+        tree("allreduce_binomial_tree", n, 2, 2),
+        tree("allreduce_knomial_tree", n, 4, 2),
+        tree("allreduce_knomial_tree_8", n, 8, 2),
         {"allreduce_double_binary_tree",    2 * rest, -1,       -1,       false},
         {"allreduce_direct",                n * rest, one,      rest,     true },
         {"allreduce_direct_scatter",        2 * rest, two,      2 * most, true },
@@ -115,11 +129,15 @@ static struct cost cost_of(const char *name, int n)
         {"allreduce_ring_segmented",        2 * rest, 2 * rest, 2 * most, true },
         {"allreduce_hierarchical",          2 * rest, -1,       -1,       false},
         {"allreduce_leaders",               doubled,  -1,       -1,       false},
-        {"reduce_binomial_tree",            rest,     up,       up,       full },
+        tree("reduce_binomial_tree", n, 2, 1),
+        tree("reduce_knomial_tree", n, 4, 1),
+        tree("reduce_knomial_tree_8", n, 8, 1),
         {"reduce_halving_gather",           n,        more,     2 * most, true },
         {"reduce_chain",                    rest,     rest,     rest,     true },
         {"reduce_hierarchical",             rest,     -1,       -1,       false},
-        {"broadcast_binomial_tree",         rest,     up,       -1,       full },
+        tree("broadcast_binomial_tree", n, 2, 1),
+        tree("broadcast_knomial_tree", n, 4, 1),
+        tree("broadcast_knomial_tree_8", n, 8, 1),
         {"broadcast_scatter_allgather",     rest,     more,     2,        false},
         {"broadcast_chain",                 rest,     rest,     rest,     true },
         {"broadcast_hierarchical",          rest,     -1,       -1,       false},
@@ -205,11 +223,12 @@ Test(plan_costs, time_is_what_the_formula_says)
                       latency);
             if (cost.busiest < 0)
                 continue;
-            const double wire = dry_run(&algos[a], n, bytes,
-                                        (struct sim_net){
-                                            .link = {0, 1.0 / (double)bytes, 0}
+            const double wire =
+                dry_run(&algos[a], n, bytes,
+                        (struct sim_net){
+                            .link = {0, 1.0 / (double)bytes, 0}
             },
-                                        NULL);
+                        NULL);
             cr_assert(exact ? fabs(wire - cost.busiest) < 1e-9
                             : wire <= cost.busiest + 1e-9,
                       "%s, %d ranks: %g vectors", algos[a].full_name, n, wire);

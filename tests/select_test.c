@@ -160,10 +160,11 @@ Test(select, long_vectors_take_what_sends_least)
         }
         /* Where a message also takes its ranks' time, few are best. */
         price(&s, n, one, NULL, &busy);
-        cr_assert_str_eq(algos[choice_of(&s, REDUCE, 64).algo].full_name,
-                         "reduce_binomial_tree");
-        cr_assert_str_eq(algos[choice_of(&s, BROADCAST, 64).algo].full_name,
-                         "broadcast_binomial_tree");
+        for (enum coll_kind kind = REDUCE; kind <= BROADCAST; kind++) {
+            const char *name = algos[choice_of(&s, kind, 64).algo].name;
+            cr_assert(strstr(name, "nomial_tree"), "%s, %d ranks: %s",
+                      kind_names[kind], n, name);
+        }
     }
     select_free(&s);
 }

@@ -15,24 +15,9 @@
  *       5  3
  */
 #include "algo/algo.h"
+#include "algo/knomial.h"
 
 void plan_reduce_binomial_tree(struct plan *p, const struct plan_shape *s)
 {
-    const int n = s->nranks, me = s->rank;
-    const struct place sum = me == 0 ? OUT(0) : SUM(0);
-    struct place mine = IN(0);
-    step_id ready = PLAN_START;
-    int bit = 1;
-
-    plan_init(p, 1, 1);
-    if (n == 1)
-        plan_copy(p, OUT(0), IN(0), PLAN_START);
-    for (; bit < n && !(me & bit); bit *= 2)
-        if (me + bit < n) {
-            const step_id got = plan_recv(p, me + bit, TMP(0, 0), PLAN_START);
-            ready = plan_reduce(p, sum, mine, TMP(0, 0), got);
-            mine = sum;
-        }
-    if (me > 0)
-        plan_send(p, me - bit, mine, ready);
+    plan_knomial_reduce(p, s, 2);
 }
