@@ -86,6 +86,16 @@ static struct cost tree(const char *name, int n, int radix, int ways)
                          whole == n};
 }
 
+/* In each round all tell as many as are not known to have come, but at most
+ * radix - 1. */
+static struct cost spread(const char *name, int n, int radix)
+{
+    double rounds = 0, peers = 0;
+    for (int distance = 1; distance < n; distance *= radix, rounds++)
+        peers += fmin(radix - 1, (n - 1) / distance);
+    return (struct cost){name, n * peers, rounds, peers, true};
+}
+
 /* Every block between the largest and the smallest must hear from below before
  * it can hand over its ranks' parts, and so on the way back. */
 static double blocks_port(int n)
@@ -150,6 +160,8 @@ static struct cost cost_of(const char *name, int n)
         {"allgather_ring",                  rest,     rest,     most,     true },
         {"allgather_hierarchical",          rest,     all,      most,     true },
         {"barrier_dissemination",           n * up,   up,       up,       true },
+        spread("barrier_dissemination_4", n, 4),
+        tree("barrier_knomial_tree", n, 4, 2),
     };
     for (size_t i = 0; i < sizeof(costs) / sizeof(costs[0]); i++)
         if (!strcmp(costs[i].name, name))

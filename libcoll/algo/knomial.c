@@ -27,9 +27,9 @@ static int nchildren(const struct plan_shape *s, int radix, int stride)
     return there < radix - 1 ? there : radix - 1;
 }
 
-/* Returns the last step. */
+/* Returns the last step. sum: NULL: nothing is added, each sends its own. */
 static step_id up(struct plan *p, const struct plan_shape *s, int radix,
-                  struct place sum)
+                  const struct place *sum)
 {
     const int top = weight(s, radix);
     struct place mine = IN(0);
@@ -42,8 +42,9 @@ static step_id up(struct plan *p, const struct plan_shape *s, int radix,
             heard[i] =
                 plan_recv(p, s->rank + (i + 1) * stride, TMP(0, i), PLAN_START);
         for (int i = 0; i < n; i++) {
-            ready = plan_reduce(p, sum, mine, TMP(0, i), heard[i]);
-            mine = sum;
+            ready = sum ? plan_reduce(p, *sum, mine, TMP(0, i), heard[i])
+                        : plan_join(p, ready, heard[i]);
+            mine = sum ? *sum : mine;
         }
     }
     if (s->rank > 0)
@@ -72,7 +73,7 @@ void plan_knomial_allreduce(struct plan *p, const struct plan_shape *s,
                             int radix)
 {
     plan_init(p, 1, radix - 1);
-    step_id ready = up(p, s, radix, OUT(0));
+    step_id ready = up(p, s, radix, &OUT(0));
     if (s->nranks == 1)
         plan_copy(p, OUT(0), IN(0), PLAN_START);
     if (s->rank > 0)
@@ -83,7 +84,8 @@ void plan_knomial_allreduce(struct plan *p, const struct plan_shape *s,
 void plan_knomial_reduce(struct plan *p, const struct plan_shape *s, int radix)
 {
     plan_init(p, 1, radix - 1);
-    up(p, s, radix, s->rank == 0 ? OUT(0) : SUM(0));
+    const struct place sum = s->rank == 0 ? OUT(0) : SUM(0);
+    up(p, s, radix, &sum);
     if (s->nranks == 1)
         plan_copy(p, OUT(0), IN(0), PLAN_START);
 }
@@ -100,4 +102,13 @@ void plan_knomial_broadcast(struct plan *p, const struct plan_shape *s,
         down(p, s, radix, IN(0), PLAN_START);
         plan_copy(p, OUT(0), IN(0), PLAN_START);
     }
+}
+
+void plan_knomial_barrier(struct plan *p, const struct plan_shape *s, int radix)
+{
+    plan_init(p, 1, radix - 1);
+    step_id ready = up(p, s, radix, NULL);
+    if (s->rank > 0)
+        ready = plan_recv(p, parent(s, radix), TMP(0, 0), ready);
+    down(p, s, radix, IN(0), ready);
 }

@@ -26,5 +26,6 @@ void plan_knomial_allreduce(struct plan *, const struct plan_shape *,
 void plan_knomial_reduce(struct plan *, const struct plan_shape *, int radix);
 void plan_knomial_broadcast(struct plan *, const struct plan_shape *,
                             int radix);
+void plan_knomial_barrier(struct plan *, const struct plan_shape *, int radix);
 
 #endif

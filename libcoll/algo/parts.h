@@ -83,6 +83,10 @@ struct factors plan_factors(int nranks, int radix);
 void plan_multiplying(struct plan *, const struct plan_shape *, int radix);
 void plan_dividing(struct plan *, const struct plan_shape *, int radix);
 
+/* In barrier_dissemination.c: radix - 1 messages at once; fills an empty plan.
+ */
+void plan_dissemination(struct plan *, const struct plan_shape *, int radix);
+
 /* A run of at most n chunks that goes on at chunk 0 after chunk n - 1, in the
  * one or two pieces that a step can name. */
 struct pieces {
