@@ -58,8 +58,14 @@ static void draw_layout(struct layout *l, int n)
     for (int r = 0; r < n; r++)
         machine_of[r] = host[r] % nmachines;
     if (draw(4) == 0)
-        cr_assert_eq(layout_crowd(l, machine_of, nmachines, 1 + draw(3),
-                                  draw_cost(1e-9)),
+        cr_assert_eq(layout_crowd(l,
+                                  &(struct crowd){
+                                      .nmachines = nmachines,
+                                      .nprocessors = 1 + draw(3),
+                                      .machine_of = machine_of,
+                                      .machine = draw_cost(1e-9),
+                                      .turn = draw_cost(1e-5),
+                                  }),
                      COLL_OK);
 }
 

@@ -10,18 +10,15 @@ enum { RANKS = 8 };
 static const double work = 5e-6; /* at each end of a message */
 
 static double priced_in(int segments, const char *name, int nranks,
-                        const int *machine_of, int nmachines, int nprocessors,
-                        double machine, size_t bytes,
+                        const struct crowd *crowd, size_t bytes,
                         const struct layout_costs *costs)
 {
     struct layout l;
     struct sim_traffic traffic[RANKS];
     double seconds = 0;
     cr_assert_eq(layout_create(&l, nranks, NULL, NULL, NULL, costs), COLL_OK);
-    if (machine_of)
-        cr_assert_eq(
-            layout_crowd(&l, machine_of, nmachines, nprocessors, machine),
-            COLL_OK);
+    if (crowd->machine_of)
+        cr_assert_eq(layout_crowd(&l, crowd), COLL_OK);
     cr_assert_eq(price_one(&l, algo_find(ALLREDUCE, name), ORDER_GIVEN,
                            segments, bytes, traffic, &seconds),
                  COLL_OK);
@@ -29,18 +26,18 @@ static double priced_in(int segments, const char *name, int nranks,
     return seconds;
 }
 
-static double priced(const char *name, int nranks, const int *machine_of,
+static double priced(const char *name, int nranks, int *machine_of,
                      int nmachines, int nprocessors, double machine,
                      size_t bytes, const struct layout_costs *costs)
 {
-    return priced_in(1, name, nranks, machine_of, nmachines, nprocessors,
-                     machine, bytes, costs);
+    const struct crowd crowd = {nmachines, nprocessors, machine_of, machine, 0};
+    return priced_in(1, name, nranks, &crowd, bytes, costs);
 }
 
 static const struct layout_costs only_work = {
     .remote = {.overhead = work},
 };
-static const int one[RANKS] = {0}, two[RANKS] = {0, 1, 0, 1, 0, 1, 0, 1};
+static int one[RANKS] = {0}, two[RANKS] = {0, 1, 0, 1, 0, 1, 0, 1};
 
 /* All send to all: (n - 1) messages go out of each rank, and as many come in.
  */
@@ -89,6 +86,24 @@ Test(crowd, few_messages_win)
     cr_assert_float_eq(messages, 2 * (RANKS - 1) * 2 * work, 1e-12);
 }
 
+/* On one processor, where all send to all, only the first to have sent has to
+ * wait: what the others are sent comes while they are at work. On a tree all but
+ * its leaves wait for their children, and all but its root for their parents.
+ */
+Test(crowd, who_has_waited_takes_a_turn)
+{
+    const double turn = 7e-6;
+    const struct crowd crowd = {1, 1, one, 0, turn};
+    for (int n = 2; n <= RANKS; n++) {
+        const double messages = n * (n - 1);
+        cr_assert_float_eq(priced_in(1, "direct", n, &crowd, 64, &only_work),
+                           2 * messages * work + turn, 1e-12);
+    }
+    cr_assert_float_eq(
+        priced_in(1, "knomial_tree_8", RANKS, &crowd, 64, &only_work),
+        4 * (RANKS - 1) * work + RANKS * turn, 1e-12);
+}
+
 /* Bytes through one machine: all of them at its rate. */
 Test(crowd, a_machine_moves_so_much)
 {
@@ -119,8 +134,9 @@ Test(crowd, a_machine_moves_or_works)
     const double added = (RANKS - 1) * (double)bytes * gamma;
     for (int segments = 1; segments <= 16; segments *= 4)
         for (int p = 1; p <= RANKS; p *= 2) {
-            const double t = priced_in(segments, "ring_segmented", RANKS, one,
-                                       1, p, byte, bytes, &costs);
+            const struct crowd crowd = {1, p, one, byte, 0};
+            const double t = priced_in(segments, "ring_segmented", RANKS,
+                                       &crowd, bytes, &costs);
             cr_assert(t >= (moved + added / p) * (1 - 1e-9),
                       "%d segments, %d processors: %g", segments, p, t);
             cr_assert(t <= (moved + added / p) * 1.01 + added / 8,

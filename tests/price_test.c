@@ -304,8 +304,9 @@ Test(price, stages_by_hosts_overlap)
     near(hosts_seconds(&l, ALLGATHER, BYTES, 8, 1),
          8 + hosts_seconds(&l, ALLGATHER, BYTES, 8, 0) / 8);
     /* With one processor for all nothing is won. */
-    static const int machine_of[8];
-    cr_assert_eq(layout_crowd(&l, machine_of, 1, 1, 0), COLL_OK);
+    int machine_of[8] = {0};
+    const struct crowd crowd = {1, 1, machine_of, 0, 0};
+    cr_assert_eq(layout_crowd(&l, &crowd), COLL_OK);
     near(hosts_seconds(&l, ALLREDUCE, BYTES, 8, 1), 8 + 8 * eighth);
     layout_free(&l);
 }

@@ -141,18 +141,21 @@ static coll_status time_kinds(const struct circle *c, const struct kind *kinds,
     return status;
 }
 
-/* Work at one end, and what else passes, of messages on the level of a circle
- * whose rounds took t1 and tk. */
-static void split(double t1, double tk, double messages, int partners,
-                  int nprocessors, struct sim_link *link)
+/* Splits what a message alone took into work at its ends, as rounds have it,
+ * and what else passed. */
+static void split(double work, struct sim_link *link)
 {
-    const double work =
-        fmax((tk - t1) * nprocessors / (messages * (partners - 1)), 0);
     const double alone = link->alpha + 2 * link->overhead;
-    link->overhead = work / 2;
-    link->alpha = fmax(t1 - messages * work / nprocessors, 0);
-    if (alone > t1) /* a longer way than the circle's */
-        link->alpha = fmax(alone - work, 0);
+    link->overhead = fmin(work, alone / 2);
+    link->alpha = alone - 2 * link->overhead;
+}
+
+/* Of a round of one message each, where each processor has `share` ranks: what
+ * is neither work nor a way on which no other rank sends. */
+static double turn(double round, double share, const struct sim_link *way)
+{
+    const double rest = fmax(way->alpha - (share - 1) * way->overhead, 0);
+    return fmax((round - rest) / share - 2 * way->overhead, 0);
 }
 
 /* What rounds can tell something: work at the ends, where a way is not so long
@@ -190,8 +193,12 @@ static coll_status measure(const struct circle *c, struct probe_groups *g,
         return status;
     const double one = took[ONE], few = took[FEW];
     const int partners = kinds[FEW].partners;
-    split(one, few, messages, partners, crowd->nprocessors, &g->inside);
-    split(one, few, messages, partners, crowd->nprocessors, &g->across);
+    const double share = fmax(messages / crowd->nprocessors, 1);
+    const double work = fmax(few - one, 0) / (2 * share * (partners - 1));
+    split(work, &g->inside);
+    split(work, &g->across);
+    const struct sim_link *way = g->ngroups > 1 ? &g->across : &g->inside;
+    crowd->turn = turn(one, share, way);
     const double alone = (took[PAIR] - one) / LONG;
     const double together = (took[ALL] - one) / LONG;
     if (kinds[ALL].n && alone > 0 && together > shares * alone) {
@@ -202,11 +209,12 @@ static coll_status measure(const struct circle *c, struct probe_groups *g,
         log_line(COLL_LOG_INFO, "probe",
                  "crowded: %d machines with %d processors; a round %.1f us, of "
                  "%d messages each %.1f us; 64 KiB of a pair %.1f us, of all "
-                 "%.1f us: work %.2f us at each end, alpha %.2f us, a machine "
-                 "moves %.3g GB/s",
+                 "%.1f us: work %.2f us at each end, alpha %.2f us, turn %.2f "
+                 "us, a machine moves %.3g GB/s",
                  crowd->nmachines, crowd->nprocessors, 1e6 * one, partners,
                  1e6 * few, 1e6 * took[PAIR], 1e6 * took[ALL],
                  1e6 * g->inside.overhead, 1e6 * g->inside.alpha,
+                 1e6 * crowd->turn,
                  crowd->machine > 0 ? 1e-9 / crowd->machine : 0);
     return COLL_OK;
 }

@@ -7,10 +7,12 @@
  * neighbours at once: to the next one, and to the next few. With n messages on
  * P processors
  *
- *   a round of one message each    t1 = n o2 / P + alpha
- *   a round of k messages each     tk = k n o2 / P + alpha
+ *   a round of one message each    t1 = (2 o + turn) n / P + alpha
+ *   a round of k messages each     tk = (2 k o + turn) n / P + alpha
  *
- * give o2, the work at both ends, and alpha, what else passes. Long messages,
+ * give o, the work at each end, and turn, what a processor needs to take up a
+ * rank that has waited; alpha is what else passed when a message was alone, less
+ * what of it another rank of the processor uses to send. Long messages,
  * of one pair alone and of all, tell whether a machine can move what the ports
  * of its hosts can. Rounds that would tell nothing are left out. Each of the
  * four kinds takes about 3 ms, by what messages were found to take before: up
@@ -22,13 +24,6 @@
 
 #include "comm/comm.h"
 #include "comm/probe.h"
-
-struct crowd {
-    int nmachines, nprocessors; /* on each machine, the fewest; nmachines 0:
-                                   nobody has to take turns */
-    int *machine_of;            /* per rank */
-    double machine;             /* as in struct sim_net */
-};
 
 /* All ranks call it, whether or not they are crowded, and get the same. Puts
  * what it finds in the place of the figures that were measured without a crowd.

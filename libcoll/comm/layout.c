@@ -252,19 +252,19 @@ struct sim_net layout_net(const struct layout *l, size_t bytes)
     return net;
 }
 
-coll_status layout_crowd(struct layout *l, const int *machine_of, int nmachines,
-                         int nprocessors, double machine)
+coll_status layout_crowd(struct layout *l, const struct crowd *crowd)
 {
     const size_t bytes = (size_t)l->nranks * sizeof(int);
     l->machine_of = malloc(bytes);
     if (!l->machine_of)
         return fail(COLL_ERR_MEMORY, "comm", "no memory for %d ranks",
                     l->nranks);
-    memcpy(l->machine_of, machine_of, bytes);
+    memcpy(l->machine_of, crowd->machine_of, bytes);
     l->net.machine_of = l->machine_of;
-    l->net.nmachines = nmachines;
-    l->net.nprocessors = nprocessors;
-    l->net.machine = machine;
+    l->net.nmachines = crowd->nmachines;
+    l->net.nprocessors = crowd->nprocessors;
+    l->net.machine = crowd->machine;
+    l->net.turn = crowd->turn;
     return COLL_OK;
 }
 

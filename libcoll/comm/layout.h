@@ -90,10 +90,17 @@ void layout_free(struct layout *);
  * copy one each (the roofline of Williams, Waterman and Patterson, 2009). */
 struct sim_net layout_net(const struct layout *, size_t bytes);
 
-/* Ranks take turns on the processors of their machines, see struct sim_net.
- * machine_of, per rank, is copied. Fails with MEMORY. */
-coll_status layout_crowd(struct layout *, const int *machine_of, int nmachines,
-                         int nprocessors, double machine);
+/* Ranks that take turns on the processors of their machines: as in struct
+ * sim_net. */
+struct crowd {
+    int nmachines, nprocessors; /* on each machine, the fewest; nmachines 0:
+                                   nobody has to take turns */
+    int *machine_of;            /* per rank */
+    double machine, turn;
+};
+
+/* machine_of is copied. Fails with MEMORY. */
+coll_status layout_crowd(struct layout *, const struct crowd *);
 
 /* The same groups with one rank a host, its lowest; of several hosts. Numbered
  * as by layout_number_hosts(). Fails with MEMORY. */

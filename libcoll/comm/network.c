@@ -115,8 +115,7 @@ coll_status comm_price(coll_comm *c)
         status = layout_create(&c->layout, c->nranks, c->host_of, topo, &groups,
                                &costs);
     if (status == COLL_OK && crowd.nmachines > 0)
-        status = layout_crowd(&c->layout, crowd.machine_of, crowd.nmachines,
-                              crowd.nprocessors, crowd.machine);
+        status = layout_crowd(&c->layout, &crowd);
     c->layout.by_hosts = by_hosts;
     if (status == COLL_OK && by_hosts)
         status = layout_of_hosts(&c->layout, &c->hosts.layout);

@@ -329,12 +329,14 @@ static coll_status advance_rank(struct sim *s, int rank, double overhead,
     if (r->over)
         return COLL_IN_PROGRESS;
     const double idle = fmax(r->clock, s->now);
+    const bool waited = r->clock < s->now;
     const double start = fmax(idle, take_processor(s, r));
-    r->clock = start + overhead;
+    const double turned = start + (waited ? s->net.turn : 0);
+    r->clock = turned + overhead;
     const coll_status status =
         advance ? advance(context, rank) : COLL_IN_PROGRESS;
     r->over = status == COLL_OK;
-    if (!(r->clock > start))
+    if (!(r->clock > turned))
         r->clock = idle; /* it had nothing to do */
     else if (s->net.machine_of) {
         const int machine = s->net.machine_of[rank];
