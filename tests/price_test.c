@@ -311,6 +311,36 @@ Test(price, stages_by_hosts_overlap)
     layout_free(&l);
 }
 
+/* Few ranks, as many on each host, racks of hosts: all algorithms in all orders
+ * fit. */
+Test(price, there_is_room_for_all_candidates)
+{
+    struct layout l;
+    static struct prices p;
+    coll_topo *topo;
+    char error[256];
+    uint64_t host_of[16];
+    int fits = 0;
+    for (int r = 0; r < 16; r++)
+        host_of[r] = (uint64_t)r / 2;
+    cr_assert_eq(coll_topo_load(&topo, "rack:2 (2us 1GB/s) host:4 (1us 1GB/s)",
+                                "spec", error, sizeof(error)),
+                 COLL_OK, "%s", error);
+    cr_assert_eq(layout_create(&l, 16, host_of, topo, NULL,
+                               &(struct layout_costs){
+                                   .local = {1e-7, 1e-10, 0}
+    }),
+                 COLL_OK);
+    l.by_hosts = 2;
+    for (enum layout_order order = 0; order < NLINEUPS; order++)
+        for (int a = 0; a < nplanned; a++)
+            fits += price_fits(&l, &algos[a], order);
+    cr_assert_eq(price_all(&p, &l, 1, 0), COLL_OK);
+    cr_assert_eq(p.nrows, fits);
+    layout_free(&l);
+    coll_topo_free(topo);
+}
+
 Test(price, long_vectors_by_hosts_are_cut_where_that_helps)
 {
     struct layout l;

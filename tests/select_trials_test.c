@@ -181,7 +181,8 @@ Test(select_trials, what_leaves_no_choice_is_not_timed)
 {
     static struct select s;
     const char *const rules[] = {"broadcast:chain@block",
-                                 "barrier:^dissemination"};
+                                 "barrier:^dissemination,dissemination_4,"
+                                 "knomial_tree"};
     price_16(&s);
     for (int turn = 0; turn < 3; turn++) {
         cr_assert_eq(select_rules(&s, turn ? rules[turn - 1] : "", "x"),

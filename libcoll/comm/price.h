@@ -20,7 +20,7 @@
 
 enum {
     PRICE_CLASSES = 34, /* 1 byte to 16 GiB */
-    PRICE_ROWS = 112,
+    PRICE_ROWS = 144,   /* more than any layout has candidates */
     PRICE_VARIANTS = LADDER_VARIANTS,
     PRICE_NONE = INT16_MAX,
 };
