@@ -42,6 +42,24 @@ static unsigned most_messages(unsigned rounds, unsigned meetings)
     return rounds + meetings * (rounds * latency + (rounds + 1) * rate);
 }
 
+/* Each message was sent in some phase, and in no two. */
+static int check_phases(const struct probe_cost *cost, double seconds)
+{
+    size_t bytes = 0;
+    unsigned waits = 0;
+    double all = 0;
+    for (int i = 0; i < PHASES; i++) {
+        bytes += cost->parts[i].bytes;
+        waits += cost->parts[i].waits;
+        all += cost->parts[i].seconds;
+    }
+    EXPECT(bytes == cost->bytes, "%zu of %zu bytes", bytes, cost->bytes);
+    EXPECT(waits >= cost->gathers && waits <= cost->messages + cost->gathers,
+           "%u waits", waits);
+    EXPECT(all > 0 && all <= seconds, "%g of %g s", all, seconds);
+    return 0;
+}
+
 static int measure(coll_comm *c, int rank, int nranks)
 {
     int host[8];
@@ -61,6 +79,7 @@ static int measure(coll_comm *c, int rank, int nranks)
     EXPECT(g.inside.alpha > 0 && g.inside.beta > 0, "rank %d", rank);
     EXPECT((g.local.beta > 0) == (nranks > nhosts), "%g", g.local.beta);
     const struct probe_cost before = g.cost;
+    EXPECT(check_phases(&before, g.seconds) == 0, "rank %d", rank);
     EXPECT(crowd_measure(c, host, nhosts, &g, &crowd) == COLL_OK, "rank %d",
            rank);
     EXPECT(g.cost.gathers - before.gathers <= 1, "%u", g.cost.gathers);

@@ -57,13 +57,14 @@ static void add(struct pair_meter *p, struct messages *m, int peer,
     if (out_bytes) {
         tx->status = COLL_IN_PROGRESS;
         to->ops->send(to, tx);
-        p->cost->messages++;
-        p->cost->bytes += out_bytes;
+        phases_sent(p->cost, 1, out_bytes);
     }
 }
 
 static coll_status await(struct pair_meter *p, struct messages *m)
 {
+    if (m->rx[0].bytes > 0)
+        phases_waited(p->cost, 1);
     const coll_status status = comm_wait(
         p->comm, over, m, p->comm->join_seconds, "a measurement at start");
     if (status < 0)

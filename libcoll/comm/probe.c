@@ -36,6 +36,8 @@ static coll_status gather(struct probing *p, const void *mine, void *all,
                           size_t bytes)
 {
     p->meter.cost->gathers++;
+    phases_begin(p->meter.cost, PHASE_GATHER);
+    phases_waited(p->meter.cost, 1);
     return bootstrap_allgather(p->comm->bootstrap, mine, all, bytes);
 }
 
@@ -65,6 +67,7 @@ static int meets(const struct probing *p, int round)
 static coll_status greet(struct probing *p)
 {
     int peers[NEARBY_MAX_ROUNDS], n = 0;
+    phases_begin(p->meter.cost, PHASE_GREET);
     for (int k = 0; k < p->nrounds; k++)
         if (meets(p, k) >= 0)
             peers[n++] = meets(p, k);
@@ -84,6 +87,7 @@ static coll_status meet_all(struct probing *p, bool backwards,
 {
     const int n = p->nrounds;
     coll_status status = COLL_OK;
+    phases_begin(p->meter.cost, PHASE_LATENCY);
     for (int k = 0; k < n && status == COLL_OK; k++) {
         struct nearby_pair now;
         if (meets(p, k) < 0)
@@ -92,6 +96,7 @@ static coll_status meet_all(struct probing *p, bool backwards,
         nearby_keep_better(&mine[k], &now);
     }
     p->meter.begun = comm_clock();
+    phases_begin(p->meter.cost, PHASE_RATE);
     for (int i = 0; i < n + !backwards && status == COLL_OK; i++) {
         const int k = backwards ? n - 1 - i : i % n;
         if (meets(p, k) >= 0)
@@ -112,6 +117,7 @@ static coll_status meet_inside(struct probing *p, struct nearby_pair *local)
     const int peer = me == of.first ? of.second : of.first;
     const double between = p->meter.beta;
     p->meter.beta = 0;
+    phases_begin(p->meter.cost, PHASE_INSIDE);
     coll_status status = pair_find_latency(&p->meter, peer, local);
     if (status == COLL_OK)
         status = pair_find_rate(&p->meter, peer, true, false, local);
@@ -167,6 +173,7 @@ static coll_status meet_across(struct probing *p, const struct probe_groups *g,
     const size_t bytes = pair_train_bytes(g->across.beta);
     double found = 0;
     coll_status status = COLL_OK;
+    phases_begin(p->meter.cost, PHASE_TRAIN);
     if (p->leader[me].first == p->comm->rank && takes_part)
         status = pair_run_train(&p->meter, p->leader[other].first, n, bytes,
                                 false, &found);
@@ -311,6 +318,7 @@ coll_status probe_hosts(coll_comm *c, const int *host, int nhosts,
     fill_gaps(&g->inside, &g->across);
     fill_gaps(&g->inside, &here_assumed.remote);
     fill_gaps(&g->across, &g->inside);
+    phases_begin(&g->cost, PHASES);
     g->seconds = comm_clock() - begun;
 out:
     free(p.leader);

@@ -22,12 +22,7 @@
 #define COMM_PROBE_H
 
 #include "comm/comm.h"
-
-/* What this rank sent to find out, and how often all told all. */
-struct probe_cost {
-    unsigned messages, gathers;
-    size_t bytes;
-};
+#include "comm/phases.h"
 
 /* Figures of LogGP: a message of b bytes takes alpha + 2 overhead + beta b. */
 struct probe_groups {
