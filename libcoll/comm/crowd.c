@@ -11,13 +11,13 @@ enum {
     SHORT = 64,
     LONG = 65536,
     PARTNERS = 4, /* at most */
-    TURNS = 12,   /* rounds that are timed together, at most */
+    TURNS = 8,    /* rounds that are timed together, at most */
     TRIES = 3,
 };
 /* Less than this is noise where bytes are moved by one pair and by all. */
 static const double shares = 1.3;
 /* Of all rounds of a kind; where one takes that long, a few are enough. */
-static const double budget_seconds = 3e-3, long_seconds = 1e-3;
+static const double budget_seconds = 2e-3, long_seconds = 1e-3;
 /* Seconds per byte that no machine needs to move one. */
 static const double slowest_machine = 2e-9;
 

@@ -5,6 +5,7 @@
 #include <math.h>
 
 enum {
+    SLOWER = 4,                   /* times, that the next link may be */
     PINGS = 8,                    /* at most */
     BURST = 8,                    /* short messages at once */
     LEAST = 16384,                /* bytes of a long message, */
@@ -154,6 +155,20 @@ coll_status pair_run_train(struct pair_meter *p, int peer, int n, size_t bytes,
     return status;
 }
 
+/* One each way, and what the slower of the two took, which both then know. */
+static coll_status exchange_long(struct pair_meter *p, int peer, size_t bytes,
+                                 double *took)
+{
+    const double start = comm_clock();
+    coll_status status = exchange(p, peer, p->buf, bytes, p->buf + MOST, bytes);
+    const double mine = comm_clock() - start;
+    double other = 0;
+    if (status == COLL_OK)
+        status = exchange(p, peer, &mine, sizeof(mine), &other, sizeof(other));
+    *took = fmax(mine, other);
+    return status;
+}
+
 /* Both ways at once: seconds per byte of long messages, the last of a few. The
  * first ones open windows and empty token buckets, so they do not count: they
  * go on until two in a row agree, and are long enough for the clock. Both ends
@@ -165,24 +180,23 @@ static coll_status stream(struct pair_meter *p, int peer, double one_way,
     double before = 0, all = 0;
     coll_status status = COLL_OK;
     *beta = 0;
+    p->settled = false;
     while (status == COLL_OK) {
-        const double start = comm_clock();
-        status = exchange(p, peer, p->buf, bytes, p->buf + MOST, bytes);
-        const double mine = comm_clock() - start;
-        double took = 0;
-        if (status == COLL_OK)
-            status =
-                exchange(p, peer, &mine, sizeof(mine), &took, sizeof(took));
-        took = fmax(took, mine);
-        const double each = took / (double)bytes;
+        double took;
+        status = exchange_long(p, peer, bytes, &took);
+        double each = took / (double)bytes;
         const bool same = fabs(each - before) < .25 * each
                           && (took > short_seconds || bytes == MOST);
         all += took;
+        p->settled = same;
         if (same
             || (before > 0 && all > enough
                 && (took > short_seconds || bytes == MOST))) {
             /* What never settled is believed if it is slow, as buckets and
              * windows only make the first messages look faster or slower. */
+            if (p->sure && same && status == COLL_OK)
+                status = exchange_long(p, peer, bytes, &took);
+            each = fmin(each, took / (double)bytes);
             *beta = each - fmin(one_way / (double)bytes, each / 2);
             break;
         }
@@ -225,24 +239,23 @@ coll_status pair_find_latency(struct pair_meter *p, int peer,
 }
 
 coll_status pair_find_rate(struct pair_meter *p, int peer, bool must,
-                           bool again, struct nearby_pair *pair)
+                           struct nearby_pair *pair)
 {
     const double one_way = (double)pair->alpha + 2 * (double)pair->overhead;
     const bool has_time = comm_clock() - p->begun < p->budget;
     struct word word = {
         .round_trip = 2 * one_way,
-        .more =
-            must || (has_time && !(again && 2 * one_way > pair_far_seconds)),
-        .first_bytes = bytes_for(p->beta),
+        .more = must || has_time,
+        .first_bytes = bytes_for(SLOWER * p->beta),
     };
     double beta = 0;
     coll_status status = say(p, peer, false, &word);
+    p->settled = word.round_trip > pair_far_seconds;
     if (status == COLL_OK && word.more)
-        status =
-            word.round_trip > pair_far_seconds
-                ? pair_run_train(p, peer, PAIR_MESSAGES, LEAST, true, &beta)
-                : stream(p, peer, word.round_trip / 2, (size_t)word.first_bytes,
-                         &beta);
+        status = p->settled ? pair_run_train(p, peer, PAIR_MESSAGES, LEAST,
+                                             true, &beta)
+                            : stream(p, peer, word.round_trip / 2,
+                                     (size_t)word.first_bytes, &beta);
     if (beta > 0)
         p->beta = beta;
     nearby_keep_better(pair, &(struct nearby_pair){.beta = (float)beta});

@@ -10,7 +10,7 @@
 #include "comm/pair.h"
 
 static const double budget_seconds = 0.024; /* of the rates of all rounds, */
-static const double most_seconds = 0.006;   /* and of a pair's */
+static const double most_seconds = 0.004;   /* and of a pair's */
 /* Trains are no shorter than 4 messages, so more pairs would send more. */
 enum { PAIRS_ACROSS = 8 };
 /* A pair across that is so much faster alone shares its link with the others.
@@ -80,12 +80,14 @@ struct report {
 };
 
 /* All rounds: latencies while nothing fills the queues, then rates. First to
- * last, and neighbours again, as most of what is found hangs on them; or last
- * to first, as those may have had no time before. */
+ * last, and neighbours again if theirs had not settled, as most of what is
+ * found hangs on them; or last to first, as those may have had no time before.
+ */
 static coll_status meet_all(struct probing *p, bool backwards,
                             struct nearby_pair *mine)
 {
     const int n = p->nrounds;
+    bool settled = backwards;
     coll_status status = COLL_OK;
     phases_begin(p->meter.cost, PHASE_LATENCY);
     for (int k = 0; k < n && status == COLL_OK; k++) {
@@ -97,11 +99,13 @@ static coll_status meet_all(struct probing *p, bool backwards,
     }
     p->meter.begun = comm_clock();
     phases_begin(p->meter.cost, PHASE_RATE);
-    for (int i = 0; i < n + !backwards && status == COLL_OK; i++) {
+    for (int i = 0; i < n + !settled && status == COLL_OK; i++) {
         const int k = backwards ? n - 1 - i : i % n;
+        p->meter.sure = i == 0;
         if (meets(p, k) >= 0)
-            status = pair_find_rate(&p->meter, meets(p, k), i == 0, i == n,
-                                    &mine[k]);
+            status = pair_find_rate(&p->meter, meets(p, k), i == 0, &mine[k]);
+        if (i == 0 && !backwards)
+            settled = p->meter.settled;
     }
     return status;
 }
@@ -117,10 +121,11 @@ static coll_status meet_inside(struct probing *p, struct nearby_pair *local)
     const int peer = me == of.first ? of.second : of.first;
     const double between = p->meter.beta;
     p->meter.beta = 0;
+    p->meter.sure = false;
     phases_begin(p->meter.cost, PHASE_INSIDE);
     coll_status status = pair_find_latency(&p->meter, peer, local);
     if (status == COLL_OK)
-        status = pair_find_rate(&p->meter, peer, true, false, local);
+        status = pair_find_rate(&p->meter, peer, true, local);
     p->meter.beta = between;
     return status;
 }
@@ -199,10 +204,11 @@ static coll_status find_shared(struct probing *p, struct probe_groups *g,
     while (g->group_of[mask] == g->group_of[0])
         mask++;
     coll_status status = meet_across(p, g, mask, 1, all, &alone);
-    if (status == COLL_OK)
-        status = meet_across(p, g, mask, PAIRS_ACROSS, all, &together);
-    /* In the rounds they met at about the same time, or one after another. */
+    /* In the rounds they met at about the same time, which then says it, or one
+     * after another. */
     const float across = (float)g->across.beta;
+    if (status == COLL_OK && across <= shares * alone)
+        status = meet_across(p, g, mask, PAIRS_ACROSS, all, &together);
     alone = fminf(alone, across);
     together = fmaxf(together, across);
     if (status == COLL_OK && alone > 0 && together > shares * alone) {
