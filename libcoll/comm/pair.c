@@ -5,15 +5,16 @@
 #include <math.h>
 
 enum {
-    SLOWER = 4,                   /* times, that the next link may be */
     PINGS = 8,                    /* at most */
     BURST = 8,                    /* short messages at once */
     LEAST = 16384,                /* bytes of a long message, */
     FIRST = 65536,                /* of the first one, */
+    BUCKET = 131072,              /* that may pass faster than those after, */
     MOST = PAIR_BUFFER_BYTES / 2, /* and of all at once */
     BUDGETED = 1000, /* microseconds that a long message is to take */
 };
-static const double ping_seconds = 0.001;  /* of one round's pings */
+static const double ping_seconds = 0.001; /* of one round's pings */
+static const double slower = 4;           /* times, that the next link may be */
 static const double short_seconds = 0.001; /* no less for a long message */
 static const double least_seconds = 0.002; /* no less for a pair's long ones */
 
@@ -169,6 +170,11 @@ static coll_status exchange_long(struct pair_meter *p, int peer, size_t bytes,
     return status;
 }
 
+static bool agree(double a, double b)
+{
+    return fabs(a - b) < .25 * b;
+}
+
 /* Both ways at once: seconds per byte of long messages, the last of a few. The
  * first ones open windows and empty token buckets, so they do not count: they
  * go on until two in a row agree, and are long enough for the clock. Both ends
@@ -177,35 +183,33 @@ static coll_status stream(struct pair_meter *p, int peer, double one_way,
                           size_t bytes, double *beta)
 {
     const double enough = fmax(least_seconds, p->share);
-    double before = 0, all = 0;
+    double each = 0, took = 0, all = 0;
+    size_t sent = 0;
     coll_status status = COLL_OK;
-    *beta = 0;
     p->settled = false;
     while (status == COLL_OK) {
-        double took;
+        const double before = each;
         status = exchange_long(p, peer, bytes, &took);
-        double each = took / (double)bytes;
-        const bool same = fabs(each - before) < .25 * each
-                          && (took > short_seconds || bytes == MOST);
         all += took;
-        p->settled = same;
-        if (same
-            || (before > 0 && all > enough
-                && (took > short_seconds || bytes == MOST))) {
-            /* What never settled is believed if it is slow, as buckets and
-             * windows only make the first messages look faster or slower. */
-            if (p->sure && same && status == COLL_OK)
-                status = exchange_long(p, peer, bytes, &took);
-            each = fmin(each, took / (double)bytes);
-            *beta = each - fmin(one_way / (double)bytes, each / 2);
+        each = took / (double)bytes;
+        const bool last = before > 0 && (took > short_seconds || bytes == MOST);
+        p->settled = last && sent >= BUCKET && agree(before, each);
+        /* What never settled is believed if it is slow, as buckets and windows
+         * only make the first messages look faster or slower. */
+        if (p->settled
+            || (last && all > (sent < BUCKET ? 1.5 * enough : enough)))
             break;
-        }
-        before = each;
-        if (took < short_seconds && bytes < MOST)
+        sent += bytes;
+        if (took < short_seconds && bytes < MOST && sent >= BUCKET)
             bytes *= 2;
         for (double t = took; t > 4 * short_seconds && bytes > LEAST; t /= 2)
             bytes /= 2;
     }
+    if (status == COLL_OK && p->sure && p->settled)
+        status = exchange_long(p, peer, bytes, &took);
+    if (agree(took / (double)bytes, each)) /* else its bucket had filled */
+        each = fmin(each, took / (double)bytes);
+    *beta = each - fmin(one_way / (double)bytes, each / 2);
     return status;
 }
 
@@ -246,9 +250,11 @@ coll_status pair_find_rate(struct pair_meter *p, int peer, bool must,
     struct word word = {
         .round_trip = 2 * one_way,
         .more = must || has_time,
-        .first_bytes = bytes_for(SLOWER * p->beta),
+        .first_bytes = bytes_for(slower * p->beta),
     };
     double beta = 0;
+    if (word.first_bytes < 2 * LEAST)
+        word.first_bytes = 2 * LEAST;
     coll_status status = say(p, peer, false, &word);
     p->settled = word.round_trip > pair_far_seconds;
     if (status == COLL_OK && word.more)

@@ -22,7 +22,7 @@ struct pair_meter {
     double share;         /* of a pair's; the same on all ranks */
     double beta;          /* what was found last, where to start; 0: nothing */
     bool settled;         /* whether that would be found again */
-    bool sure; /* one long message more: the shorter time of two counts */
+    bool sure; /* one long message more: the shorter of two that agree counts */
     struct probe_cost *cost;
 };
 

@@ -11,7 +11,7 @@
 
 static const double budget_seconds = 0.024; /* of the rates of all rounds, */
 static const double most_seconds = 0.004;   /* and of a pair's */
-/* Trains are no shorter than 4 messages, so more pairs would send more. */
+/* Shorter trains than of 4 messages tell nothing. */
 enum { PAIRS_ACROSS = 8 };
 /* A pair across that is so much faster alone shares its link with the others.
  */
@@ -119,14 +119,16 @@ static coll_status meet_inside(struct probing *p, struct nearby_pair *local)
     if (of.second < 0 || (of.first != me && of.second != me))
         return COLL_OK;
     const int peer = me == of.first ? of.second : of.first;
-    const double between = p->meter.beta;
+    const struct pair_meter between = p->meter;
     p->meter.beta = 0;
+    p->meter.share = 0;
     p->meter.sure = false;
     phases_begin(p->meter.cost, PHASE_INSIDE);
     coll_status status = pair_find_latency(&p->meter, peer, local);
     if (status == COLL_OK)
         status = pair_find_rate(&p->meter, peer, true, local);
-    p->meter.beta = between;
+    p->meter.beta = between.beta;
+    p->meter.share = between.share;
     return status;
 }
 
@@ -172,9 +174,9 @@ static coll_status meet_across(struct probing *p, const struct probe_groups *g,
             takes_part |= h == me || h == other;
             npairs++;
         }
-    /* Together they send as much as one pair alone, or twice that. */
-    const int share = PAIR_MESSAGES / npairs;
-    const int n = share < 4 ? 4 : share;
+    /* Together they send twice as much as one pair alone: it takes that long
+     * until all are at it. */
+    const int n = npairs > 2 ? 2 * PAIR_MESSAGES / npairs : PAIR_MESSAGES;
     const size_t bytes = pair_train_bytes(g->across.beta);
     double found = 0;
     coll_status status = COLL_OK;
@@ -209,6 +211,12 @@ static coll_status find_shared(struct probing *p, struct probe_groups *g,
     const float across = (float)g->across.beta;
     if (status == COLL_OK && across <= shares * alone)
         status = meet_across(p, g, mask, PAIRS_ACROSS, all, &together);
+    if (status == COLL_OK && p->comm->rank == 0)
+        log_line(COLL_LOG_DEBUG, "probe",
+                 "ns a byte across: %.1f of a pair alone, %.1f of several, "
+                 "%.1f in the rounds",
+                 1e9 * (double)alone, 1e9 * (double)together,
+                 1e9 * (double)across);
     alone = fminf(alone, across);
     together = fmaxf(together, across);
     if (status == COLL_OK && alone > 0 && together > shares * alone) {
