@@ -146,13 +146,13 @@ coll_status pair_run_train(struct pair_meter *p, int peer, int n, size_t bytes,
 {
     struct messages m;
     const coll_status status = exchange_many(p, peer, n, bytes, &m);
+    const int counted = n - n / 2 - far;
     double all = 0, longest = 0;
     for (int i = n / 2; i < n; i++) {
         all += m.came[i] - m.came[i - 1];
         longest = fmax(longest, m.came[i] - m.came[i - 1]);
     }
-    *beta = far ? (all - longest) / ((double)bytes * (n / 2 - 1))
-                : all / ((double)bytes * (n / 2));
+    *beta = (far ? all - longest : all) / ((double)bytes * counted);
     return status;
 }
 
@@ -242,6 +242,27 @@ coll_status pair_find_latency(struct pair_meter *p, int peer,
     return status;
 }
 
+static void found_rate(struct pair_meter *p, double beta,
+                       struct nearby_pair *pair)
+{
+    if (beta > 0)
+        p->beta = beta;
+    nearby_keep_better(pair, &(struct nearby_pair){.beta = (float)beta});
+}
+
+/* A window of 10 packets that doubles with each round trip lets them pass in
+ * five. */
+coll_status pair_find_far_rate(struct pair_meter *p, int peer,
+                               struct nearby_pair *pair)
+{
+    double beta = 0;
+    const coll_status status =
+        pair_run_train(p, peer, PAIR_MESSAGES, LEAST, true, &beta);
+    p->settled = true;
+    found_rate(p, beta, pair);
+    return status;
+}
+
 coll_status pair_find_rate(struct pair_meter *p, int peer, bool must,
                            struct nearby_pair *pair)
 {
@@ -256,15 +277,13 @@ coll_status pair_find_rate(struct pair_meter *p, int peer, bool must,
     if (word.first_bytes < 2 * LEAST)
         word.first_bytes = 2 * LEAST;
     coll_status status = say(p, peer, false, &word);
-    p->settled = word.round_trip > pair_far_seconds;
-    if (status == COLL_OK && word.more)
-        status = p->settled ? pair_run_train(p, peer, PAIR_MESSAGES, LEAST,
-                                             true, &beta)
-                            : stream(p, peer, word.round_trip / 2,
-                                     (size_t)word.first_bytes, &beta);
-    if (beta > 0)
-        p->beta = beta;
-    nearby_keep_better(pair, &(struct nearby_pair){.beta = (float)beta});
+    if (status < 0 || !word.more)
+        return status;
+    if (word.round_trip > pair_far_seconds)
+        return pair_find_far_rate(p, peer, pair);
+    status =
+        stream(p, peer, word.round_trip / 2, (size_t)word.first_bytes, &beta);
+    found_rate(p, beta, pair);
     return status;
 }
 

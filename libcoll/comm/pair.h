@@ -36,10 +36,15 @@ coll_status pair_find_latency(struct pair_meter *, int peer,
                               struct nearby_pair *);
 
 /* beta, of a pair whose latency was found; 0: there was no time for it. must:
- * whatever has been spent. Both ends agree on whether it has settled: two long
- * messages in a row took as long, or the pair is far. */
+ * whatever has been spent. The lower rank says first whether it is to be found.
+ * Both agree on whether it has settled: two long messages in a row took as
+ * long, or the pair is far. */
 coll_status pair_find_rate(struct pair_meter *, int peer, bool must,
                            struct nearby_pair *);
+
+/* The same of a pair that both ends know to be far, without a word before. */
+coll_status pair_find_far_rate(struct pair_meter *, int peer,
+                               struct nearby_pair *);
 
 /* Seconds per byte by the distance at which messages of one train of n come in,
  * which says nothing of how long they were under way. The first half opens

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "comm/here.h"
 #include "comm/pair.h"
+#include "comm/sound.h"
 
 static const double budget_seconds = 0.024; /* of the rates of all rounds, */
 static const double most_seconds = 0.004;   /* and of a pair's */
@@ -63,21 +64,49 @@ static int meets(const struct probing *p, int round)
                : -1;
 }
 
-/* All that are met later. */
+/* All that are met later, and how many; the round of each. */
+static int all_met(const struct probing *p, int *peers, int *round)
+{
+    int n = 0;
+    for (int k = 0; k < p->nrounds; k++)
+        if (meets(p, k) >= 0) {
+            round[n] = k;
+            peers[n++] = meets(p, k);
+        }
+    return n;
+}
+
 static coll_status greet(struct probing *p)
 {
-    int peers[NEARBY_MAX_ROUNDS], n = 0;
+    int peers[NEARBY_MAX_ROUNDS], round[NEARBY_MAX_ROUNDS];
     phases_begin(p->meter.cost, PHASE_GREET);
-    for (int k = 0; k < p->nrounds; k++)
-        if (meets(p, k) >= 0)
-            peers[n++] = meets(p, k);
-    return pair_greet(&p->meter, peers, n);
+    return pair_greet(&p->meter, peers, all_met(p, peers, round));
 }
 
 /* What a rank found; travels. */
 struct report {
     struct nearby_pair pairs[NEARBY_MAX_ROUNDS], local;
 };
+
+/* Of all pairs at once whether they are far, which is all that is asked of
+ * those, then of the near ones round by round. */
+static coll_status meet_shortly(struct probing *p, bool *far,
+                                struct nearby_pair *mine)
+{
+    int peers[NEARBY_MAX_ROUNDS], round[NEARBY_MAX_ROUNDS];
+    double round_trip[NEARBY_MAX_ROUNDS];
+    const int n = all_met(p, peers, round);
+    phases_begin(p->meter.cost, PHASE_LATENCY);
+    coll_status status = sound_peers(&p->meter, peers, n, round_trip);
+    for (int i = 0; i < n && status == COLL_OK; i++) {
+        struct nearby_pair now = {.alpha = (float)(round_trip[i] / 2)};
+        far[round[i]] = round_trip[i] > pair_far_seconds;
+        if (!far[round[i]])
+            status = pair_find_latency(&p->meter, peers[i], &now);
+        nearby_keep_better(&mine[round[i]], &now);
+    }
+    return status;
+}
 
 /* All rounds: latencies while nothing fills the queues, then rates. First to
  * last, and neighbours again if theirs had not settled, as most of what is
@@ -88,22 +117,18 @@ static coll_status meet_all(struct probing *p, bool backwards,
 {
     const int n = p->nrounds;
     bool settled = backwards;
-    coll_status status = COLL_OK;
-    phases_begin(p->meter.cost, PHASE_LATENCY);
-    for (int k = 0; k < n && status == COLL_OK; k++) {
-        struct nearby_pair now;
-        if (meets(p, k) < 0)
-            continue;
-        status = pair_find_latency(&p->meter, meets(p, k), &now);
-        nearby_keep_better(&mine[k], &now);
-    }
+    bool far[NEARBY_MAX_ROUNDS] = {false};
+    coll_status status = meet_shortly(p, far, mine);
     p->meter.begun = comm_clock();
     phases_begin(p->meter.cost, PHASE_RATE);
     for (int i = 0; i < n + !settled && status == COLL_OK; i++) {
         const int k = backwards ? n - 1 - i : i % n;
         p->meter.sure = i == 0;
         if (meets(p, k) >= 0)
-            status = pair_find_rate(&p->meter, meets(p, k), i == 0, &mine[k]);
+            status =
+                i == 0 && far[k]
+                    ? pair_find_far_rate(&p->meter, meets(p, k), &mine[k])
+                    : pair_find_rate(&p->meter, meets(p, k), i == 0, &mine[k]);
         if (i == 0 && !backwards)
             settled = p->meter.settled;
     }
