@@ -13,7 +13,7 @@
 static const double budget_seconds = 0.024; /* of the rates of all rounds, */
 static const double most_seconds = 0.004;   /* and of a pair's */
 /* Shorter trains than of 4 messages tell nothing. */
-enum { PAIRS_ACROSS = 8 };
+enum { PAIRS_ACROSS = 8, CROWDED_ROUNDS = 3 };
 /* A pair across that is so much faster alone shares its link with the others.
  */
 static const float shares = 1.4f;
@@ -89,19 +89,28 @@ struct report {
 };
 
 /* Of all pairs at once whether they are far, which is all that is asked of
- * those, then of the near ones round by round. */
+ * those, then of the near ones round by round. Where ranks take turns a reply
+ * waits for those to others: then it has to be later, and with many rounds it
+ * would tell nothing. */
 static coll_status meet_shortly(struct probing *p, bool *far,
                                 struct nearby_pair *mine)
 {
     int peers[NEARBY_MAX_ROUNDS], round[NEARBY_MAX_ROUNDS];
     double round_trip[NEARBY_MAX_ROUNDS];
     const int n = all_met(p, peers, round);
+    const bool crowded = p->comm->crowded;
+    const bool sounds = !crowded || p->nrounds <= CROWDED_ROUNDS;
+    const double limit = (crowded ? p->nrounds : 1) * pair_far_seconds;
+    coll_status status = COLL_OK;
     phases_begin(p->meter.cost, PHASE_LATENCY);
-    coll_status status = sound_peers(&p->meter, peers, n, round_trip);
+    if (sounds)
+        status = sound_peers(&p->meter, peers, n, round_trip);
     for (int i = 0; i < n && status == COLL_OK; i++) {
-        struct nearby_pair now = {.alpha = (float)(round_trip[i] / 2)};
-        far[round[i]] = round_trip[i] > pair_far_seconds;
-        if (!far[round[i]])
+        struct nearby_pair now = {0};
+        far[round[i]] = sounds && round_trip[i] > limit;
+        if (far[round[i]])
+            now.alpha = (float)(round_trip[i] / 2);
+        else
             status = pair_find_latency(&p->meter, peers[i], &now);
         nearby_keep_better(&mine[round[i]], &now);
     }
