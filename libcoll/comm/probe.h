@@ -3,7 +3,8 @@
  * which hosts are near one another.
  *
  * One rank of each host takes part. It greets all that it will meet, which
- * makes the connections, and asks all at once whether they are far (sound.h).
+ * makes the connections, and asks all at once whether they are far (sound.h;
+ * where ranks outnumber processors not of more than 3).
  * Then in round k, host i meets host i xor k, all pairs at the same time, as a
  * collective would (pair.h): short messages in all rounds, then long ones in
  * all rounds. Then the first two ranks of each host do the same. All tell all,
