@@ -9,6 +9,7 @@
 #include "comm/crowd.h"
 #include "comm/here.h"
 #include "comm/roofline.h"
+#include "comm/sound.h"
 #include "hosts.h"
 
 /* What all must agree on. */
@@ -42,6 +43,24 @@ static unsigned most_messages(unsigned rounds, unsigned meetings)
     return rounds + meetings * (rounds * latency + (rounds + 1) * rate);
 }
 
+/* Each message was sent in some phase, and in no two. */
+static int check_phases(const struct probe_cost *cost, double seconds)
+{
+    size_t bytes = 0;
+    unsigned waits = 0;
+    double all = 0;
+    for (int i = 0; i < PHASES; i++) {
+        bytes += cost->parts[i].bytes;
+        waits += cost->parts[i].waits;
+        all += cost->parts[i].seconds;
+    }
+    EXPECT(bytes == cost->bytes, "%zu of %zu bytes", bytes, cost->bytes);
+    EXPECT(waits >= cost->gathers && waits <= cost->messages + cost->gathers,
+           "%u waits", waits);
+    EXPECT(all > 0 && all <= seconds, "%g of %g s", all, seconds);
+    return 0;
+}
+
 static int measure(coll_comm *c, int rank, int nranks)
 {
     int host[8];
@@ -61,11 +80,12 @@ static int measure(coll_comm *c, int rank, int nranks)
     EXPECT(g.inside.alpha > 0 && g.inside.beta > 0, "rank %d", rank);
     EXPECT((g.local.beta > 0) == (nranks > nhosts), "%g", g.local.beta);
     const struct probe_cost before = g.cost;
+    EXPECT(check_phases(&before, g.seconds) == 0, "rank %d", rank);
     EXPECT(crowd_measure(c, host, nhosts, &g, &crowd) == COLL_OK, "rank %d",
            rank);
     EXPECT(g.cost.gathers - before.gathers <= 1, "%u", g.cost.gathers);
-    /* 4 kinds, of up to 1 + 3 * 12 rounds. */
-    EXPECT(g.cost.messages - before.messages <= 37 * (1 + 4 + 1 + 1), "%u",
+    /* 4 kinds, of up to 1 + 3 * 8 rounds. */
+    EXPECT(g.cost.messages - before.messages <= 25 * (1 + 4 + 1 + 1), "%u",
            g.cost.messages - before.messages);
     const struct figures mine = figures_of(&g, nhosts);
     EXPECT(bootstrap_allgather(c->bootstrap, &mine, all, sizeof(mine))
@@ -84,6 +104,37 @@ Test(probe, all_find_the_same_with_few_messages)
     static const char *const places[] = {"01", "0123", "01234", "0011"};
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
         cr_assert_eq(run_on(places[i], quick, measure), 0, "%s", places[i]);
+}
+
+static int sound(coll_comm *c, int rank, int nranks)
+{
+    struct probe_cost cost = {.messages = 0};
+    struct pair_meter meter = {.comm = c, .cost = &cost};
+    int peers[8] = {0}, n = 0;
+    double found[8], mine[8] = {0}, all[8][8];
+    for (int r = 0; r < nranks; r++)
+        if (r != rank)
+            peers[n++] = r;
+    EXPECT(sound_peers(&meter, peers, n, found) == COLL_OK, "rank %d", rank);
+    for (int i = 0; i < n; i++)
+        mine[peers[i]] = found[i];
+    EXPECT(bootstrap_allgather(c->bootstrap, mine, all, sizeof(mine))
+               == COLL_OK,
+           "rank %d", rank);
+    for (int i = 0; i < n; i++) {
+        EXPECT(found[i] > 0 && found[i] < c->join_seconds, "%g s", found[i]);
+        EXPECT(found[i] == all[peers[i]][rank], "ranks %d and %d: %g and %g",
+               rank, peers[i], found[i], all[peers[i]][rank]);
+    }
+    EXPECT(cost.parts[0].waits <= 3, "%u waits", cost.parts[0].waits);
+    return 0;
+}
+
+Test(probe, both_ends_of_all_pairs_find_one_round_trip)
+{
+    static const char *const places[] = {"01", "01234", "00112"};
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+        cr_assert_eq(run_on(places[i], quick, sound), 0, "%s", places[i]);
 }
 
 /* As hwloc has it, not as the processor says where it is a virtual one. */

@@ -11,13 +11,13 @@ enum {
     SHORT = 64,
     LONG = 65536,
     PARTNERS = 4, /* at most */
-    TURNS = 12,   /* rounds that are timed together, at most */
+    TURNS = 8,    /* rounds that are timed together, at most */
     TRIES = 3,
 };
 /* Less than this is noise where bytes are moved by one pair and by all. */
 static const double shares = 1.3;
 /* Of all rounds of a kind; where one takes that long, a few are enough. */
-static const double budget_seconds = 3e-3, long_seconds = 1e-3;
+static const double budget_seconds = 2e-3, long_seconds = 1e-3;
 /* Seconds per byte that no machine needs to move one. */
 static const double slowest_machine = 2e-9;
 
@@ -115,19 +115,21 @@ static coll_status time_kinds(const struct circle *c, const struct kind *kinds,
     double mine[KINDS][TRIES] = {{0}};
     double(*all)[KINDS][TRIES] = calloc((size_t)comm->nranks, sizeof(*all));
     coll_status status = all ? COLL_OK : COLL_ERR_MEMORY;
+    phases_begin(cost, PHASE_CROWD);
     for (int k = 0; k < KINDS && status == COLL_OK; k++)
         if (c->me >= 0 && c->me < kinds[k].n) {
-            const unsigned sent = (unsigned)kinds[k].partners
-                                  * (1
-                                     + (unsigned)tries_of(&kinds[k])
-                                           * (unsigned)turns_of(&kinds[k]));
-            cost->messages += sent;
-            cost->bytes += sent * kinds[k].bytes;
+            const int rounds = 1 + tries_of(&kinds[k]) * turns_of(&kinds[k]);
+            phases_sent(cost, (unsigned)(kinds[k].partners * rounds),
+                        kinds[k].bytes);
+            phases_waited(cost, (unsigned)rounds);
             status = time_rounds(c, &kinds[k], mine[k]);
         }
     cost->gathers++;
+    phases_begin(cost, PHASE_GATHER);
+    phases_waited(cost, 1);
     if (status == COLL_OK)
         status = bootstrap_allgather(comm->bootstrap, mine, all, sizeof(mine));
+    phases_begin(cost, PHASES);
     for (int k = 0; k < KINDS && status == COLL_OK; k++) {
         seconds[k] = INFINITY;
         for (int i = 0; i < tries_of(&kinds[k]); i++) {

@@ -78,6 +78,8 @@ static coll_status probe(coll_comm *c, struct layout_costs *costs,
                  "rank 0 sent %u messages with %zu KiB; %u times all told all",
                  groups->cost.messages, groups->cost.bytes >> 10,
                  groups->cost.gathers);
+    if (c->rank == 0)
+        phases_tell(&groups->cost);
     return COLL_OK;
 }
 

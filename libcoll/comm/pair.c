@@ -9,10 +9,12 @@ enum {
     BURST = 8,                    /* short messages at once */
     LEAST = 16384,                /* bytes of a long message, */
     FIRST = 65536,                /* of the first one, */
+    BUCKET = 131072,              /* that may pass faster than those after, */
     MOST = PAIR_BUFFER_BYTES / 2, /* and of all at once */
     BUDGETED = 1000, /* microseconds that a long message is to take */
 };
-static const double ping_seconds = 0.001;  /* of one round's pings */
+static const double ping_seconds = 0.001; /* of one round's pings */
+static const double slower = 4;           /* times, that the next link may be */
 static const double short_seconds = 0.001; /* no less for a long message */
 static const double least_seconds = 0.002; /* no less for a pair's long ones */
 
@@ -57,13 +59,14 @@ static void add(struct pair_meter *p, struct messages *m, int peer,
     if (out_bytes) {
         tx->status = COLL_IN_PROGRESS;
         to->ops->send(to, tx);
-        p->cost->messages++;
-        p->cost->bytes += out_bytes;
+        phases_sent(p->cost, 1, out_bytes);
     }
 }
 
 static coll_status await(struct pair_meter *p, struct messages *m)
 {
+    if (m->rx[0].bytes > 0)
+        phases_waited(p->cost, 1);
     const coll_status status = comm_wait(
         p->comm, over, m, p->comm->join_seconds, "a measurement at start");
     if (status < 0)
@@ -143,14 +146,33 @@ coll_status pair_run_train(struct pair_meter *p, int peer, int n, size_t bytes,
 {
     struct messages m;
     const coll_status status = exchange_many(p, peer, n, bytes, &m);
+    const int counted = n - n / 2 - far;
     double all = 0, longest = 0;
     for (int i = n / 2; i < n; i++) {
         all += m.came[i] - m.came[i - 1];
         longest = fmax(longest, m.came[i] - m.came[i - 1]);
     }
-    *beta = far ? (all - longest) / ((double)bytes * (n / 2 - 1))
-                : all / ((double)bytes * (n / 2));
+    *beta = (far ? all - longest : all) / ((double)bytes * counted);
     return status;
+}
+
+/* One each way, and what the slower of the two took, which both then know. */
+static coll_status exchange_long(struct pair_meter *p, int peer, size_t bytes,
+                                 double *took)
+{
+    const double start = comm_clock();
+    coll_status status = exchange(p, peer, p->buf, bytes, p->buf + MOST, bytes);
+    const double mine = comm_clock() - start;
+    double other = 0;
+    if (status == COLL_OK)
+        status = exchange(p, peer, &mine, sizeof(mine), &other, sizeof(other));
+    *took = fmax(mine, other);
+    return status;
+}
+
+static bool agree(double a, double b)
+{
+    return fabs(a - b) < .25 * b;
 }
 
 /* Both ways at once: seconds per byte of long messages, the last of a few. The
@@ -161,36 +183,33 @@ static coll_status stream(struct pair_meter *p, int peer, double one_way,
                           size_t bytes, double *beta)
 {
     const double enough = fmax(least_seconds, p->share);
-    double before = 0, all = 0;
+    double each = 0, took = 0, all = 0;
+    size_t sent = 0;
     coll_status status = COLL_OK;
-    *beta = 0;
+    p->settled = false;
     while (status == COLL_OK) {
-        const double start = comm_clock();
-        status = exchange(p, peer, p->buf, bytes, p->buf + MOST, bytes);
-        const double mine = comm_clock() - start;
-        double took = 0;
-        if (status == COLL_OK)
-            status =
-                exchange(p, peer, &mine, sizeof(mine), &took, sizeof(took));
-        took = fmax(took, mine);
-        const double each = took / (double)bytes;
-        const bool same = fabs(each - before) < .25 * each
-                          && (took > short_seconds || bytes == MOST);
+        const double before = each;
+        status = exchange_long(p, peer, bytes, &took);
         all += took;
-        if (same
-            || (before > 0 && all > enough
-                && (took > short_seconds || bytes == MOST))) {
-            /* What never settled is believed if it is slow, as buckets and
-             * windows only make the first messages look faster or slower. */
-            *beta = each - fmin(one_way / (double)bytes, each / 2);
+        each = took / (double)bytes;
+        const bool last = before > 0 && (took > short_seconds || bytes == MOST);
+        p->settled = last && sent >= BUCKET && agree(before, each);
+        /* What never settled is believed if it is slow, as buckets and windows
+         * only make the first messages look faster or slower. */
+        if (p->settled
+            || (last && all > (sent < BUCKET ? 1.5 * enough : enough)))
             break;
-        }
-        before = each;
-        if (took < short_seconds && bytes < MOST)
+        sent += bytes;
+        if (took < short_seconds && bytes < MOST && sent >= BUCKET)
             bytes *= 2;
         for (double t = took; t > 4 * short_seconds && bytes > LEAST; t /= 2)
             bytes /= 2;
     }
+    if (status == COLL_OK && p->sure && p->settled)
+        status = exchange_long(p, peer, bytes, &took);
+    if (agree(took / (double)bytes, each)) /* else its bucket had filled */
+        each = fmin(each, took / (double)bytes);
+    *beta = each - fmin(one_way / (double)bytes, each / 2);
     return status;
 }
 
@@ -223,28 +242,48 @@ coll_status pair_find_latency(struct pair_meter *p, int peer,
     return status;
 }
 
+static void found_rate(struct pair_meter *p, double beta,
+                       struct nearby_pair *pair)
+{
+    if (beta > 0)
+        p->beta = beta;
+    nearby_keep_better(pair, &(struct nearby_pair){.beta = (float)beta});
+}
+
+/* A window of 10 packets that doubles with each round trip lets them pass in
+ * five. */
+coll_status pair_find_far_rate(struct pair_meter *p, int peer,
+                               struct nearby_pair *pair)
+{
+    double beta = 0;
+    const coll_status status =
+        pair_run_train(p, peer, PAIR_MESSAGES, LEAST, true, &beta);
+    p->settled = true;
+    found_rate(p, beta, pair);
+    return status;
+}
+
 coll_status pair_find_rate(struct pair_meter *p, int peer, bool must,
-                           bool again, struct nearby_pair *pair)
+                           struct nearby_pair *pair)
 {
     const double one_way = (double)pair->alpha + 2 * (double)pair->overhead;
     const bool has_time = comm_clock() - p->begun < p->budget;
     struct word word = {
         .round_trip = 2 * one_way,
-        .more =
-            must || (has_time && !(again && 2 * one_way > pair_far_seconds)),
-        .first_bytes = bytes_for(p->beta),
+        .more = must || has_time,
+        .first_bytes = bytes_for(slower * p->beta),
     };
     double beta = 0;
+    if (word.first_bytes < 2 * LEAST)
+        word.first_bytes = 2 * LEAST;
     coll_status status = say(p, peer, false, &word);
-    if (status == COLL_OK && word.more)
-        status =
-            word.round_trip > pair_far_seconds
-                ? pair_run_train(p, peer, PAIR_MESSAGES, LEAST, true, &beta)
-                : stream(p, peer, word.round_trip / 2, (size_t)word.first_bytes,
-                         &beta);
-    if (beta > 0)
-        p->beta = beta;
-    nearby_keep_better(pair, &(struct nearby_pair){.beta = (float)beta});
+    if (status < 0 || !word.more)
+        return status;
+    if (word.round_trip > pair_far_seconds)
+        return pair_find_far_rate(p, peer, pair);
+    status =
+        stream(p, peer, word.round_trip / 2, (size_t)word.first_bytes, &beta);
+    found_rate(p, beta, pair);
     return status;
 }
 

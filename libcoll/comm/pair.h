@@ -21,6 +21,8 @@ struct pair_meter {
     double begun, budget; /* seconds: since when all rates together take this */
     double share;         /* of a pair's; the same on all ranks */
     double beta;          /* what was found last, where to start; 0: nothing */
+    bool settled;         /* whether that would be found again */
+    bool sure; /* one long message more: the shorter of two that agree counts */
     struct probe_cost *cost;
 };
 
@@ -34,9 +36,15 @@ coll_status pair_find_latency(struct pair_meter *, int peer,
                               struct nearby_pair *);
 
 /* beta, of a pair whose latency was found; 0: there was no time for it. must:
- * whatever has been spent; again: not if it is far. */
-coll_status pair_find_rate(struct pair_meter *, int peer, bool must, bool again,
+ * whatever has been spent. The lower rank says first whether it is to be found.
+ * Both agree on whether it has settled: two long messages in a row took as
+ * long, or the pair is far. */
+coll_status pair_find_rate(struct pair_meter *, int peer, bool must,
                            struct nearby_pair *);
+
+/* The same of a pair that both ends know to be far, without a word before. */
+coll_status pair_find_far_rate(struct pair_meter *, int peer,
+                               struct nearby_pair *);
 
 /* Seconds per byte by the distance at which messages of one train of n come in,
  * which says nothing of how long they were under way. The first half opens

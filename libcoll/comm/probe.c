@@ -8,11 +8,12 @@
 #include "base/log.h"
 #include "comm/here.h"
 #include "comm/pair.h"
+#include "comm/sound.h"
 
 static const double budget_seconds = 0.024; /* of the rates of all rounds, */
-static const double most_seconds = 0.006;   /* and of a pair's */
-/* Trains are no shorter than 4 messages, so more pairs would send more. */
-enum { PAIRS_ACROSS = 8 };
+static const double most_seconds = 0.004;   /* and of a pair's */
+/* Shorter trains than of 4 messages tell nothing. */
+enum { PAIRS_ACROSS = 8, CROWDED_ROUNDS = 3 };
 /* A pair across that is so much faster alone shares its link with the others.
  */
 static const float shares = 1.4f;
@@ -36,6 +37,8 @@ static coll_status gather(struct probing *p, const void *mine, void *all,
                           size_t bytes)
 {
     p->meter.cost->gathers++;
+    phases_begin(p->meter.cost, PHASE_GATHER);
+    phases_waited(p->meter.cost, 1);
     return bootstrap_allgather(p->comm->bootstrap, mine, all, bytes);
 }
 
@@ -61,14 +64,23 @@ static int meets(const struct probing *p, int round)
                : -1;
 }
 
-/* All that are met later. */
+/* All that are met later, and how many; the round of each. */
+static int all_met(const struct probing *p, int *peers, int *round)
+{
+    int n = 0;
+    for (int k = 0; k < p->nrounds; k++)
+        if (meets(p, k) >= 0) {
+            round[n] = k;
+            peers[n++] = meets(p, k);
+        }
+    return n;
+}
+
 static coll_status greet(struct probing *p)
 {
-    int peers[NEARBY_MAX_ROUNDS], n = 0;
-    for (int k = 0; k < p->nrounds; k++)
-        if (meets(p, k) >= 0)
-            peers[n++] = meets(p, k);
-    return pair_greet(&p->meter, peers, n);
+    int peers[NEARBY_MAX_ROUNDS], round[NEARBY_MAX_ROUNDS];
+    phases_begin(p->meter.cost, PHASE_GREET);
+    return pair_greet(&p->meter, peers, all_met(p, peers, round));
 }
 
 /* What a rank found; travels. */
@@ -76,27 +88,58 @@ struct report {
     struct nearby_pair pairs[NEARBY_MAX_ROUNDS], local;
 };
 
+/* Of all pairs at once whether they are far, which is all that is asked of
+ * those, then of the near ones round by round. Where ranks take turns a reply
+ * waits for those to others: then it has to be later, and with many rounds it
+ * would tell nothing. */
+static coll_status meet_shortly(struct probing *p, bool *far,
+                                struct nearby_pair *mine)
+{
+    int peers[NEARBY_MAX_ROUNDS], round[NEARBY_MAX_ROUNDS];
+    double round_trip[NEARBY_MAX_ROUNDS];
+    const int n = all_met(p, peers, round);
+    const bool crowded = p->comm->crowded;
+    const bool sounds = !crowded || p->nrounds <= CROWDED_ROUNDS;
+    const double limit = (crowded ? p->nrounds : 1) * pair_far_seconds;
+    coll_status status = COLL_OK;
+    phases_begin(p->meter.cost, PHASE_LATENCY);
+    if (sounds)
+        status = sound_peers(&p->meter, peers, n, round_trip);
+    for (int i = 0; i < n && status == COLL_OK; i++) {
+        struct nearby_pair now = {0};
+        far[round[i]] = sounds && round_trip[i] > limit;
+        if (far[round[i]])
+            now.alpha = (float)(round_trip[i] / 2);
+        else
+            status = pair_find_latency(&p->meter, peers[i], &now);
+        nearby_keep_better(&mine[round[i]], &now);
+    }
+    return status;
+}
+
 /* All rounds: latencies while nothing fills the queues, then rates. First to
- * last, and neighbours again, as most of what is found hangs on them; or last
- * to first, as those may have had no time before. */
+ * last, and neighbours again if theirs had not settled, as most of what is
+ * found hangs on them; or last to first, as those may have had no time before.
+ */
 static coll_status meet_all(struct probing *p, bool backwards,
                             struct nearby_pair *mine)
 {
     const int n = p->nrounds;
-    coll_status status = COLL_OK;
-    for (int k = 0; k < n && status == COLL_OK; k++) {
-        struct nearby_pair now;
-        if (meets(p, k) < 0)
-            continue;
-        status = pair_find_latency(&p->meter, meets(p, k), &now);
-        nearby_keep_better(&mine[k], &now);
-    }
+    bool settled = backwards;
+    bool far[NEARBY_MAX_ROUNDS] = {false};
+    coll_status status = meet_shortly(p, far, mine);
     p->meter.begun = comm_clock();
-    for (int i = 0; i < n + !backwards && status == COLL_OK; i++) {
+    phases_begin(p->meter.cost, PHASE_RATE);
+    for (int i = 0; i < n + !settled && status == COLL_OK; i++) {
         const int k = backwards ? n - 1 - i : i % n;
+        p->meter.sure = i == 0;
         if (meets(p, k) >= 0)
-            status = pair_find_rate(&p->meter, meets(p, k), i == 0, i == n,
-                                    &mine[k]);
+            status =
+                i == 0 && far[k]
+                    ? pair_find_far_rate(&p->meter, meets(p, k), &mine[k])
+                    : pair_find_rate(&p->meter, meets(p, k), i == 0, &mine[k]);
+        if (i == 0 && !backwards)
+            settled = p->meter.settled;
     }
     return status;
 }
@@ -110,12 +153,16 @@ static coll_status meet_inside(struct probing *p, struct nearby_pair *local)
     if (of.second < 0 || (of.first != me && of.second != me))
         return COLL_OK;
     const int peer = me == of.first ? of.second : of.first;
-    const double between = p->meter.beta;
+    const struct pair_meter between = p->meter;
     p->meter.beta = 0;
+    p->meter.share = 0;
+    p->meter.sure = false;
+    phases_begin(p->meter.cost, PHASE_INSIDE);
     coll_status status = pair_find_latency(&p->meter, peer, local);
     if (status == COLL_OK)
-        status = pair_find_rate(&p->meter, peer, true, false, local);
-    p->meter.beta = between;
+        status = pair_find_rate(&p->meter, peer, true, local);
+    p->meter.beta = between.beta;
+    p->meter.share = between.share;
     return status;
 }
 
@@ -161,12 +208,13 @@ static coll_status meet_across(struct probing *p, const struct probe_groups *g,
             takes_part |= h == me || h == other;
             npairs++;
         }
-    /* Together they send as much as one pair alone, or twice that. */
-    const int share = PAIR_MESSAGES / npairs;
-    const int n = share < 4 ? 4 : share;
+    /* Together they send twice as much as one pair alone: it takes that long
+     * until all are at it. */
+    const int n = npairs > 2 ? 2 * PAIR_MESSAGES / npairs : PAIR_MESSAGES;
     const size_t bytes = pair_train_bytes(g->across.beta);
     double found = 0;
     coll_status status = COLL_OK;
+    phases_begin(p->meter.cost, PHASE_TRAIN);
     if (p->leader[me].first == p->comm->rank && takes_part)
         status = pair_run_train(&p->meter, p->leader[other].first, n, bytes,
                                 false, &found);
@@ -192,10 +240,17 @@ static coll_status find_shared(struct probing *p, struct probe_groups *g,
     while (g->group_of[mask] == g->group_of[0])
         mask++;
     coll_status status = meet_across(p, g, mask, 1, all, &alone);
-    if (status == COLL_OK)
-        status = meet_across(p, g, mask, PAIRS_ACROSS, all, &together);
-    /* In the rounds they met at about the same time, or one after another. */
+    /* In the rounds they met at about the same time, which then says it, or one
+     * after another. */
     const float across = (float)g->across.beta;
+    if (status == COLL_OK && across <= shares * alone)
+        status = meet_across(p, g, mask, PAIRS_ACROSS, all, &together);
+    if (status == COLL_OK && p->comm->rank == 0)
+        log_line(COLL_LOG_DEBUG, "probe",
+                 "ns a byte across: %.1f of a pair alone, %.1f of several, "
+                 "%.1f in the rounds",
+                 1e9 * (double)alone, 1e9 * (double)together,
+                 1e9 * (double)across);
     alone = fminf(alone, across);
     together = fmaxf(together, across);
     if (status == COLL_OK && alone > 0 && together > shares * alone) {
@@ -311,6 +366,7 @@ coll_status probe_hosts(coll_comm *c, const int *host, int nhosts,
     fill_gaps(&g->inside, &g->across);
     fill_gaps(&g->inside, &here_assumed.remote);
     fill_gaps(&g->across, &g->inside);
+    phases_begin(&g->cost, PHASES);
     g->seconds = comm_clock() - begun;
 out:
     free(p.leader);
