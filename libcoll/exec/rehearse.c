@@ -11,9 +11,9 @@ struct stage { /* all ranks of one rehearsal */
     struct sim *sim;
 };
 
-static coll_status advance(void *context, int rank)
+static coll_status advance(void *context, int rank, const struct transfer *over)
 {
-    return exec_progress((struct exec *)context + rank);
+    return exec_follow((struct exec *)context + rank, over);
 }
 
 static coll_status set_up_rank(const struct rehearsal *c, struct stage *s,
