@@ -97,14 +97,16 @@ static coll_status try_out(struct pricing *p, struct candidate *c, int variant,
 {
     double *at = &c->ladder.seconds[variant][rung];
     const double begun = climb_now();
-    const struct performance what = {
+    struct performance what = {
         .algo = c->algo,
         .segments = 1 << variant,
         .bytes = price_bytes(ladder_class[rung]),
         .instant = instant_for(messages_of(c, variant))};
-    if (rules_out(p, c, variant, &what, rung))
+    coll_status status = casts_get(&p->casts, c->lineup, &what, &what.cast);
+    if (status == COLL_OK && rules_out(p, c, variant, &what, rung))
         return COLL_OK;
-    const coll_status status = lineup_rehearse(c->lineup, &what, at);
+    if (status == COLL_OK)
+        status = lineup_rehearse(c->lineup, &what, at);
     if (status == COLL_ERR_PEER)
         log_line(COLL_LOG_WARN, "select",
                  "%s is not considered: on %d ranks %s", c->algo->full_name,

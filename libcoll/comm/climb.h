@@ -14,6 +14,7 @@
 #ifndef COMM_CLIMB_H
 #define COMM_CLIMB_H
 
+#include "comm/casts.h"
 #include "comm/ladder.h"
 #include "comm/lineup.h"
 #include "comm/price.h"
@@ -35,6 +36,7 @@ struct pricing {
     bool prunes;
     double max_messages, until; /* of one rehearsal; seconds of climb_now() */
     uint32_t rehearsals;
+    struct casts casts;
 };
 
 /* Of this thread: on a crowded machine the choice is to be no worse. */

@@ -46,6 +46,11 @@ static int times_of(const struct lineup *u, const struct performance *what)
                : hosts_segments(what->algo, u->at->nranks, what->segments);
 }
 
+int lineup_segments(const struct lineup *u, const struct performance *what)
+{
+    return times_of(u, what) > 1 ? 1 : what->segments;
+}
+
 static struct rehearsal rehearsal_of(const struct lineup *u,
                                      const struct performance *what)
 {
@@ -53,7 +58,8 @@ static struct rehearsal rehearsal_of(const struct lineup *u,
     struct rehearsal c = {
         .plan = what->algo->plan,
         .nranks = u->at->nranks,
-        .segments = times > 1 ? 1 : what->segments,
+        .segments = lineup_segments(u, what),
+        .cast = what->cast,
         .tree = &u->tree,
         .order = u->order,
         .count = (what->bytes + (size_t)times - 1) / (size_t)times,
@@ -109,6 +115,13 @@ coll_status lineup_bound(const struct lineup *u, const struct performance *what,
     if (status == COLL_OK)
         *seconds = seconds_of(u, what, *seconds);
     return status;
+}
+
+coll_status lineup_cast(const struct lineup *u, const struct performance *what,
+                        struct cast *cast)
+{
+    const struct rehearsal c = rehearsal_of(u, what);
+    return cast_make(cast, &c);
 }
 
 double lineup_messages(const struct lineup *u, const struct algo *algo,

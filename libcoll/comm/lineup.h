@@ -6,6 +6,7 @@
 
 #include "algo/algo.h"
 #include "comm/layout.h"
+#include "exec/cast.h"
 
 struct lineup {
     const struct layout *whole, *at; /* at: whole, or hosts */
@@ -24,7 +25,8 @@ struct performance {
     const struct algo *algo;
     int segments;
     size_t bytes;
-    double instant;              /* see struct sim_net */
+    double instant;          /* see struct sim_net */
+    const struct cast *cast; /* of lineup_cast(); NULL: made for this once */
     struct sim_traffic *traffic; /* per position, by hosts as
                                     with one rank a host; may be NULL */
 };
@@ -37,6 +39,13 @@ coll_status lineup_rehearse(const struct lineup *, const struct performance *,
 /* No more than that. Fails like bound(). */
 coll_status lineup_bound(const struct lineup *, const struct performance *,
                          double *seconds);
+
+/* Its plans, which depend on the algorithm and on how many segments the plan
+ * has; those of `what` may be others where stages by hosts go by segments. The
+ * caller frees them. Fails like cast_make(). */
+coll_status lineup_cast(const struct lineup *, const struct performance *what,
+                        struct cast *);
+int lineup_segments(const struct lineup *, const struct performance *what);
 
 /* How many messages all ranks send, about: each as many as the last position
  * sends or hears, which is no root and leads no group. INFINITY: no plan. */

@@ -226,6 +226,7 @@ coll_status price_within(struct prices *prices, const struct layout *l,
         find_twin(p, i);
     }
     prices->rehearsals = p->rehearsals;
+    casts_free(&p->casts);
     for (int order = 0; order < NLINEUPS; order++)
         lineup_close(&lineups[order]);
     free(p);

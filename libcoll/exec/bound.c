@@ -23,8 +23,8 @@ struct resource {
 
 struct state {
     const struct rehearsal *c;
-    struct sim *sim;    /* for what messages use */
-    struct plan *plans; /* per rank */
+    struct sim *sim;          /* for what messages use */
+    const struct plan *plans; /* per rank */
     struct end *sends, *recvs, *scratch;
     struct message *messages;
     int nsends, nrecvs;
@@ -37,22 +37,6 @@ struct state {
     bool *is_ready;
     struct resource *resources;
 };
-
-static coll_status make_plans(struct state *s, int *order)
-{
-    const struct rehearsal *c = s->c;
-    const int n = c->nranks;
-    for (int i = 0; i < n; i++)
-        order[i] = c->order ? c->order[i] : (i + c->root) % n;
-    for (int i = 0; i < n; i++) {
-        struct plan *p = &s->plans[order[i]];
-        c->plan(p, &(struct plan_shape){i, n, c->segments, c->tree});
-        if (p->status != COLL_OK)
-            return p->status;
-        plan_renumber(p, order);
-    }
-    return COLL_OK;
-}
 
 /* Sorts, stably: by rank or by peer. */
 static void sort(struct end *ends, int n, bool by_peer, int nranks, int *count,
@@ -256,13 +240,14 @@ static coll_status follow(struct state *s, double *seconds)
     return COLL_OK;
 }
 
-coll_status bound(const struct rehearsal *c, double *seconds)
+static coll_status find(const struct rehearsal *c, const struct cast *cast,
+                        double *seconds)
 {
     const size_t n = (size_t)c->nranks;
     struct state s = {
         .c = c,
         .sim = sim_create(c->nranks, &c->net),
-        .plans = calloc(n, sizeof(*s.plans)),
+        .plans = cast->plans,
         .first = calloc(n, sizeof(*s.first)),
         .next = calloc(n, sizeof(*s.next)),
         .clock = calloc(n, sizeof(*s.clock)),
@@ -274,22 +259,28 @@ coll_status bound(const struct rehearsal *c, double *seconds)
         s.resources =
             malloc(((size_t)sim_resources(s.sim) + 1) * sizeof(*s.resources));
     coll_status status = COLL_ERR_MEMORY;
-    if (s.plans && s.first && s.next && s.clock && s.busy && s.ready
-        && s.is_ready && s.resources)
-        status = make_plans(&s, s.ready);
-    if (status == COLL_OK)
+    if (s.first && s.next && s.clock && s.busy && s.ready && s.is_ready
+        && s.resources)
         status = allocate(&s);
     if (status == COLL_OK)
         status = pair_up(&s, s.ready);
     if (status == COLL_OK)
         status = follow(&s, seconds);
-    for (size_t r = 0; s.plans && r < n; r++)
-        plan_free(&s.plans[r]);
-    void *all[] = {s.plans,      s.first, s.next,     s.clock,    s.busy,
-                   s.ready,      s.sends, s.recvs,    s.scratch,  s.messages,
-                   s.message_of, s.done,  s.is_ready, s.resources};
+    void *all[] = {s.first, s.next,     s.clock,    s.busy,     s.ready,
+                   s.sends, s.recvs,    s.scratch,  s.messages, s.message_of,
+                   s.done,  s.is_ready, s.resources};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         free(all[i]);
     sim_free(s.sim);
+    return status;
+}
+
+coll_status bound(const struct rehearsal *c, double *seconds)
+{
+    struct cast own = {0};
+    coll_status status = c->cast ? COLL_OK : cast_make(&own, c);
+    if (status == COLL_OK)
+        status = find(c, c->cast ? c->cast : &own, seconds);
+    cast_free(&own);
     return status;
 }

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "exec/exec.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 coll_status exec_init(struct exec *e, const struct plan *plan,
                       struct transport *const *to)
 {
-    *e = (struct exec){.plan = plan, .to = to};
+    memset(e, 0, offsetof(struct exec, flight)); /* it is the most of it */
+    e->plan = plan;
+    e->to = to;
     e->finished = calloc((size_t)plan->nsteps + 1, sizeof(*e->finished));
     return e->finished ? COLL_OK : COLL_ERR_MEMORY;
 }
@@ -143,42 +146,71 @@ static void hear(struct exec *e, uint16_t news)
         e->news = news;
 }
 
-/* Moves finished transfers out of the window. */
-static coll_status land(struct exec *e)
+/* Takes a transfer that is over out of the window. */
+static coll_status land(struct exec *e, int i)
 {
-    for (uint64_t left = e->flying; left; left &= left - 1) {
-        const int i = __builtin_ctzll(left);
-        const coll_status status = e->flight[i].transfer.status;
-        if (status == COLL_IN_PROGRESS)
-            continue;
-        if (status < 0)
-            return status;
-        hear(e, e->flight[i].transfer.news);
-        e->finished[e->flight[i].step] = e->run;
-        e->flying &= ~(1ull << i);
-    }
+    const coll_status status = e->flight[i].transfer.status;
+    if (status < 0)
+        return status;
+    hear(e, e->flight[i].transfer.news);
+    e->finished[e->flight[i].step] = e->run;
+    e->flying &= ~(1ull << i);
     return COLL_OK;
+}
+
+static coll_status land_all(struct exec *e)
+{
+    coll_status status = COLL_OK;
+    for (uint64_t left = e->flying; left && status == COLL_OK;
+         left &= left - 1) {
+        const int i = __builtin_ctzll(left);
+        if (e->flight[i].transfer.status != COLL_IN_PROGRESS)
+            status = land(e, i);
+    }
+    return status;
+}
+
+/* Starts all steps that may; whether there were any. */
+static bool start_all(struct exec *e)
+{
+    const struct plan *p = e->plan;
+    const step_id before = e->next;
+    while (e->next < p->nsteps && ~e->flying) {
+        const struct step *s = &p->steps[e->next];
+        if (!finished(e, s->after[0]) || !finished(e, s->after[1]))
+            break;
+        start(e, e->next++);
+    }
+    return e->next != before;
+}
+
+static coll_status state(const struct exec *e)
+{
+    return e->next == e->plan->nsteps && !e->flying ? COLL_OK
+                                                    : COLL_IN_PROGRESS;
 }
 
 coll_status exec_progress(struct exec *e)
 {
-    const struct plan *p = e->plan;
-    for (;;) {
-        const step_id before = e->next;
-        const coll_status status = land(e);
+    do {
+        const coll_status status = land_all(e);
         if (status < 0)
             return status;
-        while (e->next < p->nsteps && ~e->flying) {
-            const struct step *s = &p->steps[e->next];
-            if (!finished(e, s->after[0]) || !finished(e, s->after[1]))
-                break;
-            start(e, e->next++);
-        }
         /* What was just started may have finished at once. */
-        if (e->next == before)
-            break;
+    } while (start_all(e));
+    return state(e);
+}
+
+coll_status exec_follow(struct exec *e, const struct transfer *over)
+{
+    if (over) {
+        const size_t bytes = (size_t)((const char *)over - (char *)e->flight);
+        const coll_status status = land(e, (int)(bytes / sizeof(e->flight[0])));
+        if (status < 0)
+            return status;
     }
-    return e->next == p->nsteps && !e->flying ? COLL_OK : COLL_IN_PROGRESS;
+    start_all(e);
+    return state(e);
 }
 
 bool exec_awaits(const struct exec *e, int peer)

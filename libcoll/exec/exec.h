@@ -62,6 +62,10 @@ void exec_start(struct exec *, const struct exec_call *);
  * error of a transfer: the run is over once the transports are cancelled. */
 coll_status exec_progress(struct exec *);
 
+/* The same for who knows that of this run's transfers just this one is newly
+ * over, or none (NULL), and that none ends while it is posted. */
+coll_status exec_follow(struct exec *, const struct transfer *over);
+
 /* Whether the run waits for a message from or to that rank now. */
 bool exec_awaits(const struct exec *, int peer);
 

@@ -4,35 +4,27 @@
 #include <stdlib.h>
 
 struct stage { /* all ranks of one rehearsal */
-    struct plan *plans;
+    const struct plan *plans;
     struct exec *execs;
-    int *order; /* rank at each position */
     char **tmp;
     struct sim *sim;
 };
 
-static coll_status advance(void *context, int rank)
+static coll_status advance(void *context, int rank, const struct transfer *over)
 {
-    return exec_progress((struct exec *)context + rank);
+    return exec_follow((struct exec *)context + rank, over);
 }
 
 static coll_status set_up_rank(const struct rehearsal *c, struct stage *s,
-                               int position)
+                               int r)
 {
-    const int n = c->nranks, r = s->order[position];
-    const struct plan_shape shape = {position, n, c->segments, c->tree};
-    const size_t part = c->count / (size_t)n * (size_t)r;
-    c->plan(&s->plans[r], &shape);
-    if (s->plans[r].status != COLL_OK)
-        return s->plans[r].status;
-    plan_renumber(&s->plans[r], s->order);
+    const size_t part = c->count / (size_t)c->nranks * (size_t)r;
+    coll_status status = exec_init(&s->execs[r], &s->plans[r], NULL);
     if (c->in) {
         s->tmp[r] =
             malloc(exec_tmp_bytes(&s->plans[r], c->count, c->elem_bytes) + 1);
-        if (!s->tmp[r])
-            return COLL_ERR_MEMORY;
+        status = s->tmp[r] ? status : COLL_ERR_MEMORY;
     }
-    const coll_status status = exec_init(&s->execs[r], &s->plans[r], NULL);
     s->execs[r].meter = sim_rank(s->sim, r);
     if (status == COLL_OK)
         exec_start(&s->execs[r], &(struct exec_call){
@@ -49,39 +41,51 @@ static coll_status set_up_rank(const struct rehearsal *c, struct stage *s,
     return status;
 }
 
-coll_status rehearse(const struct rehearsal *c, double *seconds)
+/* What the ranks have done, and heard. */
+static void report(const struct rehearsal *c, const struct stage *s)
+{
+    for (int r = 0; r < c->nranks; r++) {
+        if (c->traffic)
+            c->traffic[r] = sim_traffic(s->sim, r);
+        if (c->news)
+            c->news[r] = s->execs[r].news;
+    }
+}
+
+static coll_status perform(const struct rehearsal *c, const struct cast *cast,
+                           double *seconds)
 {
     const int n = c->nranks;
+    int set_up = 0;
     struct stage s = {
-        .plans = calloc((size_t)n, sizeof(*s.plans)),
-        .execs = calloc((size_t)n, sizeof(*s.execs)),
-        .order = calloc((size_t)n, sizeof(*s.order)),
+        .plans = cast->plans,
+        .execs = malloc((size_t)n * sizeof(*s.execs)),
         .tmp = calloc((size_t)n, sizeof(*s.tmp)),
         .sim = sim_create(n, &c->net),
     };
-    coll_status status = COLL_ERR_MEMORY;
-    if (s.plans && s.execs && s.order && s.tmp && s.sim) {
-        status = COLL_OK;
-        for (int i = 0; i < n; i++)
-            s.order[i] = c->order ? c->order[i] : (i + c->root) % n;
-        for (int i = 0; i < n && status == COLL_OK; i++)
-            status = set_up_rank(c, &s, i);
-        if (status == COLL_OK)
-            status = sim_run(s.sim, advance, s.execs, seconds);
-        for (int r = 0; r < n; r++) {
-            if (c->traffic)
-                c->traffic[r] = sim_traffic(s.sim, r);
-            if (c->news)
-                c->news[r] = s.execs[r].news;
-            plan_free(&s.plans[r]);
-            exec_free(&s.execs[r]);
-            free(s.tmp[r]);
-        }
+    coll_status status = s.execs && s.tmp && s.sim ? COLL_OK : COLL_ERR_MEMORY;
+    while (set_up < n && status == COLL_OK)
+        status = set_up_rank(c, &s, set_up++);
+    if (status == COLL_OK) {
+        status = sim_run(s.sim, advance, s.execs, seconds);
+        report(c, &s);
     }
-    free(s.plans);
+    for (int r = 0; r < set_up; r++) {
+        exec_free(&s.execs[r]);
+        free(s.tmp[r]);
+    }
     free(s.execs);
-    free(s.order);
     free(s.tmp);
     sim_free(s.sim);
+    return status;
+}
+
+coll_status rehearse(const struct rehearsal *c, double *seconds)
+{
+    struct cast own = {0};
+    coll_status status = c->cast ? COLL_OK : cast_make(&own, c);
+    if (status == COLL_OK)
+        status = perform(c, c->cast ? c->cast : &own, seconds);
+    cast_free(&own);
     return status;
 }

@@ -4,6 +4,7 @@
 #ifndef EXEC_REHEARSE_H
 #define EXEC_REHEARSE_H
 
+#include "exec/cast.h"
 #include "exec/exec.h"
 #include "transport/sim.h"
 
@@ -13,13 +14,15 @@ struct rehearsal {
     const struct plan_tree *tree;
     int root; /* at position 0, its successor at 1, and so on round ... */
     const int *order; /* ... unless this says which rank is at each position */
+    const struct cast *cast; /* what that makes; NULL: made for this once */
     size_t count, elem_bytes;
     struct sim_net net;
     combine_fn *reduce;          /* NULL in a dry run */
     char **in, **out;            /* one vector a rank; NULL: a dry run */
     bool in_parts, out_parts;    /* rank r's is only the vector's r-th part */
     struct sim_traffic *traffic; /* per rank, written; may be NULL */
-    uint16_t *news; /* per rank: what it tells, then what it has heard; or NULL */
+    uint16_t
+        *news; /* per rank: what it tells, then what it has heard; or NULL */
 };
 
 /* *seconds: virtual time until the last rank finished. PEER: the plans wait

@@ -11,63 +11,86 @@ enum { NONE = -1 };
 static const double tolerance = 1e-9; /* of what is full, for rounding */
 static const double same = 1e-12; /* rates that differ by less, relatively */
 
-/* One flow on one resource, in the list of the resource. */
+/* One way on one resource; in its list while something flows. */
 struct use {
-    int resource, prev, next;
+    int resource, flow, prev, next;
     double weight;
 };
 
+/* A way, and what flows on it. */
 struct flow {
-    int nuses; /* NONE: a free place, next_free is the next one */
-    int next_free;
+    int first, nuses; /* its uses: flows.uses[first] and on */
+    unsigned pass;    /* in which it was last met */
+    bool active, fresh, rated;
     double left, rate, since; /* bytes left at `since`, bytes per second */
     double most;              /* its rate if it had all resources alone */
-    unsigned pass;            /* in which it was last met */
-    bool rated;
-    struct use use[FLOW_USES];
 };
 
 struct resource {
-    int first; /* use number: flow * FLOW_USES + index; NONE: idle */
+    int first; /* use, the one that came last; NONE: idle */
     int nflows;
-    double demand; /* sum of weight * most: above 1 some flow has to wait */
     bool dirty;
     bool scarce; /* when rates were last found */
     unsigned pass;
+    double demand; /* sum of weight * most: above 1 some flow has to wait */
     double spare, weights; /* while rates are found */
     int waiting;           /* flows on it without a rate yet */
 };
 
-/* Growing lists of numbers. */
+/* Numbers, each at most once. */
 struct list {
     int *at;
-    size_t n, capacity;
+    int n;
+};
+
+/* A resource, and the rate that its flows may have by what it leaves, or might
+ * have had before. */
+struct level {
+    double rate;
+    int resource, order; /* in which it was reached, where rates are equal */
 };
 
 struct flows {
     struct resource *resources;
     struct flow *flows;
-    int nflows, capacity, free_flow;
-    struct agenda ends, levels; /* of flows; of resources, while filled */
+    struct use *uses;
+    int nflows, capacity, nuses, uses_capacity;
+    struct agenda ends;         /* of flows */
     struct list dirty, reached; /* resources */
     struct list fresh, met;     /* flows */
+    struct level *levels;       /* while rates are found: a heap, least first */
+    int nlevels;
+    int unrated;  /* flows that were met */
+    double least; /* that one of those could have, or less */
     unsigned pass;
     bool failed; /* for want of memory */
 };
 
-static void push(struct flows *f, struct list *l, int x)
+/* Room for n items; they may move. False: no memory. */
+static bool make_room(void **items, int *capacity, int n, size_t item_bytes)
 {
-    if (l->n == l->capacity) {
-        const size_t capacity = l->capacity ? 2 * l->capacity : 64;
-        int *at = realloc(l->at, capacity * sizeof(*at));
-        if (!at) {
-            f->failed = true;
-            return;
-        }
-        l->at = at;
-        l->capacity = capacity;
-    }
+    if (n <= *capacity)
+        return true;
+    const int more = 2 * n;
+    void *moved = realloc(*items, (size_t)more * item_bytes);
+    if (!moved)
+        return false;
+    *items = moved;
+    *capacity = more;
+    return true;
+}
+
+static void push(struct list *l, int x)
+{
     l->at[l->n++] = x;
+}
+
+/* Room for so many in a list. */
+static bool fit_list(struct list *l, int n)
+{
+    int *at = realloc(l->at, (size_t)n * sizeof(*at));
+    l->at = at ? at : l->at;
+    return at;
 }
 
 struct flows *flows_create(int nresources)
@@ -75,14 +98,16 @@ struct flows *flows_create(int nresources)
     struct flows *f = calloc(1, sizeof(*f));
     if (!f)
         return NULL;
-    f->free_flow = NONE;
     f->resources = calloc((size_t)nresources + 1, sizeof(*f->resources));
-    if (!f->resources) {
-        free(f);
+    f->levels = malloc(((size_t)nresources + 1) * sizeof(*f->levels));
+    if (!f->resources || !f->levels || !fit_list(&f->dirty, nresources + 1)
+        || !fit_list(&f->reached, nresources + 1)) {
+        flows_free(f);
         return NULL;
     }
     for (int r = 0; r < nresources; r++)
         f->resources[r].first = NONE;
+    f->least = INFINITY;
     return f;
 }
 
@@ -92,8 +117,9 @@ void flows_free(struct flows *f)
         return;
     free(f->resources);
     free(f->flows);
+    free(f->uses);
     agenda_free(&f->ends);
-    agenda_free(&f->levels);
+    free(f->levels);
     free(f->dirty.at);
     free(f->reached.at);
     free(f->fresh.at);
@@ -101,113 +127,99 @@ void flows_free(struct flows *f)
     free(f);
 }
 
-static struct use *use_of(struct flows *f, int number)
-{
-    return &f->flows[number / FLOW_USES].use[number % FLOW_USES];
-}
-
-static void note_end(struct flows *f, int place, double at)
+static void note_end(struct flows *f, int flow, double at)
 {
     f->failed |=
-        !agenda_put(&f->ends, (struct agenda_item){.at = at, .what = place});
+        !agenda_put(&f->ends, (struct agenda_item){.at = at, .what = flow});
 }
 
 static void mark_dirty(struct flows *f, int resource)
 {
     struct resource *r = &f->resources[resource];
     if (!r->dirty)
-        push(f, &f->dirty, resource);
+        push(&f->dirty, resource);
     r->dirty = true;
 }
 
-static int take_place(struct flows *f)
+/* For one more flow. */
+static bool make_room_for_flow(struct flows *f)
 {
-    if (f->free_flow != NONE) {
-        const int place = f->free_flow;
-        f->free_flow = f->flows[place].next_free;
-        return place;
+    return f->nflows < f->capacity
+           || (make_room((void **)&f->flows, &f->capacity, f->nflows + 1,
+                         sizeof(*f->flows))
+               && fit_list(&f->fresh, f->capacity)
+               && fit_list(&f->met, f->capacity));
+}
+
+int flows_add_way(struct flows *f, const struct flow_use *uses, int nuses)
+{
+    double heaviest = 0;
+    if (!make_room_for_flow(f)
+        || !make_room((void **)&f->uses, &f->uses_capacity, f->nuses + nuses,
+                      sizeof(*f->uses)))
+        return NONE;
+    for (int i = 0; i < nuses; i++) {
+        heaviest = fmax(heaviest, uses[i].weight);
+        f->uses[f->nuses + i] = (struct use){.resource = uses[i].resource,
+                                             .flow = f->nflows,
+                                             .weight = uses[i].weight};
     }
-    if (f->nflows == f->capacity) {
-        const int capacity = f->capacity ? 2 * f->capacity : 256;
-        struct flow *flows =
-            realloc(f->flows, (size_t)capacity * sizeof(*flows));
-        if (!flows)
-            return NONE;
-        f->flows = flows;
-        f->capacity = capacity;
-    }
-    f->flows[f->nflows].pass = 0;
+    f->flows[f->nflows] =
+        (struct flow){.first = f->nuses, .nuses = nuses, .most = 1 / heaviest};
+    f->nuses += nuses;
     return f->nflows++;
 }
 
-static void link_use(struct flows *f, int number)
+static void enter(struct flows *f, int use)
 {
-    struct use *u = use_of(f, number);
+    struct use *u = &f->uses[use];
     struct resource *r = &f->resources[u->resource];
     u->prev = NONE;
     u->next = r->first;
     if (r->first != NONE)
-        use_of(f, r->first)->prev = number;
-    r->first = number;
+        f->uses[r->first].prev = use;
+    r->first = use;
     r->nflows++;
+    r->demand += u->weight * f->flows[u->flow].most;
+    mark_dirty(f, u->resource);
 }
 
-static void unlink_use(struct flows *f, int number)
+static void leave(struct flows *f, int use)
 {
-    struct use *u = use_of(f, number);
+    const struct use *u = &f->uses[use];
     struct resource *r = &f->resources[u->resource];
-    if (u->prev != NONE)
-        use_of(f, u->prev)->next = u->next;
-    else
-        r->first = u->next;
+    *(u->prev != NONE ? &f->uses[u->prev].next : &r->first) = u->next;
     if (u->next != NONE)
-        use_of(f, u->next)->prev = u->prev;
+        f->uses[u->next].prev = u->prev;
     r->nflows--;
+    r->demand = r->nflows ? r->demand - u->weight * f->flows[u->flow].most : 0;
+    mark_dirty(f, u->resource);
 }
 
-int flows_add(struct flows *f, const struct flow_use *uses, int nuses,
-              double bytes, double now)
+bool flows_start(struct flows *f, int way, double bytes, double now)
 {
-    const int place = take_place(f);
-    if (place == NONE)
-        return NONE;
-    struct flow *flow = &f->flows[place];
-    double heaviest = 0;
-    for (int i = 0; i < nuses; i++)
-        heaviest = fmax(heaviest, uses[i].weight);
-    flow->nuses = nuses;
+    struct flow *flow = &f->flows[way];
     flow->left = bytes;
     flow->rate = 0;
     flow->since = now;
-    flow->most = 1 / heaviest;
-    for (int i = 0; i < nuses; i++) {
-        flow->use[i] = (struct use){.resource = uses[i].resource,
-                                    .weight = uses[i].weight};
-        link_use(f, place * FLOW_USES + i);
-        f->resources[uses[i].resource].demand += uses[i].weight * flow->most;
-        mark_dirty(f, uses[i].resource);
-    }
-    if (nuses == 0)
-        note_end(f, place, now);
-    else
-        push(f, &f->fresh, place);
-    return place;
+    flow->active = true;
+    for (int i = 0; i < flow->nuses; i++)
+        enter(f, flow->first + i);
+    if (flow->nuses == 0)
+        note_end(f, way, now);
+    else if (!flow->fresh)
+        push(&f->fresh, way);
+    flow->fresh = flow->nuses > 0;
+    return !f->failed;
 }
 
-void flows_remove(struct flows *f, int place)
+void flows_stop(struct flows *f, int way)
 {
-    struct flow *flow = &f->flows[place];
-    for (int i = 0; i < flow->nuses; i++) {
-        struct resource *r = &f->resources[flow->use[i].resource];
-        unlink_use(f, place * FLOW_USES + i);
-        r->demand =
-            r->nflows ? r->demand - flow->use[i].weight * flow->most : 0;
-        mark_dirty(f, flow->use[i].resource);
-    }
-    agenda_drop(&f->ends, place);
-    flow->nuses = NONE;
-    flow->next_free = f->free_flow;
-    f->free_flow = place;
+    struct flow *flow = &f->flows[way];
+    for (int i = 0; i < flow->nuses; i++)
+        leave(f, flow->first + i);
+    agenda_drop(&f->ends, way);
+    flow->active = false;
 }
 
 static void reach(struct flows *f, int resource)
@@ -219,7 +231,7 @@ static void reach(struct flows *f, int resource)
     r->spare = 1;
     r->weights = 0;
     r->waiting = 0;
-    push(f, &f->reached, resource);
+    push(&f->reached, resource);
 }
 
 static void meet(struct flows *f, int place)
@@ -229,36 +241,29 @@ static void meet(struct flows *f, int place)
         return;
     flow->pass = f->pass;
     flow->rated = false;
-    push(f, &f->met, place);
+    f->unrated++;
+    f->least = flow->most < f->least ? flow->most : f->least;
+    push(&f->met, place);
+    const struct use *use = &f->uses[flow->first];
     for (int i = 0; i < flow->nuses; i++) {
-        struct resource *r = &f->resources[flow->use[i].resource];
+        struct resource *r = &f->resources[use[i].resource];
         if (!r->scarce)
             continue;
-        reach(f, flow->use[i].resource);
-        r->weights += flow->use[i].weight;
+        reach(f, use[i].resource);
+        r->weights += use[i].weight;
         r->waiting++;
     }
 }
 
 static void meet_all(struct flows *f, int resource)
 {
-    for (int u = f->resources[resource].first; u != NONE;
-         u = use_of(f, u)->next)
-        meet(f, u / FLOW_USES);
+    for (int u = f->resources[resource].first; u != NONE; u = f->uses[u].next)
+        meet(f, f->uses[u].flow);
 }
 
-static void give_rate(struct flows *f, struct flow *flow, double rate,
-                      double now)
+static void set_rate(struct flows *f, struct flow *flow, double rate,
+                     double now)
 {
-    flow->rated = true;
-    for (int i = 0; i < flow->nuses; i++) {
-        struct resource *r = &f->resources[flow->use[i].resource];
-        if (!r->scarce)
-            continue;
-        r->spare -= rate * flow->use[i].weight;
-        r->weights -= flow->use[i].weight;
-        r->waiting--;
-    }
     if (fabs(rate - flow->rate) <= same * rate)
         return;
     flow->left -= (flow->rate > 0 ? flow->rate : rate) * (now - flow->since);
@@ -269,48 +274,85 @@ static void give_rate(struct flows *f, struct flow *flow, double rate,
     note_end(f, (int)(flow - f->flows), now + flow->left / rate);
 }
 
+static void give_rate(struct flows *f, struct flow *flow, double rate,
+                      double now)
+{
+    const struct use *use = &f->uses[flow->first];
+    flow->rated = true;
+    f->unrated--;
+    for (int i = 0; i < flow->nuses; i++) {
+        struct resource *r = &f->resources[use[i].resource];
+        if (!r->scarce)
+            continue;
+        r->spare -= rate * use[i].weight;
+        r->weights -= use[i].weight;
+        r->waiting--;
+    }
+    set_rate(f, flow, rate, now);
+}
+
 /* The rate that the flows of a resource may have by what it leaves. */
 static double level_of(const struct resource *r)
 {
-    return fmax(r->spare, 0) / r->weights;
+    return r->spare > 0 ? r->spare / r->weights : 0;
 }
 
-static void note_level(struct flows *f, int resource)
+static bool is_less(const struct level *x, const struct level *y)
 {
-    f->failed |=
-        !agenda_put(&f->levels, (struct agenda_item){
-                                    .at = level_of(&f->resources[resource]),
-                                    .what = resource,
-                                });
+    return x->rate < y->rate || (x->rate == y->rate && x->order < y->order);
+}
+
+/* Puts a level at place i of the heap or below. */
+static void sink(struct flows *f, int i, struct level level)
+{
+    struct level *heap = f->levels;
+    for (int child; (child = 2 * i + 1) < f->nlevels; i = child) {
+        if (child + 1 < f->nlevels && is_less(&heap[child + 1], &heap[child]))
+            child++;
+        if (!is_less(&heap[child], &level))
+            break;
+        heap[i] = heap[child];
+    }
+    heap[i] = level;
+}
+
+static void note_levels(struct flows *f)
+{
+    f->nlevels = f->reached.n;
+    for (int i = f->nlevels - 1; i >= 0; i--) {
+        const int r = f->reached.at[i];
+        sink(f, i, (struct level){level_of(&f->resources[r]), r, i});
+    }
 }
 
 /* The fullest resource with flows to rate, or NONE. Levels only rise, so what
  * stands first is the fullest if its level is still what is noted. */
 static int find_fullest(struct flows *f)
 {
-    while (f->levels.n) {
-        const struct agenda_item first = f->levels.heap[0];
-        const struct resource *r = &f->resources[first.what];
+    while (f->unrated && f->nlevels) {
+        const struct level first = f->levels[0];
+        const struct resource *r = &f->resources[first.resource];
+        const double rate = r->waiting ? level_of(r) : 0;
         if (!r->waiting)
-            agenda_take(&f->levels);
-        else if (level_of(r) <= first.at * (1 + same))
-            return first.what;
+            sink(f, 0, f->levels[--f->nlevels]);
+        else if (rate <= first.rate * (1 + same))
+            return first.resource;
         else
-            note_level(f, first.what);
+            sink(f, 0, (struct level){rate, first.resource, first.order});
     }
     return NONE;
 }
 
 /* Flows that can never reach the level get what they can, and leave the list.
- * Returns the least that one of the others could have. */
-static double rate_limited(struct flows *f, double level, double now)
+ */
+static void rate_limited(struct flows *f, double level, double now)
 {
     struct list *l = &f->met;
     double least = INFINITY;
-    for (size_t i = 0; i < l->n;) {
+    for (int i = 0; i < l->n;) {
         struct flow *flow = &f->flows[l->at[i]];
         if (!flow->rated && flow->most > level) {
-            least = fmin(least, flow->most);
+            least = flow->most < least ? flow->most : least;
             i++;
             continue;
         }
@@ -318,14 +360,13 @@ static double rate_limited(struct flows *f, double level, double now)
             give_rate(f, flow, flow->most, now);
         l->at[i] = l->at[--l->n];
     }
-    return least;
+    f->least = least;
 }
 
 static void rate_all(struct flows *f, int resource, double level, double now)
 {
-    for (int u = f->resources[resource].first; u != NONE;
-         u = use_of(f, u)->next) {
-        struct flow *flow = &f->flows[u / FLOW_USES];
+    for (int u = f->resources[resource].first; u != NONE; u = f->uses[u].next) {
+        struct flow *flow = &f->flows[f->uses[u].flow];
         if (!flow->rated)
             give_rate(f, flow, fmax(level, 1e-30), now);
     }
@@ -335,29 +376,30 @@ static void rate_all(struct flows *f, int resource, double level, double now)
  * until a flow has all it can use or a resource is full, and so on. */
 static void fill(struct flows *f, double now)
 {
-    for (size_t next = 0; next < f->reached.n; next++)
+    for (int next = 0; next < f->reached.n; next++)
         meet_all(f, f->reached.at[next]);
-    for (size_t i = 0; i < f->reached.n; i++)
-        note_level(f, f->reached.at[i]);
-    double least = 0; /* that a flow of the list could have */
+    note_levels(f);
     for (int fullest; (fullest = find_fullest(f)) != NONE;) {
         const double level = level_of(&f->resources[fullest]);
-        if (least <= level)
-            least = rate_limited(f, level, now);
+        if (f->least <= level)
+            rate_limited(f, level, now);
         else
             rate_all(f, fullest, level, now);
     }
-    rate_limited(f, INFINITY, now);
-    f->reached.n = 0;
+    if (f->unrated)
+        rate_limited(f, INFINITY, now);
+    f->met.n = f->reached.n = 0;
+    f->least = INFINITY;
 }
 
 /* Where a resource has enough for all, now and before, no flow's rate depends
- * on another's. So only what is or was scarce is looked at, and new flows. */
+ * on another's. So only what is or was scarce is looked at, and new flows:
+ * those that were not met use nothing scarce. */
 bool flows_settle(struct flows *f, double now)
 {
-    size_t n = 0;
+    int n = 0;
     f->pass++;
-    for (size_t i = 0; i < f->dirty.n; i++) {
+    for (int i = 0; i < f->dirty.n; i++) {
         struct resource *r = &f->resources[f->dirty.at[i]];
         const bool before = r->scarce;
         r->dirty = false;
@@ -365,25 +407,27 @@ bool flows_settle(struct flows *f, double now)
         if (before || r->scarce)
             f->dirty.at[n++] = f->dirty.at[i];
     }
-    for (size_t i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++) {
         meet_all(f, f->dirty.at[i]);
-        fill(f, now);
+        if (f->met.n)
+            fill(f, now);
     }
-    for (size_t i = 0; i < f->fresh.n; i++) {
-        const struct flow *flow = &f->flows[f->fresh.at[i]];
-        if (flow->nuses != NONE && flow->rate == 0)
-            meet(f, f->fresh.at[i]);
-        fill(f, now);
+    for (int i = 0; i < f->fresh.n; i++) {
+        struct flow *flow = &f->flows[f->fresh.at[i]];
+        flow->fresh = false;
+        if (flow->active && flow->pass != f->pass)
+            set_rate(f, flow, flow->most, now);
     }
     f->dirty.n = f->fresh.n = 0;
     return !f->failed;
 }
 
-bool flows_next(const struct flows *f, double *at, int *flow)
+bool flows_next(struct flows *f, double *at, int *way)
 {
-    if (!f->ends.n)
+    const struct agenda_item *first = agenda_first(&f->ends);
+    if (!first)
         return false;
-    *at = f->ends.heap[0].at;
-    *flow = f->ends.heap[0].what;
+    *at = first->at;
+    *way = first->what;
     return true;
 }

@@ -24,18 +24,23 @@ struct flow_use {
 struct flows *flows_create(int nresources); /* NULL: no memory */
 void flows_free(struct flows *);
 
-/* A flow of so many bytes, from now on; its number, or -1: no memory. It gets
- * its rate at the next flows_settle(). With no uses it ends at once. */
-int flows_add(struct flows *, const struct flow_use *, int nuses, double bytes,
-              double now);
+/* A way on which bytes may flow, those of one flow at a time; its number, from
+ * 0 on, or -1: no memory. */
+int flows_add_way(struct flows *, const struct flow_use *, int nuses);
 
-/* Takes a flow away before or after its end; its number may come again. */
-void flows_remove(struct flows *, int flow);
+/* A flow of so many bytes, from now on, by a way that has none. It gets its
+ * rate at the next flows_settle(). With no uses it ends at once. False: no
+ * memory. */
+bool flows_start(struct flows *, int way, double bytes, double now);
+
+/* Takes a flow away before or after its end. */
+void flows_stop(struct flows *, int way);
 
 /* Rates anew, where flows came or went. False: no memory. */
 bool flows_settle(struct flows *, double now);
 
-/* When the next flow ends; a settled one. False: there is none. */
-bool flows_next(const struct flows *, double *at, int *flow);
+/* When the next flow ends, and on which way; a settled one. False: there is
+ * none. */
+bool flows_next(struct flows *, double *at, int *way);
 
 #endif

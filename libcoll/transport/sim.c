@@ -1,81 +1,39 @@
 /* SPDX-License-Identifier: MIT */
-#include "transport/sim.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "transport/agenda.h"
-#include "transport/flows.h"
-
-struct queue { /* posted transfers that have no partner yet */
-    struct transfer *first, **last;
-};
-
-struct rank {
-    struct transport base; /* first: a transport pointer is a rank pointer */
-    struct sim *sim;
-    int me;
-    double clock;
-    int processor; /* of its machine, on which it ran last */
-    bool over;
-    struct queue sends, recvs;
-    int first; /* of the messages that it sends now, in their order; or FREE */
-    struct sim_traffic traffic;
-};
-
-/* A message whose sides have both posted it. */
-struct message {
-    int from, to, level, flow;
-    struct transfer *tx, *rx;
-    int next; /* of those that `from` sends now; of free places, if FREE */
-};
+#include "transport/sim_inside.h"
 
 /* Notes of what happens to a message. */
 enum { BEGINS, ARRIVES };
 
-struct sim {
-    struct sim_net net;
-    int nranks;
-    struct rank *ranks;
-    struct message *messages;
-    int nmessages, capacity, free_message;
-    int *message_of; /* per flow */
-    size_t nmessage_of;
-    struct agenda agenda; /* messages that begin or arrive */
-    struct flows *flows;
-    int nresources, first_rank_port, first_link[SIM_LEVELS],
-        first_machine; /* resources */
-    double *free_at;   /* per processor of each machine: when it is free */
-    double *busy; /* per machine: seconds of its processors, all together */
-    double now, rated; /* rated: when rates were last found */
-    unsigned random;
-};
-
-enum { FREE = -1 };
-
 extern const struct transport_ops transport_sim;
 
-static void enqueue(struct queue *q, struct transfer *t)
+static void enqueue(struct pair *p, struct transfer *t)
 {
     t->next = NULL;
-    *q->last = t;
-    q->last = &t->next;
+    if (p->waiting)
+        p->last_waiting->next = t;
+    else
+        p->waiting = t;
+    p->last_waiting = t;
 }
 
-/* The oldest transfer with that peer, taken off the queue; or NULL. */
-static struct transfer *dequeue(struct queue *q, int peer)
+/* The oldest transfer that waits, if it is of the other side; or NULL. */
+static struct transfer *dequeue(struct pair *p, bool sends)
 {
-    for (struct transfer **at = &q->first; *at; at = &(*at)->next)
-        if ((*at)->peer == peer) {
-            struct transfer *t = *at;
-            *at = t->next;
-            if (!*at)
-                q->last = at;
-            return t;
-        }
-    return NULL;
+    struct transfer *t = p->waiting;
+    if (!t || p->sends != sends)
+        return NULL;
+    p->waiting = t->next;
+    return t;
+}
+
+static double later(double a, double b)
+{
+    return a > b ? a : b;
 }
 
 /* Jitter is in units of what the message takes alone. */
@@ -85,25 +43,6 @@ static double jitter(struct sim *s)
         return 0;
     s->random = s->random * 1664525u + 1013904223u;
     return (s->random >> 16) % 64;
-}
-
-static const struct sim_link *link_at(const struct sim_net *net, int level)
-{
-    return level < net->nlevels ? &net->level[level].link : &net->link;
-}
-
-int sim_level_of(const struct sim_net *net, int a, int b)
-{
-    int l = 0;
-    while (l < net->nlevels
-           && net->level[l].group_of[a] == net->level[l].group_of[b])
-        l++;
-    return l;
-}
-
-const struct sim_link *sim_link_of(const struct sim_net *net, int a, int b)
-{
-    return link_at(net, sim_level_of(net, a, b));
 }
 
 static int take_message(struct sim *s)
@@ -126,174 +65,135 @@ static int take_message(struct sim *s)
 
 static void give_message(struct sim *s, int place)
 {
-    s->messages[place].from = FREE;
+    s->messages[place].pair = FREE;
     s->messages[place].next = s->free_message;
     s->free_message = place;
 }
 
-static void out_of_memory(struct transfer *tx, struct transfer *rx)
+/* The number of a pair of ranks, or FREE: no memory. */
+static int pair_of(struct sim *s, int from, int to)
 {
-    tx->status = rx->status =
+    struct flow_use uses[FLOW_USES];
+    const int found = pairs_find(&s->pairs, from, to);
+    if (found != FREE)
+        return found;
+    const int way = flows_add_way(s->flows, uses, sim_uses(s, from, to, uses));
+    return way < 0 ? FREE
+                   : pairs_add(&s->pairs, from, to,
+                               sim_level_of(&s->net, from, to));
+}
+
+static void out_of_memory(struct sim *s, struct transfer *t)
+{
+    t->status = s->status =
         fail(COLL_ERR_MEMORY, "sim", "no memory for another message");
 }
 
-static void match(struct sim *s, int from, struct transfer *tx, int to,
+static void match(struct sim *s, int pair, struct transfer *tx,
                   struct transfer *rx)
 {
-    struct sim_traffic *traffic = &s->ranks[from].traffic;
+    const struct pair *p = &s->pairs.all[pair];
+    struct sim_traffic *traffic = &s->ranks[p->from].traffic;
     const int place = take_message(s);
-    const int level = sim_level_of(&s->net, from, to);
     traffic->messages++;
     traffic->bytes += tx->bytes;
-    traffic->crossing[level] += tx->bytes;
+    traffic->crossing[p->level] += tx->bytes;
     if (place != FREE)
-        s->messages[place] = (struct message){
-            .from = from,
-            .to = to,
-            .level = level,
-            .flow = FREE,
-            .tx = tx,
-            .rx = rx,
-        };
-    const double begin = fmax(fmax(tx->posted, rx->posted), s->now);
+        s->messages[place] =
+            (struct message){.pair = pair, .next = FREE, .tx = tx, .rx = rx};
+    const double begin = later(later(tx->posted, rx->posted), s->now);
     if (place == FREE
         || !agenda_put(&s->agenda, (struct agenda_item){
                                        .at = begin,
                                        .what = place,
                                        .note = BEGINS,
-                                   }))
-        out_of_memory(tx, rx);
+                                   })) {
+        out_of_memory(s, tx);
+        out_of_memory(s, rx);
+    }
+}
+
+/* Matches a transfer with the oldest of the other side, or keeps it. */
+static void post(struct sim *s, int pair, struct transfer *t, bool sends)
+{
+    struct pair *p = &s->pairs.all[pair];
+    struct transfer *other = dequeue(p, !sends);
+    if (other) {
+        match(s, pair, sends ? t : other, sends ? other : t);
+    } else {
+        p->sends = sends;
+        enqueue(p, t);
+    }
 }
 
 static void sim_send(struct transport *t, struct transfer *tx)
 {
-    struct rank *me = (struct rank *)t, *to = &me->sim->ranks[tx->peer];
-    struct transfer *rx = dequeue(&to->recvs, me->me);
-    const int level = sim_level_of(&me->sim->net, me->me, tx->peer);
-    me->clock += link_at(&me->sim->net, level)->overhead;
+    struct rank *me = (struct rank *)t;
+    struct sim *s = me->sim;
+    const int pair = pair_of(s, me->me, tx->peer);
+    if (pair == FREE) {
+        out_of_memory(s, tx);
+        return;
+    }
+    me->clock += link_at(&s->net, s->pairs.all[pair].level)->overhead;
     tx->posted = me->clock;
-    if (rx)
-        match(me->sim, me->me, tx, tx->peer, rx);
-    else
-        enqueue(&me->sends, tx);
+    post(s, pair, tx, true);
 }
 
 static void sim_recv(struct transport *t, struct transfer *rx)
 {
-    struct rank *me = (struct rank *)t, *from = &me->sim->ranks[rx->peer];
-    struct transfer *tx = dequeue(&from->sends, me->me);
+    struct rank *me = (struct rank *)t;
+    const int pair = pair_of(me->sim, rx->peer, me->me);
     rx->posted = me->clock;
-    if (tx)
-        match(me->sim, rx->peer, tx, me->me, rx);
+    if (pair == FREE)
+        out_of_memory(me->sim, rx);
     else
-        enqueue(&me->recvs, rx);
+        post(me->sim, pair, rx, false);
 }
 
-/* Half of a message's bytes are moved at each end. */
-static int machine_uses(const struct sim *s, int a, int b,
-                        struct flow_use *uses)
-{
-    const struct sim_net *net = &s->net;
-    if (!net->machine_of || net->machine <= 0)
-        return 0;
-    const int from = net->machine_of[a], to = net->machine_of[b];
-    uses[0] = (struct flow_use){s->first_machine + from, net->machine};
-    if (from == to)
-        return 1;
-    uses[0].weight = net->machine / 2;
-    uses[1] = (struct flow_use){s->first_machine + to, net->machine / 2};
-    return 2;
-}
-
-int sim_uses(const struct sim *s, int from, int to,
-             struct flow_use uses[FLOW_USES])
-{
-    const struct sim_net *net = &s->net;
-    const int level = sim_level_of(net, from, to);
-    const double beta = link_at(&s->net, level)->beta;
-    const bool between_hosts = level < net->nhost_levels;
-    const int *host_of =
-        between_hosts ? net->level[net->nhost_levels - 1].group_of : NULL;
-    const int ends[2] = {from, to};
-    int n = 0;
-    for (int out = 0; out < 2 && beta > 0; out++) {
-        const int port =
-            host_of ? host_of[ends[out]] : s->first_rank_port + ends[out];
-        uses[n++] = (struct flow_use){2 * port + out, beta};
-    }
-    for (int l = level; l < net->nlevels; l++)
-        for (int out = 0; out < 2 && net->level[l].shared > 0; out++) {
-            const int group = net->level[l].group_of[ends[out]];
-            uses[n++] = (struct flow_use){s->first_link[l] + 2 * group + out,
-                                          net->level[l].shared};
-        }
-    return n + machine_uses(s, from, to, uses + n);
-}
-
-static bool start_flow(struct sim *s, int place, double at)
+/* Of what machines move, part is moved by their processors. */
+static void count_busy(struct sim *s, const struct pair *p, double bytes)
 {
     struct flow_use uses[FLOW_USES];
-    struct message *m = &s->messages[place];
-    const double bytes = (double)m->tx->bytes;
-    const int nuses = sim_uses(s, m->from, m->to, uses);
-    m->flow = flows_add(s->flows, uses, nuses, bytes, at);
-    if (m->flow < 0)
-        return false;
-    for (int i = 0; i < nuses && s->busy; i++)
+    const int nuses = sim_uses(s, p->from, p->to, uses);
+    for (int i = 0; i < nuses; i++)
         if (uses[i].resource >= s->first_machine)
             s->busy[uses[i].resource - s->first_machine] +=
                 uses[i].weight * bytes * s->net.nprocessors;
-    if ((size_t)m->flow >= s->nmessage_of) {
-        const size_t n = 2 * (size_t)m->flow + 64;
-        int *message_of = realloc(s->message_of, n * sizeof(int));
-        if (!message_of)
-            return false;
-        s->message_of = message_of;
-        s->nmessage_of = n;
-    }
-    s->message_of[m->flow] = place;
-    return true;
+}
+
+/* The first message of a pair moves, from now on. */
+static bool start_flow(struct sim *s, int pair, double at)
+{
+    const struct pair *p = &s->pairs.all[pair];
+    struct message *m = &s->messages[p->moving];
+    const double bytes = (double)m->tx->bytes;
+    m->moves = true;
+    if (s->busy)
+        count_busy(s, p, bytes);
+    return flows_start(s->flows, pair, bytes, at);
 }
 
 /* Messages between the same two ranks move one after another. */
 static bool begin(struct sim *s, int place)
 {
-    struct message *m = &s->messages[place];
-    int *at = &s->ranks[m->from].first;
-    bool alone = true;
-    for (; *at != FREE; at = &s->messages[*at].next)
-        alone &= s->messages[*at].to != m->to;
-    *at = place;
-    m->next = FREE;
-    return !alone || start_flow(s, place, s->now);
-}
-
-/* Takes a message out of those that its sender sends. Returns the next one to
- * the same rank, or FREE. */
-static int take_out(struct sim *s, int place)
-{
-    const struct message *m = &s->messages[place];
-    int *at = &s->ranks[m->from].first;
-    while (*at != FREE && *at != place)
-        at = &s->messages[*at].next;
-    if (*at == FREE)
-        return FREE;
-    *at = m->next;
-    int next = m->next;
-    while (next != FREE && s->messages[next].to != m->to)
-        next = s->messages[next].next;
-    return next;
+    const int pair = s->messages[place].pair;
+    struct pair *p = &s->pairs.all[pair];
+    const bool alone = p->moving == FREE;
+    *(alone ? &p->moving : &s->messages[p->last].next) = place;
+    p->last = place;
+    return !alone || start_flow(s, pair, s->now);
 }
 
 /* The data are copied on arrival: as late as they may be read. */
-static void deliver(const struct message *m)
+static void deliver(const struct message *m, const struct pair *p)
 {
     if (m->tx->tag != m->rx->tag || m->tx->bytes != m->rx->bytes) {
         m->rx->status = fail(
             COLL_ERR_MISMATCH, "sim",
             "rank %d sent %zu bytes with tag %08x, rank %d expected %zu "
             "with tag %08x",
-            m->from, m->tx->bytes, m->tx->tag, m->to, m->rx->bytes, m->rx->tag);
+            p->from, m->tx->bytes, m->tx->tag, p->to, m->rx->bytes, m->rx->tag);
     } else {
         if (m->rx->buf && m->tx->buf)
             memcpy(m->rx->buf, m->tx->buf, m->rx->bytes);
@@ -302,9 +202,6 @@ static void deliver(const struct message *m)
     m->rx->news = m->tx->news;
     m->tx->status = COLL_OK;
 }
-
-/* What may follow the next thing that happens. */
-typedef coll_status advance_fn(void *context, int rank);
 
 /* Where ranks take turns: the processor that is free first, and from when. Who
  * is still at work keeps the one it has. */
@@ -322,19 +219,21 @@ static double take_processor(const struct sim *s, struct rank *r)
     return free_at[r->processor];
 }
 
-static coll_status advance_rank(struct sim *s, int rank, double overhead,
-                                advance_fn *advance, void *context)
+/* A transfer of a rank is over, if not NULL. */
+static coll_status advance_rank(struct sim *s, int rank,
+                                const struct transfer *over, double overhead,
+                                sim_advance_fn *advance, void *context)
 {
     struct rank *r = &s->ranks[rank];
     if (r->over)
         return COLL_IN_PROGRESS;
-    const double idle = fmax(r->clock, s->now);
+    const double idle = later(r->clock, s->now);
     const bool waited = r->clock < s->now;
-    const double start = fmax(idle, take_processor(s, r));
+    const double start = later(idle, take_processor(s, r));
     const double turned = start + (waited ? s->net.turn : 0);
     r->clock = turned + overhead;
     const coll_status status =
-        advance ? advance(context, rank) : COLL_IN_PROGRESS;
+        advance ? advance(context, rank, over) : COLL_IN_PROGRESS;
     r->over = status == COLL_OK;
     if (!(r->clock > turned))
         r->clock = idle; /* it had nothing to do */
@@ -346,29 +245,39 @@ static coll_status advance_rank(struct sim *s, int rank, double overhead,
     return status;
 }
 
-static coll_status arrive(struct sim *s, int place, advance_fn *advance,
+static coll_status arrive(struct sim *s, int place, sim_advance_fn *advance,
                           void *context)
 {
     const struct message m = s->messages[place];
+    const struct pair p = s->pairs.all[m.pair];
     give_message(s, place);
-    deliver(&m);
-    const coll_status sender = advance_rank(s, m.from, 0, advance, context);
-    return sender < 0
-               ? sender
-               : advance_rank(s, m.to, link_at(&s->net, m.level)->overhead,
-                              advance, context);
+    deliver(&m, &p);
+    const coll_status sender =
+        advance_rank(s, p.from, m.tx, 0, advance, context);
+    return sender < 0 ? sender
+                      : advance_rank(s, p.to, m.rx,
+                                     link_at(&s->net, p.level)->overhead,
+                                     advance, context);
 }
 
-static coll_status end_flow(struct sim *s, int flow, double ended)
+/* Messages of one level, which take alike to arrive, arrive in order. */
+static uint16_t arrivals_of(int level)
 {
-    const int place = s->message_of[flow];
-    const struct message *m = &s->messages[place];
-    const struct sim_link *link = link_at(&s->net, m->level);
+    return (uint16_t)(1 + level % (AGENDA_ROWS - 1));
+}
+
+/* The message of a pair that moves has left; the next one moves. */
+static coll_status end_flow(struct sim *s, int pair, double ended)
+{
+    struct pair *p = &s->pairs.all[pair];
+    const struct sim_link *link = link_at(&s->net, p->level);
+    const int place = p->moving;
+    struct message *m = &s->messages[place];
     const double alone = link->alpha + link->beta * (double)m->tx->bytes;
-    const int next = take_out(s, place);
-    flows_remove(s->flows, flow);
-    s->messages[place].flow = FREE;
-    if (next != FREE && !start_flow(s, next, ended))
+    flows_stop(s->flows, pair);
+    p->moving = m->next;
+    m->moves = false;
+    if (p->moving != FREE && !start_flow(s, pair, ended))
         return COLL_ERR_MEMORY;
     const double at = ended + link->alpha + jitter(s) * alone;
     return agenda_put(&s->agenda,
@@ -376,6 +285,7 @@ static coll_status end_flow(struct sim *s, int flow, double ended)
                           .at = at,
                           .what = place,
                           .note = ARRIVES,
+                          .row = arrivals_of(p->level),
                       })
                ? COLL_OK
                : COLL_ERR_MEMORY;
@@ -387,33 +297,35 @@ static const double rounding = 1e-12;
 
 /* The next thing that happens; IN_PROGRESS: nothing is left that could. Events
  * and ends of one instant all come before rates are found anew. */
-static coll_status happen(struct sim *s, advance_fn *advance, void *context)
+static coll_status happen(struct sim *s, sim_advance_fn *advance, void *context)
 {
     const double soon =
-        fmax(s->now * (1 + rounding), s->rated * (1 + s->net.instant));
+        later(s->now * (1 + rounding), s->rated * (1 + s->net.instant));
     double ends = INFINITY;
-    int flow = FREE;
-    flows_next(s->flows, &ends, &flow);
-    if (ends > soon && (!s->agenda.n || s->agenda.heap[0].at > soon)) {
+    int pair = FREE;
+    flows_next(s->flows, &ends, &pair);
+    const struct agenda_item *first = agenda_first(&s->agenda);
+    if (ends > soon && (!first || first->at > soon)) {
         if (!flows_settle(s->flows, s->now))
             return COLL_ERR_MEMORY;
         s->rated = s->now;
         ends = INFINITY;
-        flow = FREE;
-        flows_next(s->flows, &ends, &flow);
+        pair = FREE;
+        flows_next(s->flows, &ends, &pair);
     }
-    if (s->agenda.n && s->agenda.heap[0].at <= ends) {
-        const struct agenda_item e = agenda_take(&s->agenda);
-        s->now = fmax(s->now, e.at);
+    if (first && first->at <= ends) {
+        const struct agenda_item e = *first;
+        agenda_drop(&s->agenda, e.what);
+        s->now = later(s->now, e.at);
         if (e.note == BEGINS)
             return begin(s, e.what) ? COLL_OK : COLL_ERR_MEMORY;
         const coll_status status = arrive(s, e.what, advance, context);
         return status < 0 ? status : COLL_OK;
     }
-    if (flow == FREE)
+    if (pair == FREE)
         return COLL_IN_PROGRESS;
-    s->now = fmax(s->now, ends);
-    return end_flow(s, flow, ends);
+    s->now = later(s->now, ends);
+    return end_flow(s, pair, ends);
 }
 
 static bool sim_progress(struct transport *t)
@@ -421,11 +333,36 @@ static bool sim_progress(struct transport *t)
     return happen(((struct rank *)t)->sim, NULL, NULL) != COLL_IN_PROGRESS;
 }
 
-static void abort_queue(struct queue *q)
+/* The transfers of a rank that wait for a partner. */
+static void abort_waiting(struct pair *p, int me)
 {
-    for (struct transfer *t = q->first; t; t = t->next)
+    if ((p->sends ? p->from : p->to) != me)
+        return;
+    for (struct transfer *t = p->waiting; t; t = t->next)
         t->status = COLL_ERR_ABORTED;
-    *q = (struct queue){NULL, &q->first};
+    p->waiting = NULL;
+}
+
+/* Takes a message out of its pair's that have begun, if it is one of them, or
+ * out of the agenda. */
+static void withdraw(struct sim *s, int place)
+{
+    struct message *m = &s->messages[place];
+    struct pair *p = &s->pairs.all[m->pair];
+    int before = FREE, at = p->moving;
+    while (at != FREE && at != place) {
+        before = at;
+        at = s->messages[at].next;
+    }
+    if (at == FREE) {
+        agenda_drop(&s->agenda, place);
+        return;
+    }
+    if (m->moves)
+        flows_stop(s->flows, m->pair);
+    *(before == FREE ? &p->moving : &s->messages[before].next) = m->next;
+    if (p->last == place)
+        p->last = before;
 }
 
 /* Takes this rank's transfers out of the messages under way; the partners
@@ -434,25 +371,18 @@ static void sim_cancel(struct transport *t)
 {
     struct rank *me = (struct rank *)t;
     struct sim *s = me->sim;
-    abort_queue(&me->sends);
-    abort_queue(&me->recvs);
+    for (int i = 0; i < s->pairs.n; i++)
+        abort_waiting(&s->pairs.all[i], me->me);
     for (int i = 0; i < s->nmessages; i++) {
         const struct message m = s->messages[i];
-        if (m.from == FREE || (m.from != me->me && m.to != me->me))
+        struct pair *p = m.pair == FREE ? NULL : &s->pairs.all[m.pair];
+        if (!p || (p->from != me->me && p->to != me->me))
             continue;
-        take_out(s, i);
-        if (m.flow >= 0)
-            flows_remove(s->flows, m.flow);
-        else
-            agenda_drop(&s->agenda, i);
+        withdraw(s, i);
         give_message(s, i);
-        if (m.from == me->me) {
-            m.tx->status = COLL_ERR_ABORTED;
-            enqueue(&s->ranks[m.to].recvs, m.rx);
-        } else {
-            m.rx->status = COLL_ERR_ABORTED;
-            enqueue(&s->ranks[m.from].sends, m.tx);
-        }
+        p->sends = p->from != me->me;
+        (p->sends ? m.rx : m.tx)->status = COLL_ERR_ABORTED;
+        enqueue(p, p->sends ? m.tx : m.rx);
     }
 }
 
@@ -509,23 +439,6 @@ const struct transport_ops transport_sim = {
     .close = sim_close,
 };
 
-/* Numbers the resources: ports of hosts, ports of ranks, shared links,
- * machines.
- */
-static int number_resources(struct sim *s)
-{
-    const struct sim_net *net = &s->net;
-    int n = net->nhost_levels ? net->level[net->nhost_levels - 1].ngroups : 0;
-    s->first_rank_port = n;
-    n = 2 * (n + s->nranks);
-    for (int l = 0; l < net->nlevels; l++) {
-        s->first_link[l] = n;
-        n += net->level[l].shared > 0 ? 2 * net->level[l].ngroups : 0;
-    }
-    s->first_machine = n;
-    return net->machine_of ? n + net->nmachines : n;
-}
-
 struct sim *sim_create(int nranks, const struct sim_net *net)
 {
     struct sim *s = calloc(1, sizeof(*s));
@@ -536,7 +449,7 @@ struct sim *sim_create(int nranks, const struct sim_net *net)
     s->nranks = nranks;
     s->free_message = FREE;
     s->ranks = calloc((size_t)nranks, sizeof(*s->ranks));
-    s->nresources = number_resources(s);
+    s->nresources = sim_number_resources(s);
     s->flows = flows_create(s->nresources);
     if (net->machine_of) {
         s->free_at = calloc((size_t)net->nmachines * (size_t)net->nprocessors,
@@ -553,9 +466,6 @@ struct sim *sim_create(int nranks, const struct sim_net *net)
         rank->base.ops = &transport_sim;
         rank->sim = s;
         rank->me = r;
-        rank->first = FREE;
-        rank->sends.last = &rank->sends.first;
-        rank->recvs.last = &rank->recvs.first;
     }
     return s;
 }
@@ -567,16 +477,11 @@ void sim_free(struct sim *s)
     flows_free(s->flows);
     free(s->ranks);
     free(s->messages);
-    free(s->message_of);
+    pairs_free(&s->pairs);
     free(s->free_at);
     free(s->busy);
     agenda_free(&s->agenda);
     free(s);
-}
-
-int sim_resources(const struct sim *s)
-{
-    return s->nresources;
 }
 
 struct transport *sim_rank(struct sim *s, int rank)
@@ -595,24 +500,26 @@ static double machines_need(const struct sim *s)
 {
     double most = 0;
     for (int i = 0; s->busy && s->net.machine > 0 && i < s->net.nmachines; i++)
-        most = fmax(most, s->busy[i] / s->net.nprocessors);
+        most = later(most, s->busy[i] / s->net.nprocessors);
     return most;
 }
 
-coll_status sim_run(struct sim *s, advance_fn *advance, void *context,
+coll_status sim_run(struct sim *s, sim_advance_fn *advance, void *context,
                     double *seconds)
 {
     coll_status status = COLL_OK;
     bool all = true;
     for (int r = 0; r < s->nranks && status >= 0; r++)
-        status = advance_rank(s, r, 0, advance, context);
+        status = advance_rank(s, r, NULL, 0, advance, context);
     for (status = status < 0 ? status : COLL_OK; status == COLL_OK;)
         status = happen(s, advance, context);
     *seconds = machines_need(s);
     for (int r = 0; r < s->nranks; r++) {
-        *seconds = fmax(*seconds, s->ranks[r].clock);
+        *seconds = later(*seconds, s->ranks[r].clock);
         all &= s->ranks[r].over;
     }
+    if (s->status < 0)
+        return s->status;
     if (status == COLL_OK || status == COLL_IN_PROGRESS)
         status = all ? COLL_OK
                      : fail(COLL_ERR_PEER, "sim",

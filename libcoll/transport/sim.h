@@ -85,11 +85,12 @@ int sim_uses(const struct sim *, int from, int to,
              struct flow_use uses[FLOW_USES]);
 int sim_resources(const struct sim *);
 
-/* Calls advance(context, rank) whenever something happened at that rank, until
- * all ranks returned COLL_OK. COLL_ERR_PEER means that they wait on one
- * another. *seconds is when the last rank finished. */
-coll_status sim_run(struct sim *,
-                    coll_status (*advance)(void *context, int rank),
-                    void *context, double *seconds);
+/* Calls advance(context, rank, NULL) once for each rank, then with each of its
+ * transfers that is over, until all ranks returned COLL_OK. COLL_ERR_PEER means
+ * that they wait on one another. *seconds is when the last rank finished. */
+typedef coll_status sim_advance_fn(void *context, int rank,
+                                   const struct transfer *over);
+coll_status sim_run(struct sim *, sim_advance_fn *advance, void *context,
+                    double *seconds);
 
 #endif
