@@ -84,8 +84,8 @@ static int measure(coll_comm *c, int rank, int nranks)
     EXPECT(crowd_measure(c, host, nhosts, &g, &crowd) == COLL_OK, "rank %d",
            rank);
     EXPECT(g.cost.gathers - before.gathers <= 1, "%u", g.cost.gathers);
-    /* 4 kinds, of up to 1 + 3 * 8 rounds. */
-    EXPECT(g.cost.messages - before.messages <= 25 * (1 + 4 + 1 + 1), "%u",
+    /* 3 kinds, of up to 1 + 3 * 8 rounds. */
+    EXPECT(g.cost.messages - before.messages <= 25 * 3, "%u",
            g.cost.messages - before.messages);
     const struct figures mine = figures_of(&g, nhosts);
     EXPECT(bootstrap_allgather(c->bootstrap, &mine, all, sizeof(mine))

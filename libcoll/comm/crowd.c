@@ -10,8 +10,7 @@
 enum {
     SHORT = 64,
     LONG = 65536,
-    PARTNERS = 4, /* at most */
-    TURNS = 8,    /* rounds that are timed together, at most */
+    TURNS = 8, /* rounds that are timed together, at most */
     TRIES = 3,
 };
 /* Less than this is noise where bytes are moved by one pair and by all. */
@@ -29,15 +28,12 @@ struct circle {
     char *buf;
 };
 
-/* Every member of the first n sends to the `partners` next ones at once. */
-static coll_status plan_round(const struct circle *c, int n, int partners,
-                              struct plan *p)
+/* Every member of the first n sends to the next one. */
+static coll_status plan_round(const struct circle *c, int n, struct plan *p)
 {
-    plan_init(p, 1, partners);
-    for (int i = 1; i <= partners; i++)
-        plan_recv(p, c->rank[(c->me + n - i) % n], TMP(0, i - 1), PLAN_START);
-    for (int i = 1; i <= partners; i++)
-        plan_send(p, c->rank[(c->me + i) % n], IN(0), PLAN_START);
+    plan_init(p, 1, 1);
+    plan_recv(p, c->rank[(c->me + n - 1) % n], TMP(0, 0), PLAN_START);
+    plan_send(p, c->rank[(c->me + 1) % n], IN(0), PLAN_START);
     return p->status;
 }
 
@@ -65,7 +61,7 @@ static coll_status take_turns(const struct circle *c, struct exec *exec,
 
 /* Rounds that are alike: of the first n members, 0: none. */
 struct kind {
-    int n, partners;
+    int n;
     size_t bytes;
     double expected; /* seconds of one */
 };
@@ -87,7 +83,7 @@ static coll_status time_rounds(const struct circle *c, const struct kind *k,
 {
     struct plan plan;
     struct exec exec;
-    coll_status status = plan_round(c, k->n, k->partners, &plan);
+    coll_status status = plan_round(c, k->n, &plan);
     if (status == COLL_OK)
         status = exec_init(&exec, &plan, c->comm->to);
     if (status == COLL_OK) {
@@ -104,7 +100,7 @@ static coll_status time_rounds(const struct circle *c, const struct kind *k,
 }
 
 /* In this order: those of a pair come last, when the others have ended. */
-enum { ONE, FEW, ALL, PAIR, KINDS };
+enum { ONE, ALL, PAIR, KINDS };
 
 /* Of each kind the slowest member's time, and of its tries the least, as other
  * programs only add. All rounds, then all tell all. */
@@ -119,8 +115,7 @@ static coll_status time_kinds(const struct circle *c, const struct kind *kinds,
     for (int k = 0; k < KINDS && status == COLL_OK; k++)
         if (c->me >= 0 && c->me < kinds[k].n) {
             const int rounds = 1 + tries_of(&kinds[k]) * turns_of(&kinds[k]);
-            phases_sent(cost, (unsigned)(kinds[k].partners * rounds),
-                        kinds[k].bytes);
+            phases_sent(cost, (unsigned)rounds, kinds[k].bytes);
             phases_waited(cost, (unsigned)rounds);
             status = time_rounds(c, &kinds[k], mine[k]);
         }
@@ -143,40 +138,48 @@ static coll_status time_kinds(const struct circle *c, const struct kind *kinds,
     return status;
 }
 
-/* Splits what a message alone took into work at its ends, as rounds have it,
- * and what else passed. */
-static void split(double work, struct sim_link *link)
+static double alone(const struct sim_link *link)
 {
-    const double alone = link->alpha + 2 * link->overhead;
-    link->overhead = fmin(work, alone / 2);
-    link->alpha = alone - 2 * link->overhead;
+    return link->alpha + 2 * link->overhead;
 }
 
-/* Of a round of one message each, where each processor has `share` ranks: what
- * is neither work nor a way on which no other rank sends. */
-static double turn(double round, double share, const struct sim_link *way)
+static double without(double alpha, double work)
 {
-    const double rest = fmax(way->alpha - (share - 1) * way->overhead, 0);
-    return fmax((round - rest) / share - 2 * way->overhead, 0);
+    return fmax(alpha - work, 0);
 }
 
-/* What rounds can tell something: work at the ends, where a way is not so long
- * that it does not count and a circle has more than a pair; and whether a
- * machine keeps up with its hosts' ports, if those are not too slow to ask. */
+/* With `share` ranks for each processor a round takes share w + alpha where one
+ * message alone takes w + alpha; of w all but 2 o is the turn. */
+static void find_turn(double round, double share, struct probe_groups *g,
+                      struct crowd *crowd)
+{
+    struct sim_link *way = g->ngroups > 1 ? &g->across : &g->inside;
+    double alpha = way->alpha;
+    if (share > 1)
+        alpha = without(share * alone(way), round) / (share - 1);
+    alpha = fmin(alpha, way->alpha);
+    crowd->turn = without((round - alpha) / share, 2 * way->overhead);
+    const double work = way->alpha - alpha; /* taken for a way before */
+    g->inside.alpha = without(g->inside.alpha, work);
+    g->across.alpha = without(g->across.alpha, work);
+}
+
+/* What rounds can tell something: turns, where a way is not so long that they
+ * do not count and a circle has more than a pair; and whether a machine keeps
+ * up with its hosts' ports, if those are not too slow to ask. */
 static void choose_kinds(const struct circle *c, const struct probe_groups *g,
                          double messages, struct kind *kinds)
 {
-    const int n = c->n, partners = n - 1 < PARTNERS ? n - 1 : PARTNERS;
+    const int n = c->n;
     const struct sim_link *way = g->ngroups > 1 ? &g->across : &g->inside;
-    const double once = way->alpha + 2 * way->overhead;
+    const double once = alone(way);
     const double full = once + LONG * g->inside.beta;
-    const bool work = partners > 1 && once < long_seconds;
-    const bool machine = work && g->ngroups == 1 && messages > 2
+    const bool turns = n > 2 && once < long_seconds;
+    const bool machine = turns && g->ngroups == 1 && messages > 2
                          && slowest_machine * messages > shares * way->beta;
-    kinds[ONE] = (struct kind){work ? n : 0, 1, SHORT, once};
-    kinds[FEW] = (struct kind){work ? n : 0, partners, SHORT, partners * once};
-    kinds[ALL] = (struct kind){machine ? n : 0, 1, LONG, full};
-    kinds[PAIR] = (struct kind){machine ? 2 : 0, 1, LONG, full};
+    kinds[ONE] = (struct kind){turns ? n : 0, SHORT, once};
+    kinds[ALL] = (struct kind){machine ? n : 0, LONG, full};
+    kinds[PAIR] = (struct kind){machine ? 2 : 0, LONG, full};
 }
 
 /* Rounds of all hosts. Members of a machine of several hosts move bytes through
@@ -193,30 +196,22 @@ static coll_status measure(const struct circle *c, struct probe_groups *g,
     const coll_status status = time_kinds(c, kinds, &g->cost, took);
     if (status < 0)
         return status;
-    const double one = took[ONE], few = took[FEW];
-    const int partners = kinds[FEW].partners;
-    const double share = fmax(messages / crowd->nprocessors, 1);
-    const double work = fmax(few - one, 0) / (2 * share * (partners - 1));
-    split(work, &g->inside);
-    split(work, &g->across);
-    const struct sim_link *way = g->ngroups > 1 ? &g->across : &g->inside;
-    crowd->turn = turn(one, share, way);
-    const double alone = (took[PAIR] - one) / LONG;
+    const double one = took[ONE];
+    find_turn(one, fmax(messages / crowd->nprocessors, 1), g, crowd);
+    const double pair = (took[PAIR] - one) / LONG;
     const double together = (took[ALL] - one) / LONG;
-    if (kinds[ALL].n && alone > 0 && together > shares * alone) {
-        g->inside.beta = alone;
+    if (kinds[ALL].n && pair > 0 && together > shares * pair) {
+        g->inside.beta = pair;
         crowd->machine = together / messages;
     }
     if (c->comm->rank == 0)
         log_line(COLL_LOG_INFO, "probe",
-                 "crowded: %d machines with %d processors; a round %.1f us, of "
-                 "%d messages each %.1f us; 64 KiB of a pair %.1f us, of all "
-                 "%.1f us: work %.2f us at each end, alpha %.2f us, turn %.2f "
-                 "us, a machine moves %.3g GB/s",
-                 crowd->nmachines, crowd->nprocessors, 1e6 * one, partners,
-                 1e6 * few, 1e6 * took[PAIR], 1e6 * took[ALL],
-                 1e6 * g->inside.overhead, 1e6 * g->inside.alpha,
-                 1e6 * crowd->turn,
+                 "crowded: %d machines with %d processors; a round %.1f us, 64 "
+                 "KiB of a pair %.1f us, of all %.1f us: work %.2f us at each "
+                 "end, alpha %.2f us, turn %.2f us, a machine moves %.3g GB/s",
+                 crowd->nmachines, crowd->nprocessors, 1e6 * one,
+                 1e6 * took[PAIR], 1e6 * took[ALL], 1e6 * g->inside.overhead,
+                 1e6 * g->inside.alpha, 1e6 * crowd->turn,
                  crowd->machine > 0 ? 1e-9 / crowd->machine : 0);
     return COLL_OK;
 }
@@ -250,7 +245,7 @@ coll_status crowd_measure(coll_comm *c, const int *host, int nhosts,
         .n = nhosts,
         .me = -1,
         .rank = malloc((size_t)nhosts * sizeof(int)),
-        .buf = calloc(1 + PARTNERS, LONG),
+        .buf = calloc(2, LONG),
     };
     coll_status status =
         circle.rank && circle.buf ? find_machines(c, crowd) : COLL_ERR_MEMORY;

@@ -203,20 +203,39 @@ static void deliver(const struct message *m, const struct pair *p)
     m->tx->status = COLL_OK;
 }
 
+static struct processor *processors_of(const struct sim *s,
+                                       const struct rank *r)
+{
+    return &s->processors[s->net.machine_of[r->me] * s->net.nprocessors];
+}
+
+/* For a rank: who looks in vain goes on at once when there is something. */
+static double free_at(const struct processor *p, const struct rank *r)
+{
+    return p->looks == r->me ? r->clock : p->free_at;
+}
+
 /* Where ranks take turns: the processor that is free first, and from when. Who
  * is still at work keeps the one it has. */
 static double take_processor(const struct sim *s, struct rank *r)
 {
-    const struct sim_net *net = &s->net;
-    if (!net->machine_of)
+    if (!s->net.machine_of)
         return 0;
-    const double *free_at =
-        &s->free_at[net->machine_of[r->me] * net->nprocessors];
-    if (r->clock <= s->now || free_at[r->processor] > r->clock)
-        for (int i = 0; i < net->nprocessors; i++)
-            if (free_at[i] < free_at[r->processor])
+    const struct processor *all = processors_of(s, r);
+    if (r->clock <= s->now || free_at(&all[r->processor], r) > r->clock)
+        for (int i = 0; i < s->net.nprocessors; i++)
+            if (free_at(&all[i], r) < free_at(&all[r->processor], r))
                 r->processor = i;
-    return free_at[r->processor];
+    return free_at(&all[r->processor], r);
+}
+
+/* It has worked until r->clock, and now looks for more. */
+static void leave_processor(struct sim *s, const struct rank *r, double start)
+{
+    struct processor *p = &processors_of(s, r)[r->processor];
+    p->looks = r->over ? FREE : r->me;
+    p->free_at = r->clock + (r->over ? 0 : s->net.turn);
+    s->busy[s->net.machine_of[r->me]] += r->clock - start;
 }
 
 /* A transfer of a rank is over, if not NULL. */
@@ -228,20 +247,15 @@ static coll_status advance_rank(struct sim *s, int rank,
     if (r->over)
         return COLL_IN_PROGRESS;
     const double idle = later(r->clock, s->now);
-    const bool waited = r->clock < s->now;
     const double start = later(idle, take_processor(s, r));
-    const double turned = start + (waited ? s->net.turn : 0);
-    r->clock = turned + overhead;
+    r->clock = start + overhead;
     const coll_status status =
         advance ? advance(context, rank, over) : COLL_IN_PROGRESS;
     r->over = status == COLL_OK;
-    if (!(r->clock > turned))
+    if (!(r->clock > start))
         r->clock = idle; /* it had nothing to do */
-    else if (s->net.machine_of) {
-        const int machine = s->net.machine_of[rank];
-        s->free_at[machine * s->net.nprocessors + r->processor] = r->clock;
-        s->busy[machine] += r->clock - start;
-    }
+    else if (s->net.machine_of)
+        leave_processor(s, r, start);
     return status;
 }
 
@@ -452,12 +466,14 @@ struct sim *sim_create(int nranks, const struct sim_net *net)
     s->nresources = sim_number_resources(s);
     s->flows = flows_create(s->nresources);
     if (net->machine_of) {
-        s->free_at = calloc((size_t)net->nmachines * (size_t)net->nprocessors,
-                            sizeof(double));
+        const int n = net->nmachines * net->nprocessors;
+        s->processors = calloc((size_t)n, sizeof(*s->processors));
+        for (int i = 0; s->processors && i < n; i++)
+            s->processors[i].looks = FREE;
         s->busy = calloc((size_t)net->nmachines, sizeof(double));
     }
     if (!s->ranks || !s->flows
-        || (net->machine_of && (!s->free_at || !s->busy))) {
+        || (net->machine_of && (!s->processors || !s->busy))) {
         sim_free(s);
         return NULL;
     }
@@ -478,7 +494,7 @@ void sim_free(struct sim *s)
     free(s->ranks);
     free(s->messages);
     pairs_free(&s->pairs);
-    free(s->free_at);
+    free(s->processors);
     free(s->busy);
     agenda_free(&s->agenda);
     free(s);

@@ -16,10 +16,11 @@
  * link to the outside for all (`shared`), what leaves or enters it shares that.
  *
  * Where machines have more ranks than processors, ranks take turns: whoever has
- * a message to handle or vectors to add first waits for a processor to be free,
- * and if it was waiting for the message, takes it up in `turn` seconds more.
- * Several hosts may be one machine, as containers and namespaces are; moving a
- * message's bytes then takes some of what the machine can move in all.
+ * a message to handle or vectors to add first waits for a processor to be free.
+ * A rank that has done what it could looks in vain for `turn` seconds, then
+ * leaves its processor. Several hosts may be one machine, as containers and
+ * namespaces are; moving a message's bytes then takes some of what the machine
+ * can move in all.
  */
 #ifndef TRANSPORT_SIM_H
 #define TRANSPORT_SIM_H
@@ -51,7 +52,7 @@ struct sim_net {
     int nmachines, nprocessors; /* so many on each machine */
     double machine; /* seconds per byte of all that a machine moves, with all
                        its processors; 0: any */
-    double turn;    /* of a processor, each time that a rank has waited */
+    double turn;    /* until a rank with nothing to do leaves its processor */
     double
         instant; /* what is nearer than this to now, relatively, is taken
                     to happen now when rates are found; 0: but for rounding */

@@ -52,6 +52,11 @@ struct message {
     struct transfer *tx, *rx;
 };
 
+struct processor {
+    double free_at;
+    int looks; /* the rank that until then looks in vain, or FREE */
+};
+
 struct sim {
     struct sim_net net;
     int nranks;
@@ -62,8 +67,8 @@ struct sim {
     struct agenda agenda; /* messages that begin or arrive */
     struct flows *flows;  /* a way for each pair, with its number */
     int nresources, first_rank_port, first_link[SIM_LEVELS],
-        first_machine; /* resources */
-    double *free_at;   /* per processor of each machine: when it is free */
+        first_machine;            /* resources */
+    struct processor *processors; /* of each machine */
     double *busy; /* per machine: seconds of its processors, all together */
     double now, rated; /* rated: when rates were last found */
     unsigned random;
