@@ -141,7 +141,8 @@ static bool alike_at(const struct candidate *a, const struct candidate *b,
     const bool alike =
         x.status == COLL_OK && y.status == COLL_OK && x.nsteps == y.nsteps
         && x.nchunks == y.nchunks
-        && !memcmp(x.steps, y.steps, (size_t)x.nsteps * sizeof(*x.steps));
+        && (x.nsteps == 0
+            || !memcmp(x.steps, y.steps, (size_t)x.nsteps * sizeof(*x.steps)));
     plan_free(&x);
     plan_free(&y);
     return alike;
