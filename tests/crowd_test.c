@@ -87,7 +87,7 @@ Test(crowd, few_messages_win)
 }
 
 /* On one processor it delays all others. On a star each rank looks once; where
- * all send to all, each before nearly every message that it hears. */
+ * all send to all, they look n (n + 1) / 2 times. */
 Test(crowd, who_has_nothing_to_do_looks_in_vain)
 {
     const double turn = 7e-6;
