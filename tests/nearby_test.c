@@ -203,6 +203,31 @@ Test(nearby, outliers_are_suspected_and_go_with_another_try)
 }
 
 /* A figure that was not found does not replace one that was. */
+/* One pair had its processors to itself; the middle ones waited. */
+Test(nearby, the_soonest_message_is_of_its_level)
+{
+    static struct measured m;
+    const struct world w = {
+        .nhosts = 4,
+        .ngroups = 2,
+        .group_of = {0, 0, 1, 1},
+        .alpha = 10e-6f,
+        .alpha_across = 100e-6f
+    };
+    measure(&w, &m);
+    cr_assert_eq(nearby_partner(4, 0, 0), 1);
+    cr_assert_eq(nearby_partner(4, 0, 1), 2);
+    m.pairs[0] = (struct nearby_pair){.alpha = 2e-6f, .overhead = 1e-6f};
+    m.pairs[1] = (struct nearby_pair){.alpha = 7e-6f, .overhead = 2e-6f};
+    m.pairs[m.table.nrounds + 1] = (struct nearby_pair){0}; /* not timed */
+    cr_assert_float_eq(nearby_soonest(&m.table, w.group_of, false), 4e-6,
+                       1e-12);
+    cr_assert_float_eq(nearby_soonest(&m.table, w.group_of, true), 11e-6,
+                       1e-12);
+    memset(m.pairs, 0, sizeof(m.pairs));
+    cr_assert_eq(nearby_soonest(&m.table, w.group_of, true), 0);
+}
+
 Test(nearby, the_better_of_two_is_kept)
 {
     struct nearby_pair pair = {3, 2, 0};

@@ -149,14 +149,16 @@ static double without(double alpha, double work)
 }
 
 /* With `share` ranks for each processor a round takes share w + alpha where one
- * message alone takes w + alpha; of w all but 2 o is the turn. */
+ * message alone takes w + alpha; of w all but 2 o is the turn. Pairs are timed
+ * several at once, so the one that had a processor to itself tells what alone
+ * is; the middle one may have waited for its turn. */
 static void find_turn(double round, double share, struct probe_groups *g,
                       struct crowd *crowd)
 {
     struct sim_link *way = g->ngroups > 1 ? &g->across : &g->inside;
     double alpha = way->alpha;
-    if (share > 1)
-        alpha = without(share * alone(way), round) / (share - 1);
+    if (share > 1 && g->soonest > 0)
+        alpha = without(share * g->soonest, round) / (share - 1);
     alpha = fmin(alpha, way->alpha);
     crowd->turn = without((round - alpha) / share, 2 * way->overhead);
     const double work = way->alpha - alpha; /* taken for a way before */

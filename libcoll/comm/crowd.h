@@ -7,7 +7,8 @@
  * rounds in which all send to the next one at once. With n messages on P
  * processors
  *
- *   a message alone    w + alpha           of which w = 2 o + turn is work,
+ *   a message alone    w + alpha           of which w = 2 o + turn is work;
+ *                                          the soonest of all pairs,
  *   a round            w n / P + alpha
  *
  * and alpha no less than 0: between hosts of one machine nearly all is work.

@@ -88,6 +88,14 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+static bool counts(const struct nearby_table *t, int host, int round,
+                   const int *group_of, bool across)
+{
+    const int other = partner(t, host, round);
+    return other >= 0
+           && (!group_of || (group_of[host] != group_of[other]) == across);
+}
+
 /* The middle of one figure over the pairs of hosts that are (not) in one group;
  * group_of NULL: over all pairs, and the figure of the fastest few: as many as
  * hosts in groups of two have among themselves. */
@@ -97,13 +105,10 @@ static float figure(const struct nearby_table *t, const int *group_of,
     int n = 0;
     for (int h = 0; h < t->nhosts; h++)
         for (int k = 0; k < t->nrounds; k++) {
-            const int other = partner(t, h, k);
             float x;
             memcpy(&x, (const char *)found(t, h, k) + offset, sizeof(x));
-            if (other < 0 || x <= 0
-                || (group_of && (group_of[h] != group_of[other]) != across))
-                continue;
-            t->scratch[n++] = x;
+            if (x > 0 && counts(t, h, k, group_of, across))
+                t->scratch[n++] = x;
         }
     if (!n)
         return 0;
@@ -123,6 +128,22 @@ struct sim_link nearby_link(const struct nearby_table *t, const int *group_of,
         .overhead = (double)figure(t, group_of, across,
                                    offsetof(struct nearby_pair, overhead)),
     };
+}
+
+double nearby_soonest(const struct nearby_table *t, const int *group_of,
+                      bool across)
+{
+    double soonest = 0;
+    for (int h = 0; h < t->nhosts; h++)
+        for (int k = 0; k < t->nrounds; k++) {
+            const struct nearby_pair *pair = found(t, h, k);
+            const double took =
+                (double)pair->alpha + 2 * (double)pair->overhead;
+            if (took > 0 && counts(t, h, k, group_of, across)
+                && (soonest <= 0 || took < soonest))
+                soonest = took;
+        }
+    return soonest;
 }
 
 static void unite(int *group_of, int n, int a, int b)

@@ -47,6 +47,11 @@ int nearby_find(const struct nearby_table *, float floor, int *group_of,
 struct sim_link nearby_link(const struct nearby_table *, const int *group_of,
                             bool across);
 
+/* The least that one short message took within a group, or across; 0: none was
+ * timed. */
+double nearby_soonest(const struct nearby_table *, const int *group_of,
+                      bool across);
+
 /* Of two measurements of a pair the less of each figure, as noise only adds.
  * But where the first took milliseconds for what the second took much less for,
  * it was no message that took them, and none of its figures counts. */

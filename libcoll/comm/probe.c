@@ -318,6 +318,7 @@ static void take_links(const struct nearby_table *t, struct probe_groups *g)
     }
     g->inside = nearby_link(t, g->group_of, false);
     g->across = nearby_link(t, g->group_of, true);
+    g->soonest = nearby_soonest(t, g->group_of, g->ngroups > 1);
 }
 
 coll_status probe_hosts(coll_comm *c, const int *host, int nhosts,

@@ -34,6 +34,8 @@ struct probe_groups {
     int *group_of;          /* per host, in the order of their lowest ranks */
     struct sim_link inside; /* between hosts of one group */
     struct sim_link across;
+    /* The least that a short message took; across, if there are groups. */
+    double soonest;
     double shared; /* seconds per byte of a group's link; 0: not shared */
     struct sim_link local; /* between ranks of one host; beta 0: not measured */
     double seconds;        /* that it took */
