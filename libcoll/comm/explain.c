@@ -197,6 +197,13 @@ static void fill(const struct question *q, const struct price_row *row,
                  algos[twin->algo].name);
 }
 
+/* Where memory is shared, plans run only if rules say so. */
+static void say_native(coll_candidate *c)
+{
+    if (!c->why[0])
+        snprintf(c->why, sizeof(c->why), "a plan: messages between ranks");
+}
+
 /* What was measured of the candidates of a class. */
 static void add_samples(const struct question *q, const struct price_row *row,
                         coll_candidate *c)
@@ -223,7 +230,8 @@ static coll_status answer(const struct question *q, coll_candidate *list,
         select_best(q->select, q->kind, q->bytes, &chosen);
     if (status < 0)
         return status;
-    if (algos[chosen.algo].way != BY_PLAN)
+    const bool native = algos[chosen.algo].way != BY_PLAN;
+    if (native)
         all[found++] = (coll_candidate){
             .algorithm = algos[chosen.algo].name,
             .rank_order = layout_order_names[ORDER_GIVEN],
@@ -243,8 +251,14 @@ static coll_status answer(const struct question *q, coll_candidate *list,
     }
     qsort(all, (size_t)found, sizeof(all[0]), by_time);
     for (int i = 1; i < found; i++)
-        say_why(&all[i], &all[0]);
-    if (found > 0)
+        if (native)
+            say_native(&all[i]);
+        else
+            say_why(&all[i], &all[0]);
+    if (native)
+        snprintf(all[0].why, sizeof(all[0].why),
+                 "all ranks are on one host and share its memory");
+    else if (found > 0)
         snprintf(all[0].why, sizeof(all[0].why), "%s",
                  all[0].samples ? "held for best by what was measured"
                                 : why_chosen(all, found));
@@ -362,18 +376,31 @@ size_t coll_explain_print(const coll_candidate *candidates, int n, char *text,
     return length;
 }
 
+/* Whether another one is best than was told; or nothing was told yet. */
+static bool news_to_tell(struct select *s, enum coll_kind kind, int class)
+{
+    struct select_class *c = s->class[kind][class];
+    const uint64_t bit = UINT64_C(1) << class;
+    if (!c) { /* none of them is learned about */
+        const bool news = !(s->told[kind] & bit);
+        s->told[kind] |= bit;
+        return news;
+    }
+    const int best = c->n ? learn_best(&c->learn) : 0;
+    const bool news = c->told != best + 1;
+    c->told = best + 1;
+    return news;
+}
+
 void explain_aloud(coll_comm *c, enum coll_kind kind, size_t bytes)
 {
     const struct question q = {&c->select, &c->layout, kind, bytes};
-    struct select_class *class = c->select.class[kind][price_class(bytes)];
     coll_candidate list[PRICE_ROWS + 1];
     char text[16384];
     int n = 0;
-    const int best = class && class->n ? learn_best(&class->learn) : 0;
-    if (!class || class->told == best + 1
+    if (!news_to_tell(&c->select, kind, price_class(bytes))
         || answer(&q, list, PRICE_ROWS + 1, &n) < 0)
         return;
-    class->told = best + 1;
     coll_explain_print(list, n, text, sizeof(text));
     log_line(COLL_LOG_INFO, "explain",
              "%s of %zu bytes on %d ranks:", kind_names[kind], bytes,

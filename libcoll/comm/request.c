@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "comm/explain.h"
 #include "comm/news.h"
 
 static const double news_seconds = .5;
@@ -82,6 +83,8 @@ static void begin(coll_request *r)
         return;
     }
     sign(r);
+    if (r->comm->explains && r->comm->rank == 0)
+        explain_aloud(r->comm, r->kind, request_bytes(r));
     begin_on_node(r);
 }
 

@@ -37,6 +37,7 @@ struct select {
     struct select_node node;
     bool adapts; /* learns from what operations take */
     struct select_class *class[NKINDS][PRICE_CLASSES]; /* made at first use */
+    uint64_t told[NKINDS]; /* bit per class: explained, and has no candidates */
 };
 
 struct select_choice {
