@@ -8,13 +8,19 @@ For each layout and size: what the library takes when it chooses and has learned
 (--warm operations before the timed ones), over what the best candidate takes when
 it is forced: the median of the ratios of several jobs, in each of which both are
 timed. Beside it the same with the chosen algorithm forced as well, which leaves
-out what trying others costs and what a job does to one algorithm twice. A short
-look at all candidates leaves those that may be best. Hosts are network namespaces
-(tests/netlab), so root is needed for all layouts but those of one host.
+out what trying others costs and what a job does to one algorithm twice.
+
+Candidates with the same plans are one. A short look at all leaves those that may
+be best; which of them is best is found in jobs of its own, as the least of many
+noisy figures is less than any of them would be again. Hosts are network
+namespaces (tests/netlab), so root is needed for all layouts but those of one
+host.
 """
 import argparse
 import json
+import os
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
@@ -52,9 +58,8 @@ def guess(layout, size):
     return 1e6 * (2.5 * size / rate + latency)
 
 
-def run(options, layout, size, algorithms, folder, n, warm):
-    """Names and p50 in microseconds, in the order asked for; of auto the name is
-    what was chosen."""
+def launch(options, layout, size, algorithms, folder, n, warm, env=()):
+    """The rows of coll_bench's report, and what the job printed."""
     out = pathlib.Path(folder) / "out.json"
     out.unlink(missing_ok=True)
     how = LAYOUTS[layout][0]
@@ -63,78 +68,116 @@ def run(options, layout, size, algorithms, folder, n, warm):
              else [str(ROOT / "tests/netlab/netlab"), "--delay-switch",
                    str(options.build / "delay_switch"), "--env",
                    "COLL_STORE=off", "--timeout", str(options.timeout),
+                   *(word for e in env for word in ("--env", e)),
                    *how.split(), "--"])
     command = start + [str(options.build / "coll_bench"), "allreduce",
                        "-b", str(size), "-e", str(size), "-n", str(n),
                        "-w", str(warm), "--json", str(out)]
     command += ["--algo", algorithms]
     try:
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL,
-                       stderr=subprocess.PIPE, timeout=options.timeout + 30)
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True,
+                              env=os.environ | dict(e.split("=") for e in env),
+                              timeout=options.timeout + 30)
         report = json.loads(out.read_text(encoding="utf-8"))
     except (subprocess.SubprocessError, OSError) as error:
-        detail = getattr(error, "stderr", b"") or b""
-        print(f"# {layout} {size} {algorithms}: {error} "
-              f"{detail.decode()[-200:]}", file=sys.stderr)
-        return []
-    return [(r["algorithm"], r["time_us"]["p50"]) for r in report["results"]]
+        detail = getattr(error, "stdout", None) or ""
+        print(f"# {layout} {size} {algorithms}: {error} {detail[-200:]}",
+              file=sys.stderr)
+        return [], ""
+    return report["results"], done.stdout
 
 
-def screen(options, layout, size, folder):
+def run(options, layout, size, algorithms, folder, n, warm):
+    """Names and p50 in microseconds, in the order asked for; of auto the name is
+    what was chosen."""
+    rows, _ = launch(options, layout, size, ",".join(algorithms), folder, n, warm)
+    return [(r["algorithm"], r["time_us"]["p50"]) for r in rows]
+
+
+def find_twins(options, layout, size, folder):
+    """Name -> the name of the candidate that has the same plans. Inside one host
+    there are other means than plans."""
+    if isinstance(LAYOUTS[layout][0], int):
+        return {}
+    _, said = launch(options, layout, size, "auto", folder, 1, 0,
+                     ["COLL_EXPLAIN=1"])
+    table = re.search(rf"\[0\].*allreduce of {size} bytes on .*\n"
+                      r"((\[0\].*explain: [ >] .*\n)*)", said)
+    if not table:
+        sys.exit(f"regret.py: no explanation of {layout} {size}:\n{said}")
+    return dict(re.findall(r"explain:[ >]+(\w+) .* the same plans as (\w+)",
+                           table.group(1)))
+
+
+def screen(options, layout, size, twins, folder):
     """What the best takes in a short look at all candidates, and those that may
     be the best: within 1.5 times of it, six at most."""
     n = iterations(guess(layout, size), 0.5, 50)
-    first = run(options, layout, size, "all", folder, n, min(n, 2))
+    first = run(options, layout, size, ["all"], folder, n, min(n, 2))
     least = min((us for _, us in first), default=0)
-    near = sorted((us, name) for name, us in first if us < 1.5 * least)
+    near = sorted((us, name) for name, us in first
+                  if us < 1.5 * least and name not in twins)
     return least, [name for _, name in near[:6]], dict(first)
 
 
-def measure(options, layout, size, folder):
-    """One cell: its ratios, and what they are of. In each job the choice comes
-    first or last in turn, as what a machine does changes from job to job, and
-    within one."""
-    least, near, first = screen(options, layout, size, folder)
-    if not near:
-        return None
+def compare(options, layout, size, least, forced, folder, rounds):
+    """Jobs in which the choice and the forced ones are timed: of each [(name,
+    us)], the choice first. It runs first or last in turn, as what a machine does
+    changes from job to job, and within one."""
     n = iterations(least, options.seconds, 200)
     # A new job has learned nothing; what it pays for that is not asked here.
     warm = iterations(least, 2 * options.seconds, options.warm)
-    rounds = options.rounds if least < 3e5 else min(options.rounds, 2)
     long = least > 1e4 # the network's affair, so a job of its own is fair
-    chosen, names, alone, forced = [], [], [], {}
+    jobs = []
     for i in range(rounds):
-        order = ["auto"] + near if i % 2 == 0 else near + ["auto"]
-        rows = run(options, layout, size, ",".join(near if long else order),
-                   folder, n, min(warm, 2) if long else warm)
+        order = ["auto"] + forced if i % 2 == 0 else forced + ["auto"]
+        rows = run(options, layout, size, forced if long else order, folder, n,
+                   min(warm, 2) if long else warm)
         if long:
-            order = near + ["auto"]
-            rows += run(options, layout, size, "auto", folder,
+            order = forced + ["auto"]
+            rows += run(options, layout, size, ["auto"], folder,
                         max(n, AT_LEAST), LEARNS)
-        if len(rows) != len(order):
-            continue
-        job = {wanted: row for wanted, row in zip(order, rows)}
-        name, us = job.pop("auto")
-        chosen.append(us)
-        names.append(name)
-        times = dict(job.values())
-        alone.append(times.get(name, us))
-        for name, us in times.items():
-            forced.setdefault(name, []).append(us)
-    if not chosen:
+        if len(rows) == len(order):
+            at = order.index("auto")
+            jobs.append([rows[at]] + rows[:at] + rows[at + 1:])
+    return jobs
+
+
+def times(jobs, name):
+    """Of a forced candidate, job by job."""
+    return [dict(job[1:])[name] for job in jobs]
+
+
+def measure(options, layout, size, folder):
+    """One cell: its ratios, and what they are of."""
+    twins = find_twins(options, layout, size, folder)
+    least, near, first = screen(options, layout, size, twins, folder)
+    if not near:
         return None
-    best = min(forced, key=lambda name: statistics.median(forced[name]))
-    reference = statistics.median(forced[best])
+    rounds = options.rounds if least < 3e5 else min(options.rounds, 2)
+    found = compare(options, layout, size, least, near, folder, rounds)
+    if not found:
+        return None
+    best = min(near, key=lambda name: statistics.median(times(found, name)))
+    usual = statistics.mode(job[0][0] for job in found)
+    usual = twins.get(usual, usual)
+    jobs = compare(options, layout, size, least,
+                   [best] if usual == best else [best, usual], folder, rounds)
+    if not jobs:
+        return None
+    names, chosen = zip(*(job[0] for job in jobs))
+    reference, alone = times(jobs, best), times(jobs, usual)
     return {"layout": layout, "bytes": size,
             "chosen": statistics.mode(names), "chosen_each": names,
             "chosen_us": statistics.median(chosen), "best": best,
-            "best_us": reference,
+            "best_us": statistics.median(reference),
             "ratio": statistics.median(
-                mine / other for mine, other in zip(chosen, forced[best])),
+                mine / other for mine, other in zip(chosen, reference)),
             "forced_ratio": statistics.median(
-                mine / other for mine, other in zip(alone, forced[best])),
-            "chosen_all_us": chosen, "forced_all_us": forced,
-            "screened_us": first}
+                mine / other for mine, other in zip(alone, reference)),
+            "chosen_all_us": chosen, "best_all_us": reference,
+            "jobs_to_find_best": found, "twins": twins, "screened_us": first}
 
 
 def main():
@@ -182,7 +225,7 @@ def main():
           f"forced, {right}")
     if options.json:
         options.json.write_text(json.dumps(
-            {"format": "regret 3", "cells": cells}, indent=1), encoding="utf-8")
+            {"format": "regret 4", "cells": cells}, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":
