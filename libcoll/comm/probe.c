@@ -230,6 +230,26 @@ static coll_status meet_across(struct probing *p, const struct probe_groups *g,
     return status;
 }
 
+/* How many hosts of host 0's group meet one of another group. */
+static int count_sharing(const struct probing *p, const struct probe_groups *g,
+                         int mask)
+{
+    int n = 0;
+    for (int h = 0; h < p->nhosts; h++)
+        n += g->group_of[h] == g->group_of[0] && (h ^ mask) < p->nhosts
+             && g->group_of[h ^ mask] != g->group_of[0];
+    return n < PAIRS_ACROSS ? n : PAIRS_ACROSS;
+}
+
+/* Seconds per byte of a link that n pairs share. One pair alone may live on
+ * what a token bucket has saved; together they have emptied it, and if they got
+ * equal parts they tell it better. */
+static float of_link(float alone, float together, int n)
+{
+    const float part = together / (float)n;
+    return part > alone && part < 2 * alone ? part : alone;
+}
+
 /* Whether hosts of a group share what leads out of it: one pair across alone,
  * then several at the same time. */
 static coll_status find_shared(struct probing *p, struct probe_groups *g,
@@ -254,7 +274,7 @@ static coll_status find_shared(struct probing *p, struct probe_groups *g,
     alone = fminf(alone, across);
     together = fmaxf(together, across);
     if (status == COLL_OK && alone > 0 && together > shares * alone) {
-        g->shared = (double)alone;
+        g->shared = (double)of_link(alone, together, count_sharing(p, g, mask));
         g->across.beta = (double)together;
     }
     return status;
