@@ -96,18 +96,22 @@ def run(options, layout, size, algorithms, folder, n, warm):
 
 
 def find_twins(options, layout, size, folder):
-    """Name -> the name of the candidate that has the same plans. Inside one host
-    there are other means than plans."""
+    """Name -> the name of the candidate that has the same plans, in whatever
+    order of ranks. Inside one host there are other means than plans."""
     if isinstance(LAYOUTS[layout][0], int):
         return {}
     _, said = launch(options, layout, size, "auto", folder, 1, 0,
                      ["COLL_EXPLAIN=1"])
-    table = re.search(rf"\[0\].*allreduce of {size} bytes on .*\n"
-                      r"((\[0\].*explain: [ >] .*\n)*)", said)
-    if not table:
-        sys.exit(f"regret.py: no explanation of {layout} {size}:\n{said}")
-    return dict(re.findall(r"explain:[ >]+(\w+) .* the same plans as (\w+)",
-                           table.group(1)))
+    tables = re.findall(r"\[0\].*allreduce of (\d+) bytes on .*\n"
+                        r"((?:\[0\].*explain: [ >] .*\n)*)", said)
+    for told, table in tables: # one for all sizes of an octave
+        if int(told).bit_length() == size.bit_length():
+            twins = dict(re.findall(
+                r"explain:[ >]+(\w+) .* the same plans as (\w+)", table))
+            own = re.findall(
+                r"explain:[ >]+(\w+)(?!.*the same plans as) ", table)
+            return {k: twins[k] for k in twins if k not in own}
+    sys.exit(f"regret.py: no explanation of {layout} {size}:\n{said}")
 
 
 def screen(options, layout, size, twins, folder):
