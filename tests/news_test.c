@@ -86,7 +86,7 @@ static uint64_t digest(const struct select *s)
 {
     uint64_t h = 0xcbf29ce484222325u;
     for (int k = 0; k < NKINDS; k++)
-        for (int i = 0; i < PRICE_CLASSES; i++) {
+        for (int i = 0; i < PRICE_HALVES; i++) {
             const struct select_class *class = s->class[k][i];
             if (!class)
                 continue;
@@ -232,7 +232,7 @@ static int first_sample(coll_comm *comm, size_t bytes, double *seconds)
 {
     EXPECT(coll_barrier(comm, NULL) == COLL_OK, "barrier");
     const struct learn *l =
-        &comm->select.class[BROADCAST][price_class(bytes)]->learn;
+        &comm->select.class[BROADCAST][price_half(bytes)]->learn;
     EXPECT(l->candidate[l->best].samples == 1, "%d samples",
            l->candidate[l->best].samples);
     *seconds = select_seconds(l->candidate[l->best].recent[0]);

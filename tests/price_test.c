@@ -42,6 +42,38 @@ Test(ladder, is_a_line_between_two_rungs_and_beyond_the_last)
                  1e-6 + 1e-9 * middle(3));
 }
 
+Test(halves, begin_where_the_one_before_ends)
+{
+    cr_assert_eq(price_half(0), price_half(1));
+    for (int half = 2; half < PRICE_HALVES; half++) {
+        const size_t from = price_half_from(half);
+        cr_assert_eq(price_half(from), half, "%zu", from);
+        cr_assert_lt(price_half(from - 1), half, "%zu", from - 1);
+        cr_assert_eq(price_class(from), half / 2, "%zu", from);
+    }
+    cr_assert_eq(price_half(SIZE_MAX), PRICE_HALVES - 1);
+}
+
+/* 20 us and 1 ns a byte: at 1.22 and 1.73 times where the octave begins. */
+Test(halves, take_what_the_octaves_around_them_take)
+{
+    struct price_row row;
+    for (int class = 0; class < PRICE_CLASSES; class ++)
+        row.log_time[class] =
+            price_log(20e-6 + 1e-9 * (double)price_bytes(class));
+    for (int half = 0; half < PRICE_HALVES - 1; half++) {
+        const double from = exp2(half / 2);
+        const double middle = from * (half % 2 ? 1.73 : 1.22);
+        const double seconds =
+            100e-9 * exp2(price_half_time(&row, half) / 256.0);
+        cr_assert_float_eq(seconds / (20e-6 + 1e-9 * middle), 1, 0.05,
+                           "half %d: %g s", half, seconds);
+    }
+    row.log_time[9] = PRICE_NONE;
+    cr_assert_eq(price_half_time(&row, 18), PRICE_NONE);
+    cr_assert_eq(price_half_time(&row, 20), row.log_time[10]);
+}
+
 /* 1 us a KiB in the caches, 4 beyond them. */
 Test(ladder, jumps_where_vectors_leave_the_caches)
 {

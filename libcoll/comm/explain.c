@@ -123,13 +123,14 @@ static const char *spoken(double seconds, char *text, size_t bytes)
     return text;
 }
 
-/* Prices decide by octaves, so near the edge of one another may be less. */
+/* Prices decide by half octaves, so near the edge of one another may be less.
+ */
 static const char *why_chosen(const coll_candidate *list, int n)
 {
     for (int i = 1; i < n; i++)
         if (list[i].predicted_seconds >= 0
             && list[i].predicted_seconds < list[0].predicted_seconds)
-            return "the least predicted time for lengths of this octave";
+            return "the least predicted time for lengths of this half octave";
     return "the least predicted time";
 }
 
@@ -209,7 +210,7 @@ static void add_samples(const struct question *q, const struct price_row *row,
                         coll_candidate *c)
 {
     const struct select_class *class =
-        q->select->class[q->kind][price_class(q->bytes)];
+        q->select->class[q->kind][price_half(q->bytes)];
     for (int i = 0; class && i < class->n; i++) {
         int32_t log_time;
         if (&q->select->prices.row[class->row[i]] != row)
@@ -377,10 +378,10 @@ size_t coll_explain_print(const coll_candidate *candidates, int n, char *text,
 }
 
 /* Whether another one is best than was told; or nothing was told yet. */
-static bool news_to_tell(struct select *s, enum coll_kind kind, int class)
+static bool news_to_tell(struct select *s, enum coll_kind kind, size_t bytes)
 {
-    struct select_class *c = s->class[kind][class];
-    const uint64_t bit = UINT64_C(1) << class;
+    struct select_class *c = s->class[kind][price_half(bytes)];
+    const uint64_t bit = UINT64_C(1) << price_class(bytes);
     if (!c) { /* none of them is learned about */
         const bool news = !(s->told[kind] & bit);
         s->told[kind] |= bit;
@@ -398,7 +399,7 @@ void explain_aloud(coll_comm *c, enum coll_kind kind, size_t bytes)
     coll_candidate list[PRICE_ROWS + 1];
     char text[16384];
     int n = 0;
-    if (!news_to_tell(&c->select, kind, price_class(bytes))
+    if (!news_to_tell(&c->select, kind, bytes)
         || answer(&q, list, PRICE_ROWS + 1, &n) < 0)
         return;
     coll_explain_print(list, n, text, sizeof(text));

@@ -23,6 +23,30 @@ size_t price_bytes(int class)
            - (class > 1 ? low / 8 : 0); /* about the square root */
 }
 
+int price_half(size_t bytes)
+{
+    const int class = price_class(bytes);
+    return 2 * class
+           + (bytes >> class > 1 || bytes >= price_half_from(2 * class + 1));
+}
+
+size_t price_half_from(int half)
+{
+    const size_t low = (size_t)1 << half / 2;
+    return half % 2 ? low + (low + 1) / 2 : low;
+}
+
+int price_half_time(const struct price_row *row, int half)
+{
+    enum { DOWN = 50, UP = 75, WHOLE = 256 }; /* of the way to the neighbour */
+    const int class = half / 2, other = half % 2 ? class + 1 : class - 1;
+    const int own = row->log_time[class];
+    if (own == PRICE_NONE || other < 0 || other >= PRICE_CLASSES
+        || row->log_time[other] == PRICE_NONE)
+        return own;
+    return own + (row->log_time[other] - own) * (half % 2 ? UP : DOWN) / WHOLE;
+}
+
 static double seconds_of(const struct price_row *row, int class)
 {
     return 100e-9 * exp2(row->log_time[class] / 256.0);
@@ -123,7 +147,8 @@ static void fill_row(const struct candidate *c)
             ladder_choice(&c->ladder, price_bytes(class), &variant);
         if (ladder_leans_on_bounds(&c->ladder, variant, price_bytes(class)))
             c->row->bounds |= UINT64_C(1) << class;
-        c->row->recalled[class] = PRICE_NONE;
+        c->row->recalled[2 * class] = c->row->recalled[2 * class + 1] =
+            PRICE_NONE;
         c->row->variant[class] = (uint8_t)variant;
         c->row->log_time[class] =
             isinf(seconds) ? PRICE_NONE : price_log(seconds);

@@ -19,8 +19,9 @@
 #include "comm/layout.h"
 
 enum {
-    PRICE_CLASSES = 34, /* 1 byte to 16 GiB */
-    PRICE_ROWS = 144,   /* more than any layout has candidates */
+    PRICE_CLASSES = 34, /* octaves, 1 byte to 16 GiB: what has a price */
+    PRICE_HALVES = 2 * PRICE_CLASSES, /* of octaves: what has a choice */
+    PRICE_ROWS = 144,                 /* more than any layout has candidates */
     PRICE_VARIANTS = LADDER_VARIANTS,
     PRICE_NONE = INT16_MAX,
 };
@@ -33,7 +34,7 @@ struct price_row {
     uint64_t bounds; /* bit per class: it takes more than that, see bound.h */
     uint8_t variant[PRICE_CLASSES];  /* 1 << variant segments */
     int16_t log_time[PRICE_CLASSES]; /* PRICE_NONE: not priced */
-    int16_t recalled[PRICE_CLASSES]; /* that an earlier job measured, or none */
+    int16_t recalled[PRICE_HALVES];  /* that an earlier job measured, or none */
 };
 
 /* Travels from rank 0 to all. */
@@ -47,6 +48,13 @@ struct prices {
 int16_t price_log(double seconds);
 int price_class(size_t bytes);
 size_t price_bytes(int class); /* the middle */
+
+/* The half of an octave, 2 class or one more, and where it begins. */
+int price_half(size_t bytes);
+size_t price_half_from(int half);
+/* At its middle, by its octave's and the neighbour's; integers only, so that
+ * all ranks get the same. Or PRICE_NONE. */
+int price_half_time(const struct price_row *, int half);
 
 /* Seconds for just this size, on the line through the middles of its class and
  * of the nearer neighbour; negative: not priced. */

@@ -18,7 +18,7 @@ double select_seconds(int32_t log_time)
 void select_free(struct select *s)
 {
     for (int k = 0; k < NKINDS; k++)
-        for (int c = 0; c < PRICE_CLASSES; c++) {
+        for (int c = 0; c < PRICE_HALVES; c++) {
             free(s->class[k][c]);
             s->class[k][c] = NULL;
         }
@@ -68,7 +68,7 @@ bool select_native(const struct select *s, enum coll_kind kind, size_t bytes,
 }
 
 /* The rows that may serve, the cheapest first; as many as are learned about. */
-static int list_rows(const struct select *s, enum coll_kind kind, int class,
+static int list_rows(const struct select *s, enum coll_kind kind, int half,
                      size_t bytes, uint8_t *rows)
 {
     uint64_t may[NLINEUPS];
@@ -80,12 +80,12 @@ static int list_rows(const struct select *s, enum coll_kind kind, int class,
         const struct price_row *twin = &s->prices.row[row->twin];
         if (algos[row->algo].kind != kind || !(may[row->order] >> row->algo & 1)
             || (twin != row && (may[twin->order] >> twin->algo & 1)
-                && twin->log_time[class] != PRICE_NONE))
+                && price_half_time(twin, half) != PRICE_NONE))
             continue;
         int at = n < LEARN_CANDIDATES ? n++ : LEARN_CANDIDATES;
         for (; at > 0
-               && s->prices.row[rows[at - 1]].log_time[class]
-                      > row->log_time[class];
+               && price_half_time(&s->prices.row[rows[at - 1]], half)
+                      > price_half_time(row, half);
              at--)
             if (at < LEARN_CANDIDATES)
                 rows[at] = rows[at - 1];
@@ -97,39 +97,41 @@ static int list_rows(const struct select *s, enum coll_kind kind, int class,
 
 /* Whether there is something to learn, and a barrier for it by a plan. */
 static bool can_time(const struct select *s, const struct select_class *c,
-                     int class)
+                     int half)
 {
     uint8_t rows[LEARN_CANDIDATES];
     int priced = 0;
     for (int i = 0; i < c->n; i++)
-        priced += s->prices.row[c->row[i]].log_time[class] != PRICE_NONE;
-    return priced > 1 && list_rows(s, BARRIER, price_class(1), 1, rows) > 0;
+        priced +=
+            price_half_time(&s->prices.row[c->row[i]], half) != PRICE_NONE;
+    return priced > 1 && list_rows(s, BARRIER, price_half(1), 1, rows) > 0;
 }
 
 /* Depends on nothing but the class, so that it may be made by any call. */
 static struct select_class *make_class(struct select *s, enum coll_kind kind,
-                                       int class)
+                                       int half)
 {
     int32_t prior[LEARN_CANDIDATES];
-    const size_t from = (size_t)1 << class;
+    const size_t from = price_half_from(half);
     struct select_class *c = calloc(1, sizeof(*c));
     if (!c)
         return NULL;
-    const size_t to = class == PRICE_CLASSES - 1 ? SIZE_MAX : 2 * from;
+    const size_t to =
+        half == PRICE_HALVES - 1 ? SIZE_MAX : price_half_from(half + 1);
     if (rules_alike(&s->rules, kind, from, to))
-        c->n = list_rows(s, kind, class, from, c->row);
+        c->n = list_rows(s, kind, half, from, c->row);
     for (int i = 0; i < c->n; i++)
-        prior[i] = s->prices.row[c->row[i]].log_time[class];
+        prior[i] = price_half_time(&s->prices.row[c->row[i]], half);
     if (c->n > 0)
         learn_start(&c->learn, c->n, prior);
     for (int i = 0; i < c->n; i++) {
-        const int16_t then = s->prices.row[c->row[i]].recalled[class];
+        const int16_t then = s->prices.row[c->row[i]].recalled[half];
         if (then != PRICE_NONE)
             learn_recall(&c->learn, i, then);
     }
     c->distance = 1;
-    c->times = can_time(s, c, class);
-    s->class[kind][class] = c;
+    c->times = can_time(s, c, half);
+    s->class[kind][half] = c;
     return c;
 }
 
@@ -159,12 +161,12 @@ static double expected(const struct select_class *c, int candidate,
 static coll_status choose(struct select *s, enum coll_kind kind, size_t bytes,
                           bool next, struct select_choice *choice)
 {
-    const int class = price_class(bytes);
-    struct select_class *c = s->class[kind][class];
+    const int half = price_half(bytes);
+    struct select_class *c = s->class[kind][half];
     uint8_t rows[LEARN_CANDIDATES];
     int candidate = -1, row = -1;
     if (!c)
-        c = make_class(s, kind, class);
+        c = make_class(s, kind, half);
     if (!c)
         return fail(COLL_ERR_MEMORY, "select", "no memory for a choice");
     if (c->n > 0) {
@@ -172,7 +174,7 @@ static coll_status choose(struct select *s, enum coll_kind kind, size_t bytes,
                     : next     ? learn_choose(&c->learn)
                                : learn_best(&c->learn);
         row = c->row[candidate];
-    } else if (list_rows(s, kind, class, bytes, rows) > 0) {
+    } else if (list_rows(s, kind, half, bytes, rows) > 0) {
         row = rows[0]; /* a rule that parts the class */
     }
     if (row < 0)
@@ -181,14 +183,14 @@ static coll_status choose(struct select *s, enum coll_kind kind, size_t bytes,
     *choice = (struct select_choice){
         .algo = from->algo,
         .order = from->order,
-        .variant = from->variant[class],
+        .variant = from->variant[price_class(bytes)],
         .cut = from->cut,
         .trial =
             candidate >= 0 && s->adapts && candidate != learn_best(&c->learn),
         .predicted = s->adapts && candidate >= 0
                          ? expected(c, candidate, from, bytes)
                          : price_seconds(from, bytes),
-        .class = class,
+        .class = half,
         .candidate = s->adapts ? candidate : -1,
     };
     return COLL_OK;
@@ -219,7 +221,7 @@ coll_status select_meeting(struct select *s, struct select_choice *choice)
  * been settled is again so, once it knows what has changed. */
 bool select_is_due(struct select *s, enum coll_kind kind, size_t bytes)
 {
-    struct select_class *c = s->class[kind][price_class(bytes)];
+    struct select_class *c = s->class[kind][price_half(bytes)];
     if (!s->adapts || !c || !c->times)
         return false;
     const bool curious = learn_is_curious(&c->learn);

@@ -19,7 +19,7 @@ struct select_node {
     size_t inline_bytes; /* the longest vector that NODE_INLINE is best for */
 };
 
-/* The candidates of one class of sizes, as learn.h numbers them. */
+/* The candidates of half an octave of sizes, as learn.h numbers them. */
 struct select_class {
     struct learn learn;
     uint8_t row[LEARN_CANDIDATES]; /* of prices */
@@ -36,8 +36,9 @@ struct select {
     struct rules rules;
     struct select_node node;
     bool adapts; /* learns from what operations take */
-    struct select_class *class[NKINDS][PRICE_CLASSES]; /* made at first use */
-    uint64_t told[NKINDS]; /* bit per class: explained, and has no candidates */
+    struct select_class *class[NKINDS][PRICE_HALVES]; /* made at first use */
+    /* Bit per octave: it is served without a class, and that was explained. */
+    uint64_t told[NKINDS];
 };
 
 struct select_choice {
@@ -61,8 +62,9 @@ coll_status select_best(struct select *, enum coll_kind, size_t bytes,
                         struct select_choice *);
 
 /* For one that is timed, which may be a trial. All ranks make the same calls of
- * this, of select_is_due() and of select_observe(), in the same order. Of a kind
- * that meets for it a candidate's first time is not observed if it is bad. */
+ * this, of select_is_due() and of select_observe(), in the same order. Of a
+ * kind that meets for it a candidate's first time is not observed if it is bad.
+ */
 coll_status select_next(struct select *, enum coll_kind, size_t bytes,
                         struct select_choice *);
 void select_observe(struct select *, enum coll_kind,

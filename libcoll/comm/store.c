@@ -112,7 +112,7 @@ static bool read_line(struct prices *prices, const char *line)
         return false;
     struct price_row *row = row_of(prices, kind, algo, order);
     if (row) /* else it is of another version, or no candidate any more */
-        row->recalled[price_class((size_t)bytes)] = price_log(us * 1e-6);
+        row->recalled[price_half((size_t)bytes)] = price_log(us * 1e-6);
     return true;
 }
 
@@ -136,12 +136,12 @@ void store_load(coll_comm *c)
     fclose(file);
 }
 
-/* The time of a candidate in a class as it is known now; 0: unknown. */
-static double known(const struct select *s, int row, int class, int *samples,
+/* The time of a candidate in half an octave as it is known now; 0: unknown. */
+static double known(const struct select *s, int row, int half, int *samples,
                     bool *fresh)
 {
     const struct price_row *r = &s->prices.row[row];
-    const struct select_class *c = s->class[algos[r->algo].kind][class];
+    const struct select_class *c = s->class[algos[r->algo].kind][half];
     int32_t log_time;
     for (int i = 0; c && i < c->n; i++)
         if (c->row[i] == row
@@ -151,9 +151,9 @@ static double known(const struct select *s, int row, int class, int *samples,
             return select_seconds(log_time);
         }
     *samples = 1;
-    return r->recalled[class] == PRICE_NONE
+    return r->recalled[half] == PRICE_NONE
                ? 0
-               : select_seconds(r->recalled[class]);
+               : select_seconds(r->recalled[half]);
 }
 
 /* Whether there is anything new; file NULL: writes nothing. */
@@ -164,13 +164,14 @@ static bool write_all(const coll_comm *c, FILE *file)
     if (file)
         fputs(header, file);
     for (int i = 0; i < s->prices.nrows; i++)
-        for (int class = 0; class < PRICE_CLASSES; class ++) {
+        for (int half = 0; half < PRICE_HALVES; half++) {
             int samples;
             const struct price_row *row = &s->prices.row[i];
-            const double seconds = known(s, i, class, &samples, &fresh);
+            const double seconds = known(s, i, half, &samples, &fresh);
             if (seconds > 0 && file)
-                fprintf(file, "%s %llu %s %s %.4g us %d\n",
-                        kind_names[algos[row->algo].kind], 1ull << class,
+                fprintf(file, "%s %zu %s %s %.4g us %d\n",
+                        kind_names[algos[row->algo].kind],
+                        price_half_from(half),
                         algos[row->algo].name, layout_order_names[row->order],
                         1e6 * seconds, samples);
         }
