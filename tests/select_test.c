@@ -64,6 +64,35 @@ Test(select, what_has_the_same_plans_is_tried_once)
     select_free(&s);
 }
 
+/* The lower half of an octave was learned by an earlier job. */
+Test(select, what_is_kept_of_half_an_octave_serves_the_other)
+{
+    struct select s = {.adapts = true};
+    price(&s, 4, NULL, NULL, &fast);
+    const int lower = price_half(65536), upper = price_half(98304);
+    struct price_row *ring = NULL;
+    for (int i = 0; i < s.prices.nrows; i++)
+        if (!strcmp(algos[s.prices.row[i].algo].full_name, "allreduce_ring"))
+            ring = &s.prices.row[i];
+    cr_assert_eq(lower + 1, upper);
+    cr_assert_str_neq(chosen(&s, 65536), "ring");
+    cr_assert_str_neq(chosen(&s, 98304), "ring");
+    select_free(&s);
+    ring->recalled[lower] = price_log(1e-6);
+    cr_assert_str_eq(chosen(&s, 65536), "ring");
+    cr_assert_str_eq(chosen(&s, 98304), "ring");
+    cr_assert_str_neq(chosen(&s, 131072), "ring");
+    const double more =
+        choice_of(&s, ALLREDUCE, price_half_from(upper)).predicted / 1e-6;
+    const double priced = exp2(
+        (price_half_time(ring, upper) - price_half_time(ring, lower)) / 256.0);
+    cr_assert_float_eq(more, priced, 0.02 * priced, "%g, not %g", more, priced);
+    select_free(&s);
+    ring->recalled[upper] = price_log(1e-3); /* its own counts more */
+    cr_assert_gt(choice_of(&s, ALLREDUCE, 98304).predicted, 0.9e-3);
+    select_free(&s);
+}
+
 Test(select, rules_force_and_forbid_by_size)
 {
     struct select s = {0};

@@ -6,7 +6,8 @@
  * pipelines, the number of segments that is best for the size comes with the
  * price. Sizes are in bytes of the whole vector: what one rank holds in the end
  * of an allgather, or at first of a reduce-scatter. They form classes, one an
- * octave; a class is priced at its middle. Few classes are rehearsed, see
+ * octave; a class is priced at its middle, and each half of it has a choice of
+ * its own, by what lies between the middles. Few classes are rehearsed, see
  * ladder.h, and of the candidates, most only where they come near the best. A
  * candidate with many messages that takes too long by the bound of its plans
  * (exec/bound.h) is not rehearsed: its price is then the bound.

@@ -107,6 +107,18 @@ static bool can_time(const struct select *s, const struct select_class *c,
     return priced > 1 && list_rows(s, BARRIER, price_half(1), 1, rows) > 0;
 }
 
+/* What an earlier job has kept of it, or else of the octave's other half, as
+ * much later or sooner as it is priced. */
+static int recalled(const struct price_row *row, int half)
+{
+    const int other = half ^ 1;
+    if (row->recalled[half] != PRICE_NONE || row->recalled[other] == PRICE_NONE
+        || price_half_time(row, half) == PRICE_NONE)
+        return row->recalled[half];
+    return row->recalled[other] + price_half_time(row, half)
+           - price_half_time(row, other);
+}
+
 /* Depends on nothing but the class, so that it may be made by any call. */
 static struct select_class *make_class(struct select *s, enum coll_kind kind,
                                        int half)
@@ -125,7 +137,7 @@ static struct select_class *make_class(struct select *s, enum coll_kind kind,
     if (c->n > 0)
         learn_start(&c->learn, c->n, prior);
     for (int i = 0; i < c->n; i++) {
-        const int16_t then = s->prices.row[c->row[i]].recalled[half];
+        const int then = recalled(&s->prices.row[c->row[i]], half);
         if (then != PRICE_NONE)
             learn_recall(&c->learn, i, then);
     }
