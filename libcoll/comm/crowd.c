@@ -17,6 +17,10 @@ enum {
 static const double shares = 1.3;
 /* Of all rounds of a kind; where one takes that long, a few are enough. */
 static const double budget_seconds = 2e-3, long_seconds = 1e-3;
+/* Of a message alone, where turns are much of a round. On longer ways ranks and
+ * who passes messages on have time for them, and noise is more than they are.
+ */
+static const double near_seconds = 50e-6;
 /* Seconds per byte that no machine needs to move one. */
 static const double slowest_machine = 2e-9;
 
@@ -199,7 +203,8 @@ static coll_status measure(const struct circle *c, struct probe_groups *g,
     if (status < 0)
         return status;
     const double one = took[ONE];
-    find_turn(one, fmax(messages / crowd->nprocessors, 1), g, crowd);
+    if (g->soonest < near_seconds)
+        find_turn(one, fmax(messages / crowd->nprocessors, 1), g, crowd);
     const double pair = (took[PAIR] - one) / LONG;
     const double together = (took[ALL] - one) / LONG;
     if (kinds[ALL].n && pair > 0 && together > shares * pair) {
