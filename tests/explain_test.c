@@ -100,7 +100,7 @@ static int count_of(const char *text, const char *word)
     return n;
 }
 
-/* Two lengths, and the first one again. */
+/* Two lengths, the first one again, and once more after rules were set. */
 static int tells_each_once(coll_comm *comm, int rank, int nranks)
 {
     static char said[65536];
@@ -114,14 +114,18 @@ static int tells_each_once(coll_comm *comm, int rank, int nranks)
     for (int i = 0; i < 3 && status == COLL_OK; i++)
         status = coll_allreduce(x, x, (size_t)counts[i], COLL_F32, COLL_SUM,
                                 comm, NULL);
+    if (status == COLL_OK)
+        status = coll_comm_set_algorithm(comm, NULL);
+    if (status == COLL_OK)
+        status = coll_allreduce(x, x, COUNT, COLL_F32, COLL_SUM, comm, NULL);
     dup2(before, STDERR_FILENO);
     EXPECT(pread(file, said, sizeof(said) - 1, 0) >= 0, "%s", path);
     unlink(path);
     EXPECT(status == COLL_OK, "%d", status);
-    const int tables = rank == 0 ? 2 : 0;
+    const int tables = rank == 0 ? 3 : 0;
     EXPECT(count_of(said, "allreduce of ") == tables
                && count_of(said, "explain: > ") == tables
-               && count_of(said, "of 40 bytes on") == tables / 2,
+               && count_of(said, "of 40 bytes on") == tables / 3,
            "rank %d: %s", rank, said);
     return 0;
 }

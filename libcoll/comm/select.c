@@ -17,11 +17,13 @@ double select_seconds(int32_t log_time)
 
 void select_free(struct select *s)
 {
-    for (int k = 0; k < NKINDS; k++)
+    for (int k = 0; k < NKINDS; k++) {
+        s->told[k] = 0;
         for (int c = 0; c < PRICE_HALVES; c++) {
             free(s->class[k][c]);
             s->class[k][c] = NULL;
         }
+    }
 }
 
 coll_status select_rules(struct select *s, const char *text, const char *source)
