@@ -193,6 +193,54 @@ Test(price, is_exact_where_it_decides)
     }
 }
 
+static const struct price_row *best_of(const struct prices *p,
+                                       enum coll_kind kind, int class)
+{
+    const struct price_row *best = NULL;
+    for (int i = 0; i < p->nrows; i++)
+        if (algos[p->row[i].algo].kind == kind
+            && (!best || p->row[i].log_time[class] < best->log_time[class]))
+            best = &p->row[i];
+    return best;
+}
+
+/* Where vectors leave the caches, lines from far shorter ones tell nothing of
+ * what is nearly the best, with any number of segments. */
+Test(price, what_seems_the_best_below_the_end_of_the_caches_is_rehearsed)
+{
+    const struct layout_costs wan = {
+        .local = {1e-6, 1e-10, 0},
+        .remote = {5e-3, 8e-8,  0},
+        .gamma = 1e-10,
+        .memory = 1e-10,
+        .cache = 16 << 20,
+    };
+    struct layout l;
+    static struct prices p;
+    cr_assert_eq(layout_create(&l, 4, NULL, NULL, NULL, &wan), COLL_OK);
+    cr_assert_eq(price_all(&p, &l, 1e6, 1e9), COLL_OK);
+    for (int i = 0; i < p.nrows; i++)
+        for (int class = 12; class < 24; class ++) {
+            const struct price_row *row = &p.row[i];
+            double seconds;
+            const int best =
+                best_of(&p, algos[row->algo].kind, class)->log_time[class];
+            if (row->log_time[class] > best + 11) /* 3 % */
+                continue;
+            cr_assert_eq(price_one(&l, &algos[row->algo],
+                                   (enum layout_order)row->order,
+                                   1 << row->variant[class], price_bytes(class),
+                                   NULL, &seconds),
+                         COLL_OK);
+            cr_expect_leq(abs(row->log_time[class] - price_log(seconds)), 25, /* 7 % */
+                          "%s, class %d, %d segments: %d, takes %d",
+                          algos[row->algo].full_name, class,
+                          1 << row->variant[class], row->log_time[class],
+                          price_log(seconds));
+        }
+    layout_free(&l);
+}
+
 /* All 16 are sent at once, and hand on one after another: seven hops of the
  * first, and what the others are behind it. */
 Test(price, segments_arrive_in_the_order_in_which_they_were_sent)
@@ -218,17 +266,6 @@ Test(price, rehearses_little_of_what_is_far_behind)
                          algos[p.row[r].algo].full_name, class);
     cr_assert_lt(p.rehearsals, (uint32_t)(p.nrows * LADDER_RUNGS * 7 / 10),
                  "%u rehearsals of %d candidates", p.rehearsals, p.nrows);
-}
-
-static const struct price_row *best_of(const struct prices *p,
-                                       enum coll_kind kind, int class)
-{
-    const struct price_row *best = NULL;
-    for (int i = 0; i < p->nrows; i++)
-        if (algos[p->row[i].algo].kind == kind
-            && (!best || p->row[i].log_time[class] < best->log_time[class]))
-            best = &p->row[i];
-    return best;
 }
 
 /* The same candidate serves; where lines took the place of rehearsals, one that

@@ -202,6 +202,19 @@ static int variant_for(const struct candidate *c, int rung)
     return v;
 }
 
+/* What by the lines seems best of any number of segments is rehearsed. */
+static coll_status make_sure(struct pricing *p, struct candidate *c, int rung)
+{
+    coll_status status = COLL_OK;
+    double seconds;
+    for (int last = -1, v = 0; status == COLL_OK && v != last;) {
+        last = v;
+        ladder_best(&c->ladder, price_bytes(ladder_class[rung]), &v);
+        status = climb(p, c, v, rung, &seconds);
+    }
+    return status;
+}
+
 /* At another rung: as many segments as are best for longer vectors, and fewer
  * as long as that helps; not those that can not, by what they took elsewhere.
  * Then more, where the longest left all alike. What then seems best is made sure
@@ -231,12 +244,7 @@ static coll_status climb_shorter(struct pricing *p, struct candidate *c,
         best_v = seconds < best ? v : best_v;
         best = fmin(best, seconds);
     }
-    for (int last = -1, v = 0; status == COLL_OK && v != last;) {
-        last = v;
-        ladder_best(&c->ladder, bytes, &v);
-        status = climb(p, c, v, rung, &seconds);
-    }
-    return status;
+    return status == COLL_OK ? make_sure(p, c, rung) : status;
 }
 
 /* What is expected, where segments that were tried for longer vectors only may
@@ -295,6 +303,19 @@ static coll_status climb_rung(struct pricing *p, enum coll_kind kind, int rung,
     return status;
 }
 
+/* Rungs that were rehearsed since bend the lines: what has come to seem about as
+ * good as the best is rehearsed as well. */
+static coll_status climb_again(struct pricing *p, enum coll_kind kind, int rung)
+{
+    struct candidate *near[PRICE_ROWS];
+    const int n = list_near(p, kind, rung, 1.02, near);
+    coll_status status = COLL_OK;
+    for (int i = 0; i < n && status == COLL_OK; i++)
+        if (!is_settled(near[i], rung))
+            status = make_sure(p, near[i], rung);
+    return status;
+}
+
 /* Of all; those with the fewest messages first, so that bounds can tell, and
  * that a budget is not spent on a few. */
 static coll_status climb_ends(struct pricing *p)
@@ -344,5 +365,8 @@ coll_status climb_all(struct pricing *p)
             for (int i = from; i < to && status == COLL_OK; i++)
                 status = climb_rung(p, (enum coll_kind)k, steps[i].rung,
                                     steps[i].behind);
+    for (int k = 0; k < NKINDS; k++)
+        for (int rung = 0; rung < LADDER_RUNGS && status == COLL_OK; rung++)
+            status = climb_again(p, (enum coll_kind)k, rung);
     return status;
 }
