@@ -2,6 +2,10 @@
 /* Measuring at start among processes that take themselves for hosts: all find
  * the same, with a bounded number of messages and exchanges. */
 #include <criterion/criterion.h>
+#include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -153,6 +157,38 @@ Test(probe, the_cache_is_one_that_the_kernel_tells_of)
     if (!caches)
         cr_skip_test("there is no L3");
     cr_assert_gt(alike, 0, "%zu bytes", here_cache());
+}
+
+static atomic_bool ended;
+
+static void *spin(void *arg)
+{
+    while (!atomic_load(&ended))
+        ;
+    return arg;
+}
+
+/* Who is interrupted while it adds is not slow. */
+Test(probe, sums_are_as_fast_beside_others)
+{
+    enum { OTHERS = 3, CALLS = 10000 };
+    pthread_t others[OTHERS];
+    cpu_set_t one;
+    double least = 1, most = 0;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)sched_getcpu(), &one);
+    cr_assert_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+    for (int i = 0; i < OTHERS; i++)
+        cr_assert_eq(pthread_create(&others[i], NULL, spin, NULL), 0);
+    for (int i = 0; i < CALLS; i++) {
+        const double seconds = roofline_sum();
+        least = fmin(least, seconds);
+        most = fmax(most, seconds);
+    }
+    atomic_store(&ended, true);
+    for (int i = 0; i < OTHERS; i++)
+        pthread_join(others[i], NULL);
+    cr_assert_lt(most, 10 * least, "%g and %g", least, most);
 }
 
 /* No sum is faster than its vectors come from memory. */

@@ -2,16 +2,9 @@
 #include "comm/climb.h"
 
 #include <math.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
-
-double climb_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static double messages_of(struct candidate *c, int variant)
 {
@@ -28,13 +21,14 @@ static bool affords(const struct pricing *p, struct candidate *c, int variant)
     const double messages = messages_of(c, variant);
     const double more = c->seconds_of > 0 ? messages / c->seconds_of : 0;
     return messages <= p->max_messages
-           && climb_now() + c->seconds * fmax(more * more, more) < p->until;
+           && clock_of_thread() + c->seconds * fmax(more * more, more)
+                  < p->until;
 }
 
 /* Messages, from which on a rehearsal is dear. Where many share links, finding
  * their rates at each of their ends takes most of the time. Finding them at
- * every few takes a tenth of it; at every thousandth of the time, of 408 cases 7
- * were off by more than 2 %, most in an order that fits the groups badly, the
+ * every few takes a tenth of it; at every thousandth of the time, of 408 cases
+ * 7 were off by more than 2 %, most in an order that fits the groups badly, the
  * worst by 10 %. The more messages, the less one of them tells: from 30,000 on
  * three thousandths do, within 1.1 % of finer ones in 13 cases.
  */
@@ -96,12 +90,11 @@ static coll_status try_out(struct pricing *p, struct candidate *c, int variant,
                            int rung)
 {
     double *at = &c->ladder.seconds[variant][rung];
-    const double begun = climb_now();
-    struct performance what = {
-        .algo = c->algo,
-        .segments = 1 << variant,
-        .bytes = price_bytes(ladder_class[rung]),
-        .instant = instant_for(messages_of(c, variant))};
+    const double begun = clock_of_thread();
+    struct performance what = {.algo = c->algo,
+                               .segments = 1 << variant,
+                               .bytes = price_bytes(ladder_class[rung]),
+                               .instant = instant_for(messages_of(c, variant))};
     coll_status status = casts_get(&p->casts, c->lineup, &what, &what.cast);
     if (status == COLL_OK && rules_out(p, c, variant, &what, rung))
         return COLL_OK;
@@ -118,7 +111,7 @@ static coll_status try_out(struct pricing *p, struct candidate *c, int variant,
         return fail(status, "select", "rehearsal of %s on %d ranks: %s",
                     c->algo->full_name, p->layout->nranks, fail_sentence());
     }
-    c->seconds = climb_now() - begun;
+    c->seconds = clock_of_thread() - begun;
     c->seconds_of = c->messages[variant];
     p->rehearsals++;
     return COLL_OK;
@@ -217,8 +210,8 @@ static coll_status make_sure(struct pricing *p, struct candidate *c, int rung)
 
 /* At another rung: as many segments as are best for longer vectors, and fewer
  * as long as that helps; not those that can not, by what they took elsewhere.
- * Then more, where the longest left all alike. What then seems best is made sure
- * of. */
+ * Then more, where the longest left all alike. What then seems best is made
+ * sure of. */
 static coll_status climb_shorter(struct pricing *p, struct candidate *c,
                                  int rung)
 {
@@ -236,9 +229,9 @@ static coll_status climb_shorter(struct pricing *p, struct candidate *c,
         best_v = seconds < best ? v : best_v;
         best = fmin(best, seconds);
     }
-    for (int v = first + 1; best_v == v - 1 && c->pipelines
-                            && v < PRICE_VARIANTS && ladder_may(v, bytes)
-                            && status == COLL_OK;
+    for (int v = first + 1;
+         best_v == v - 1 && c->pipelines && v < PRICE_VARIANTS
+         && ladder_may(v, bytes) && status == COLL_OK;
          v++) {
         status = climb(p, c, v, rung, &seconds);
         best_v = seconds < best ? v : best_v;
@@ -303,8 +296,8 @@ static coll_status climb_rung(struct pricing *p, enum coll_kind kind, int rung,
     return status;
 }
 
-/* Rungs that were rehearsed since bend the lines: what has come to seem about as
- * good as the best is rehearsed as well. */
+/* Rungs that were rehearsed since bend the lines: what has come to seem about
+ * as good as the best is rehearsed as well. */
 static coll_status climb_again(struct pricing *p, enum coll_kind kind, int rung)
 {
     struct candidate *near[PRICE_ROWS];

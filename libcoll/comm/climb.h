@@ -34,13 +34,11 @@ struct pricing {
     struct candidate candidates[PRICE_ROWS];
     int n;
     bool prunes;
-    double max_messages, until; /* of one rehearsal; seconds of climb_now() */
+    double max_messages; /* of one rehearsal */
+    double until; /* by clock_of_thread(): a crowded machine chooses no worse */
     uint32_t rehearsals;
     struct casts casts;
 };
-
-/* Of this thread: on a crowded machine the choice is to be no worse. */
-double climb_now(void);
 
 /* Fills the ladders of all candidates. Fails like rehearse(). */
 coll_status climb_all(struct pricing *);

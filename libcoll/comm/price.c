@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "comm/climb.h"
 #include "comm/hosts.h"
@@ -237,7 +238,7 @@ coll_status price_within(struct prices *prices, const struct layout *l,
     p->layout = l;
     p->prunes = !limits->all;
     p->max_messages = limits->messages;
-    p->until = climb_now() + limits->seconds;
+    p->until = clock_of_thread() + limits->seconds;
     *prices = (struct prices){.layout = layout_digest(l)};
     coll_status status = COLL_OK;
     for (int order = 0; order < NLINEUPS && status == COLL_OK; order++)

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "coll/coll.h"
 #include "comm/hosts.h"
@@ -110,14 +110,6 @@ double trial_messages(const struct trial *t, int segments)
     return sends / samples_of(t) * trial_positions(t);
 }
 
-/* Of this thread, so that what else the machine does hardly counts. */
-static double processor_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* How long one rank's plan takes to write, the best of some times. */
 static double time_plan(const struct trial *t, int position, size_t *bytes)
 {
@@ -125,9 +117,9 @@ static double time_plan(const struct trial *t, int position, size_t *bytes)
     double best = INFINITY;
     for (int i = 0; i < TIMES; i++) {
         struct plan p;
-        const double begin = processor_seconds();
+        const double begin = clock_of_thread();
         write_plan(&p, t, position, t->segments);
-        best = fmin(best, processor_seconds() - begin);
+        best = fmin(best, clock_of_thread() - begin);
         *bytes = (size_t)p.nsteps * sizeof(p.steps[0]);
         plan_free(&p);
     }
@@ -166,7 +158,7 @@ static bool try_segments(struct trial *t, int segments)
     double seconds = 0;
     const int n = t->world->nranks;
     struct sim_traffic *traffic = calloc((size_t)n, sizeof(*traffic));
-    const double begin = processor_seconds();
+    const double begin = clock_of_thread();
     const coll_status status =
         traffic ? price_one(&t->world->layout, t->algo, t->order, segments,
                             t->bytes, traffic, &seconds)
@@ -183,7 +175,7 @@ static bool try_segments(struct trial *t, int segments)
         t->state = TRIAL_DONE;
         t->seconds = seconds;
         t->segments = segments;
-        t->rehearse_seconds = processor_seconds() - begin;
+        t->rehearse_seconds = clock_of_thread() - begin;
         count(t, traffic);
     }
     free(traffic);
