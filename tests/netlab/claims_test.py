@@ -15,7 +15,9 @@ import collections
 import functools
 import os
 import re
+import socket
 import statistics
+import subprocess
 import sys
 import threading
 import time
@@ -321,6 +323,45 @@ def right_start(setting):
     return (int(found[1]) == groups
             and abs(float(found[2]) - link) <= 0.25 * link
             and all(int(n) <= m for n, m in zip(cost.groups(), most)))
+
+
+# --- windows ------------------------------------------------------------------
+
+WINDOW = 1 << 20
+
+
+def may_receive(count):
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, count)
+        return probe.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+
+
+def buffers(rate, **settings):
+    """Bytes that host 0's connections may have received, as the kernel counts
+    them, after some messages."""
+    lab, found = netlab.Lab(netlab.Layout(rate=rate)), []
+
+    def look():
+        done = subprocess.run([*lab.enter(0), 'ss', '-tmnH'], check=True,
+                              capture_output=True, text=True)
+        found.extend(map(int, re.findall(r',rb(\d+),', done.stdout)))
+    try:
+        steps.run(lab, BUILD, ['=allreduce:ring', f'10x{1 << 20}', '@look'],
+                  {'look': look}, 60, **settings)
+    finally:
+        lab.close()
+    note(sorted(found))
+    return found
+
+
+@case(('1 Gbit/s', (1e9, {}, True)),
+      ('1 Gbit/s, as the user has it', (1e9, {'UCX_TCP_RCVBUF': '300k'}, False)))
+def slow_ports_get_a_window_of_1_mib(setting):
+    rate, settings, wanted = setting
+    if may_receive(WINDOW) < 2 * WINDOW:
+        raise tap.Skip('net.core.rmem_max is less than 1 MiB')
+    found = buffers(rate, **settings)
+    tap.expect((found.count(2 * WINDOW) >= 2) == wanted, found)
 
 
 if __name__ == '__main__':
