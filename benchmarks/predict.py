@@ -66,8 +66,8 @@ def job(options, layout, algorithm):
         out = pathlib.Path(folder) / "out.json"
         command = [ROOT / "tests/netlab/netlab", "--delay-switch",
                    options.build / "delay_switch", "--timeout",
-                   options.timeout, "--env", "COLL_STORE=off", "--env",
-                   "COLL_ADAPT=off", "--env", "COLL_LOG=probe:info",
+                   options.timeout, "--env", "COLL_ADAPT=off", "--env",
+                   "COLL_LOG=probe:info",
                    *LAYOUTS[layout].split(), "--",
                    options.build / "coll_bench", "allreduce", "-b",
                    min(options.sizes), "-e", max(options.sizes), "-f",

@@ -66,8 +66,8 @@ def launch(options, layout, size, algorithms, folder, n, warm, env=()):
     start = ([str(options.build / "collrun"), "-n", str(how)]
              if isinstance(how, int)
              else [str(ROOT / "tests/netlab/netlab"), "--delay-switch",
-                   str(options.build / "delay_switch"), "--env",
-                   "COLL_STORE=off", "--timeout", str(options.timeout),
+                   str(options.build / "delay_switch"), "--timeout",
+                   str(options.timeout),
                    *(word for e in env for word in ("--env", e)),
                    *how.split(), "--"])
     command = start + [str(options.build / "coll_bench"), "allreduce",

@@ -277,6 +277,24 @@ Test(learn, what_an_earlier_job_measured_is_believed_and_verified)
     cr_expect_eq(learn_best(&w.learn), 1);
 }
 
+/* Nothing is as it was: all take a third, the best of then has become slow, and
+ * the best of now had met with something else. */
+Test(learn, a_memory_of_another_world_is_dropped)
+{
+    struct world w = world(4, 0);
+    for (int i = 0; i < 4; i++)
+        w.predicted[i] = w.seconds[i] = 1e-5 * (i + 3);
+    start(&w);
+    learn_recall(&w.learn, 3, log_time(18e-5));
+    learn_recall(&w.learn, 2, log_time(25e-5));
+    learn_recall(&w.learn, 1, log_time(30e-5));
+    learn_recall(&w.learn, 0, log_time(0.1));
+    cr_assert_eq(learn_best(&w.learn), 3);
+    const int found = until_best(&w, true, 0, 1000);
+    cr_log_info("the best is found after %d operations", found);
+    cr_expect_lt(found, 60);
+}
+
 /* The bits of two copies, with all that no caller should say. */
 Test(learn, copies_stay_alike_whatever_they_are_told)
 {

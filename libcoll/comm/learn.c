@@ -30,7 +30,8 @@
  * the others becomes a mere prediction, and the class is young again; and as a
  * switch is then likely to be right, it takes less evidence. Of many that then
  * seem better one is tried until it is best or has lost its lead: in turn, each
- * would be long in gathering evidence.
+ * would be long in gathering evidence. So it is if five samples of the best show
+ * that what an earlier job has kept is of another world.
  *
  * What waits in the network when an operation ends delays the next one. So a
  * sample of the best that comes after that of another and is not longer than
@@ -44,6 +45,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Log times, in 1/256 octaves. */
@@ -215,8 +217,10 @@ static void plan_trial(struct learn *l)
 
 static void add_sample(struct learn_candidate *c, int log_time)
 {
-    if (c->recalled)
-        c->samples = c->recalled = 0;
+    if (c->recalled > 0) { /* that was the one sample */
+        c->samples = 0;
+        c->recalled = (int16_t)-c->recalled;
+    }
     memmove(c->recent + 1, c->recent, sizeof(c->recent) - sizeof(c->recent[0]));
     c->recent[0] = (int16_t)log_time;
     c->samples = (int16_t)smaller(c->samples + 1, LEARN_WINDOW);
@@ -254,6 +258,20 @@ static void start_again(struct learn *l)
     l->credit = larger(l->credit, FRESH);
 }
 
+/* What an earlier job measured was of another world; what the model says is of
+ * this one. */
+static void forget_recalled(struct learn *l)
+{
+    for (int i = 0; i < l->n; i++) {
+        struct learn_candidate *c = &l->candidate[i];
+        if (c->recalled > 0) {
+            c->samples = 0;
+            c->least = LIMIT;
+        }
+        c->recalled = 0;
+    }
+}
+
 static void observe_best(struct learn *l, int time)
 {
     struct learn_candidate *c = &l->candidate[l->best];
@@ -262,6 +280,9 @@ static void observe_best(struct learn *l, int time)
     add_sample(c, time);
     if (c->samples < LEARN_WINDOW) {
         settle(l);
+        if (c->samples == ODD_SAMPLES && c->recalled
+            && abs(c->estimate + c->recalled) > far)
+            forget_recalled(l);
         return;
     }
     const bool delayed =
@@ -363,8 +384,8 @@ void learn_recall(struct learn *l, int candidate, int32_t log_time)
     if (candidate < 0 || candidate >= l->n || l->operations)
         return;
     struct learn_candidate *c = &l->candidate[candidate];
-    add_sample(c, within(log_time, -LIMIT, LIMIT));
-    c->recalled = 1;
+    add_sample(c, within(log_time, 1, LIMIT));
+    c->recalled = c->recent[0];
     if (!l->candidate[l->best].samples || c->estimate < best_estimate(l))
         l->best = candidate;
     settle(l);

@@ -34,7 +34,8 @@ struct learn_candidate {
     int16_t promised;   /* its estimate when it became the best */
     int16_t broken;     /* how often it then was not as promised */
     int16_t samples;    /* in recent[] */
-    int16_t recalled;   /* the one in recent[] is from an earlier job */
+    int16_t recalled;   /* what an earlier job measured: the one sample there
+                           is; negative: it was replaced by real ones */
     int16_t recent[LEARN_WINDOW]; /* the newest first */
 };
 

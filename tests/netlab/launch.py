@@ -43,9 +43,10 @@ class Rank:
 
 
 def environment(lab, **more):
-    """Of a libcoll job, without its ranks."""
+    """Of a libcoll job, without its ranks. Hosts have the same names in every
+    lab, so what was learned in another is not to be believed."""
     env = {'COLL_NRANKS': str(lab.layout.nranks), 'COLL_ROOT': lab.root(),
-           'COLL_JOB_KEY': secrets.token_hex(16)}
+           'COLL_JOB_KEY': secrets.token_hex(16), 'COLL_STORE': 'off'}
     env.update(more)
     return env
 

@@ -56,7 +56,7 @@ def agreed(errs):
 
 def launched(lab, program, seconds, **env):
     """A job that must end well: standard output and error of each rank."""
-    env = {'COLL_LOG': 'select:debug,probe:info', 'COLL_STORE': 'off',
+    env = {'COLL_LOG': 'select:debug,probe:info',
            'COLL_JOIN_SECONDS': '30', 'COLL_OP_SECONDS': '30', **env}
     ranks, outs, errs, ended = launch.run(lab, program, seconds, **env)
     for rank, err in zip(ranks, errs):
