@@ -30,8 +30,8 @@
  * the others becomes a mere prediction, and the class is young again; and as a
  * switch is then likely to be right, it takes less evidence. Of many that then
  * seem better one is tried until it is best or has lost its lead: in turn, each
- * would be long in gathering evidence. So it is if five samples of the best show
- * that what an earlier job has kept is of another world.
+ * would be long in gathering evidence. So it is if five samples of the best
+ * show that what an earlier job has kept is of another world.
  *
  * What waits in the network when an operation ends delays the next one. So a
  * sample of the best that comes after that of another and is not longer than
