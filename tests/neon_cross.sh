@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Compiles libcoll/op for 64-bit Arm and runs its claims under qemu, so that
-# the NEON kernels are tested on any machine. Debian packages:
+# Compiles libcoll/op and the trainer's convolution for 64-bit Arm and runs their
+# claims under qemu, so that the NEON kernels are tested on any machine. Debian
+# packages:
 #   gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
 set -eu
 cd "$(dirname "$0")/.."
@@ -16,7 +17,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 compile() {
     "$cc" -std=c17 -D_GNU_SOURCE -O2 -ffp-contract=off -Wall -Wextra \
-        -Wpedantic -Werror -Iinclude -Ilibcoll -Itests "$@"
+        -Wpedantic -Werror -Iinclude -Ilibcoll -Itrainer -Itests "$@"
 }
 # As meson.build does: the kernels once for each instruction set.
 compile -c -DOP_ISA=neon -DVECTOR_BYTES=16 -o "$dir/neon.o" libcoll/op/combine.c
@@ -24,4 +25,15 @@ compile -c -DOP_ISA=scalar -DVECTOR_BYTES=8 -o "$dir/scalar.o" \
     libcoll/op/combine.c
 compile -static -o "$dir/op_cross" tests/op_cross.c tests/op_checks.c tests/op_oracle.c \
     libcoll/op/op.c libcoll/op/names.c "$dir/neon.o" "$dir/scalar.o" -lm
-qemu-aarch64 "$dir/op_cross"
+for isa in neon:32 scalar:16; do
+    for file in conv_tile conv_winograd_tile; do
+        compile -c -ffp-contract=fast -DCONV_ISA="${isa%:*}" -DCONV_LANES=4 \
+            -DCONV_REGISTERS="${isa#*:}" -o "$dir/$file-${isa%:*}.o" \
+            "trainer/kernels/$file.c"
+    done
+done
+compile -static -o "$dir/conv_test" tests/conv_test.c trainer/kernels/conv.c \
+    trainer/kernels/conv_direct.c trainer/kernels/conv_pack.c \
+    trainer/kernels/conv_view.c trainer/kernels/conv_winograd.c \
+    "$dir"/conv_*tile-*.o -lm
+qemu-aarch64 "$dir/op_cross" && qemu-aarch64 "$dir/conv_test" 20

@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: MIT */
+/* Direct convolution on every instruction set of this machine against loops as
+ * plain as the definition, and Winograd's against it.
+ *
+ *   conv_test [SHAPES]
+ *
+ * tries so many odd shapes. Needs no library, so that tests/neon_cross.sh can
+ * run it for another processor. Speaks TAP.
+ *
+ * All numbers are multiples of 1/8 and at most 1, so products are multiples of
+ * 1/64, and float has their sums whole: whatever the order, what is right is
+ * equal.
+ */
+#include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/conv_tile.h"
+#include "random.h"
+#include "thorough.h"
+
+static const char *const isas[] = {
+#define ISA(name) #name,
+#include "kernels/isas.def"
+#undef ISA
+};
+enum { NISAS = sizeof(isas) / sizeof(isas[0]), GUARD = 64 };
+
+/* Says what is wrong, and ends. */
+__attribute__((format(printf, 2, 3))) static void require(bool holds,
+                                                          const char *form, ...)
+{
+    va_list words;
+    if (holds)
+        return;
+    va_start(words, form);
+    printf("Bail out! ");
+    vprintf(form, words);
+    va_end(words);
+    putchar('\n');
+    exit(1);
+}
+
+static size_t input_floats(const struct conv *c)
+{
+    return (size_t)c->n * (size_t)c->c * (size_t)c->h * (size_t)c->w;
+}
+
+static size_t output_floats(const struct conv *c)
+{
+    return (size_t)c->n * (size_t)c->k * (size_t)c->out_h * (size_t)c->out_w;
+}
+
+static size_t weight_floats(const struct conv *c)
+{
+    return (size_t)c->k * (size_t)(c->c / c->groups)
+           * (size_t)(c->kernel_h * c->kernel_w);
+}
+
+static float *eighths(size_t count, uint64_t seed)
+{
+    float *x = malloc((count + 1) * sizeof(float));
+    require(x != NULL, "no memory");
+    for (size_t i = 0; i < count; i++)
+        x[i] = (float)((int)(random_u64(seed, i) % 17) - 8) / 8;
+    return x;
+}
+
+/* All three passes at once; each product counts for what it goes into. */
+static void reference(const struct conv *c, const float *x, const float *w,
+                      const float *bias, const float *dy, float *y, float *dx,
+                      float *dw)
+{
+    const int in = c->c / c->groups, per = c->k / c->groups;
+    memset(dx, 0, input_floats(c) * sizeof(float));
+    for (int n = 0; n < c->n; n++)
+        for (int k = 0; k < c->k; k++)
+            for (int r = 0; r < c->out_h; r++)
+                for (int q = 0; q < c->out_w; q++) {
+                    const size_t o =
+                        (((size_t)n * c->k + k) * c->out_h + r) * c->out_w + q;
+                    y[o] = bias[k];
+                    for (int m = 0; m < in * c->kernel_h * c->kernel_w; m++) {
+                        const int j = m % c->kernel_w;
+                        const int i = m / c->kernel_w % c->kernel_h;
+                        const int ch =
+                            k / per * in + m / c->kernel_w / c->kernel_h;
+                        const int row =
+                            r * c->stride_h - c->pad_h + i * c->dilation_h;
+                        const int col =
+                            q * c->stride_w - c->pad_w + j * c->dilation_w;
+                        if (row < 0 || row >= c->h || col < 0 || col >= c->w)
+                            continue;
+                        const size_t a =
+                            (((size_t)n * c->c + ch) * c->h + row) * c->w + col;
+                        const size_t b =
+                            (size_t)k * in * c->kernel_h * c->kernel_w + m;
+                        y[o] += x[a] * w[b];
+                        dx[a] += dy[o] * w[b];
+                        dw[b] += dy[o] * x[a];
+                    }
+                }
+}
+
+static void equal(const float *found, const float *wanted, size_t count,
+                  const char *isa, const char *what, const char *shape)
+{
+    for (size_t i = 0; i < count; i++)
+        require(found[i] == wanted[i], "%s: %s, %s[%zu] is %g, not %g", isa,
+                shape, what, i, (double)found[i], (double)wanted[i]);
+}
+
+/* Lanes beyond the channels are zero, and so stay they. */
+static void lanes_are_zero(const float *blocked, int n, int c, size_t plane,
+                           const char *shape)
+{
+    const int blocks = (c + CONV_BLOCK - 1) / CONV_BLOCK;
+    for (int i = 0; i < n; i++)
+        for (size_t p = 0; p < plane; p++)
+            for (int lane = c - (blocks - 1) * CONV_BLOCK; lane < CONV_BLOCK;
+                 lane++)
+                require(blocked[(((size_t)i * blocks + blocks - 1) * plane + p)
+                                    * CONV_BLOCK
+                                + lane]
+                            == 0,
+                        "%s: a lane without a channel is not 0", shape);
+}
+
+/* Exactly as much as is asked for, so that sanitizers see what lies beyond. */
+static float *scratch_of(const struct conv *c, enum conv_pass pass)
+{
+    const size_t floats = conv_direct.scratch(c, pass);
+    float *x = malloc(floats * sizeof(float) + 1);
+    require(x != NULL, "no memory");
+    memset(x, 0xff, floats * sizeof(float)); /* NaN */
+    return x;
+}
+
+static float *filled(size_t floats)
+{
+    float *x = malloc(floats * sizeof(float) + 1);
+    require(x != NULL, "no memory");
+    memset(x, 0xff, floats * sizeof(float));
+    return x;
+}
+
+static void check(struct conv c, uint64_t seed)
+{
+    char shape[160];
+    snprintf(shape, sizeof(shape),
+             "%d of %dx%dx%d, %d outputs of %d groups, %dx%d stride %dx%d pad "
+             "%dx%d dilation %dx%d%s",
+             c.n, c.c, c.h, c.w, c.k, c.groups, c.kernel_h, c.kernel_w,
+             c.stride_h, c.stride_w, c.pad_h, c.pad_w, c.dilation_h,
+             c.dilation_w, c.plain ? ", plain" : "");
+    if (!conv_set_outputs(&c))
+        return;
+    const char *cannot = conv_direct.cannot(&c, CONV_FORWARD);
+    require(!cannot, "%s: %s", shape, cannot);
+    const size_t nx = input_floats(&c), ny = output_floats(&c);
+    const size_t nw = weight_floats(&c);
+    const size_t bx = conv_blocked(c.n, c.c, c.h, c.w);
+    const size_t by = conv_blocked(c.n, c.k, c.out_h, c.out_w);
+    float *x = eighths(nx, seed), *w = eighths(nw, seed + 1);
+    float *dy = eighths(ny, seed + 2), *bias = eighths((size_t)c.k, seed + 3);
+    float *y = filled(ny), *dx = filled(nx), *dw = eighths(nw, seed + 4);
+    float *dw0 = eighths(nw, seed + 4), *back = filled(nx > ny ? nx : ny);
+    float *xb = filled(bx), *yb = filled(by), *dyb = filled(by),
+          *dxb = filled(bx), *dwb = filled(nw);
+    reference(&c, x, w, bias, dy, y, dx, dw);
+    conv_to_blocked(x, xb, c.n, c.c, c.h, c.w);
+    conv_to_blocked(dy, dyb, c.n, c.k, c.out_h, c.out_w);
+    for (int i = 0; i < NISAS; i++) {
+        if (!conv_use(isas[i]))
+            continue;
+        float *scratch = scratch_of(&c, CONV_FORWARD);
+        conv_direct.forward(&c, c.plain ? x : xb, w, bias, yb, scratch);
+        conv_to_plain(yb, back, c.n, c.k, c.out_h, c.out_w);
+        equal(back, y, ny, isas[i], "y", shape);
+        lanes_are_zero(yb, c.n, c.k, (size_t)c.out_h * (size_t)c.out_w, shape);
+        free(scratch);
+        scratch = scratch_of(&c, CONV_BACKWARD_WEIGHTS);
+        memcpy(dwb, dw0, nw * sizeof(float));
+        conv_direct.backward_weights(&c, c.plain ? x : xb, dyb, dwb, scratch);
+        equal(dwb, dw, nw, isas[i], "dw", shape);
+        free(scratch);
+        if (c.plain)
+            continue;
+        scratch = scratch_of(&c, CONV_BACKWARD_DATA);
+        memset(dxb, 0xff, bx * sizeof(float));
+        conv_direct.backward_data(&c, dyb, w, dxb, scratch);
+        conv_to_plain(dxb, back, c.n, c.c, c.h, c.w);
+        equal(back, dx, nx, isas[i], "dx", shape);
+        lanes_are_zero(dxb, c.n, c.c, (size_t)c.h * (size_t)c.w, shape);
+        free(scratch);
+    }
+    float *all[] = {x,   w,    dy, bias, y,   dx,  dw,
+                    dw0, back, xb, yb,   dyb, dxb, dwb};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        free(all[i]);
+}
+
+/* Winograd's, whose constants float does not have: within this part of the
+ * largest. */
+static const double rounding = 2e-5;
+
+static void near(const float *found, const float *wanted, size_t count,
+                 const char *isa, const char *what, int c, int k)
+{
+    double largest = 1, off = 0;
+    for (size_t i = 0; i < count; i++) {
+        largest = fmax(largest, fabs((double)wanted[i]));
+        off = fmax(off, fabs((double)found[i] - (double)wanted[i]));
+    }
+    require(off <= rounding * largest, "%s: %s of %d to %d channels: %g of %g",
+            isa, what, c, k, off, largest);
+}
+
+/* The direct kernels, which are right, on the same instruction set. */
+static void winograd_as_direct(struct conv c, const char *isa, uint64_t seed)
+{
+    const struct conv_method *const method[] = {&conv_direct, &conv_winograd};
+    conv_set_outputs(&c);
+    const size_t nx = conv_blocked(c.n, c.c, c.h, c.w), nw = weight_floats(&c);
+    const size_t ny = conv_blocked(c.n, c.k, c.out_h, c.out_w);
+    float *px = eighths(input_floats(&c), seed);
+    float *py = eighths(output_floats(&c), seed + 1);
+    float *w = eighths(nw, seed + 2), *bias = eighths((size_t)c.k, seed + 3);
+    float *x = filled(nx), *dy = filled(ny), *dw[2], *y[2], *dx[2];
+    conv_to_blocked(px, x, c.n, c.c, c.h, c.w);
+    conv_to_blocked(py, dy, c.n, c.k, c.out_h, c.out_w);
+    for (int i = 0; i < 2; i++) {
+        size_t most = 0;
+        for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++) {
+            const size_t floats = method[i]->scratch(&c, pass);
+            most = floats > most ? floats : most;
+        }
+        float *scratch = filled(most);
+        y[i] = filled(ny);
+        dx[i] = filled(nx);
+        dw[i] = eighths(nw, seed + 4);
+        method[i]->forward(&c, x, w, bias, y[i], scratch);
+        method[i]->backward_data(&c, dy, w, dx[i], scratch);
+        method[i]->backward_weights(&c, x, dy, dw[i], scratch);
+        free(scratch);
+    }
+    near(y[1], y[0], ny, isa, "y", c.c, c.k);
+    near(dx[1], dx[0], nx, isa, "dx", c.c, c.k);
+    near(dw[1], dw[0], nw, isa, "dw", c.c, c.k);
+    float *all[] = {px,   py,   w,     bias,  x,     dy,
+                    y[0], y[1], dx[0], dx[1], dw[0], dw[1]};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        free(all[i]);
+}
+
+static void winograd_comes_to_the_same(void)
+{
+    static const struct conv some[] = {
+        {1, 16,  4,  4,  16, 1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false},
+        {2, 16,  6,  6,  32, 1, 3, 3, 1, 1, 0, 0, 1, 1, 0, 0, false},
+        {3, 20,  7,  9,  50, 1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false},
+        {1, 64,  14, 14, 96, 1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false},
+        {1, 33,  5,  23, 17, 1, 3, 3, 1, 1, 2, 3, 1, 1, 0, 0, false},
+        {4, 128, 13, 13, 48, 1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false},
+    };
+    for (int i = 0; i < NISAS; i++)
+        for (size_t k = 0; k < sizeof(some) / sizeof(some[0]); k++)
+            if (conv_use(isas[i]))
+                winograd_as_direct(some[k], isas[i], 100 * k);
+}
+
+/* The kinds of layers that nets have, small. */
+static void layers_of_known_nets(void)
+{
+    static const struct conv some[] = {
+        {2, 16,  8,  8,  16, 1, 3,  3,  1, 1, 1, 1, 1, 1, 0, 0, false},
+        {1, 32,  14, 14, 64, 1, 3,  3,  1, 1, 1, 1, 1, 1, 0, 0, false},
+        {3, 48,  7,  7,  80, 1, 3,  3,  1, 1, 1, 1, 1, 1, 0, 0, false},
+        {2, 64,  7,  7,  64, 1, 1,  1,  1, 1, 0, 0, 1, 1, 0, 0, false},
+        {1, 32,  14, 14, 48, 1, 1,  1,  2, 2, 0, 0, 1, 1, 0, 0, false},
+        {2, 32,  13, 13, 32, 1, 3,  3,  2, 2, 1, 1, 1, 1, 0, 0, false},
+        {1, 64,  13, 13, 96, 2, 3,  3,  1, 1, 1, 1, 1, 1, 0, 0, false},
+        {1, 32,  27, 27, 32, 1, 5,  5,  1, 1, 2, 2, 1, 1, 0, 0, false},
+        {1, 3,   35, 35, 64, 1, 11, 11, 4, 4, 2, 2, 1, 1, 0, 0, true },
+        {2, 3,   20, 20, 24, 1, 7,  7,  2, 2, 3, 3, 1, 1, 0, 0, true },
+        {2, 1,   28, 28, 20, 1, 5,  5,  1, 1, 0, 0, 1, 1, 0, 0, true },
+        {2, 20,  12, 12, 50, 1, 5,  5,  1, 1, 0, 0, 1, 1, 0, 0, false},
+        {1, 16,  11, 9,  16, 1, 3,  3,  1, 1, 2, 2, 2, 2, 0, 0, false},
+        {5, 272, 3,  3,  16, 1, 3,  3,  1, 1, 1, 1, 1, 1, 0, 0, false},
+    };
+    for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++)
+        check(some[i], 100 * i);
+}
+
+static int pick(uint64_t seed, int which, int least, int most)
+{
+    return least
+           + (int)(random_u64(seed, (uint64_t)which)
+                   % (uint64_t)(most - least + 1));
+}
+
+static unsigned shapes;
+
+static void odd_shapes(void)
+{
+    for (uint64_t seed = 0; seed < shapes; seed++) {
+        struct conv c = {
+            .n = pick(seed, 0, 0, 3),
+            .c = pick(seed, 1, 1, 40),
+            .h = pick(seed, 2, 1, 20),
+            .w = pick(seed, 3, 1, 33),
+            .k = pick(seed, 4, 1, 70),
+            .groups = 1,
+            .kernel_h = pick(seed, 5, 1, 5),
+            .kernel_w = pick(seed, 6, 1, 5),
+            .stride_h = pick(seed, 7, 1, 4),
+            .stride_w = pick(seed, 8, 1, 4),
+            .pad_h = pick(seed, 9, 0, 4),
+            .pad_w = pick(seed, 10, 0, 4),
+            .dilation_h = pick(seed, 11, 1, 3),
+            .dilation_w = pick(seed, 12, 1, 3),
+        };
+        c.plain = c.c < CONV_BLOCK && pick(seed, 13, 0, 1);
+        if (pick(seed, 14, 0, 5) == 0 && !c.plain) {
+            c.groups = pick(seed, 15, 2, 3);
+            c.c = 16 * c.groups;
+            c.k = 32 * c.groups;
+        }
+        check(c, seed << 8);
+    }
+}
+
+static void they_know_what_they_cannot_do(void)
+{
+    const struct conv good = {1, 32, 8, 8, 32, 2, 3, 3,    1,
+                              1, 1,  1, 1, 1,  0, 0, false};
+    struct conv c = good;
+    require(!conv_direct.cannot(&c, CONV_FORWARD), "it can");
+    c.groups = 4;
+    require(conv_direct.cannot(&c, CONV_FORWARD) != NULL, "it cannot");
+    c = good;
+    c.kernel_h = 20;
+    c.kernel_w = 13;
+    require(conv_direct.cannot(&c, CONV_FORWARD) != NULL, "it cannot");
+    c = good;
+    c.plain = true;
+    require(conv_direct.cannot(&c, CONV_FORWARD) != NULL, "it cannot");
+    c.c = 3;
+    c.groups = 1;
+    require(!conv_direct.cannot(&c, CONV_FORWARD), "it can");
+    require(conv_direct.cannot(&c, CONV_BACKWARD_DATA) != NULL, "it cannot");
+    c.kernel_h = 12; /* larger than image and padding */
+    require(!conv_set_outputs(&c), "there is no window");
+    require(!conv_use("mmx"), "it can");
+    require(!strcmp(conv_use("scalar"), "scalar"), "scalar");
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *claim;
+        void (*check)(void);
+    } checks[] = {
+        {"layers of known nets",              layers_of_known_nets         },
+        {"odd shapes",                        odd_shapes                   },
+        {"Winograd's comes to the same",      winograd_comes_to_the_same   },
+        {"the ways know what they cannot do", they_know_what_they_cannot_do},
+    };
+    const int n = sizeof(checks) / sizeof(checks[0]);
+    shapes = argc > 1 ? (unsigned)atoi(argv[1]) : cases(2000, 150);
+    printf("1..%d\n", n);
+    for (int i = 0; i < NISAS; i++)
+        printf("# %s: %s\n", isas[i], conv_use(isas[i]) ? "tried" : "not here");
+    for (int i = 0; i < n; i++) {
+        checks[i].check();
+        printf("ok %d - %s\n", i + 1, checks[i].claim);
+    }
+    return 0;
+}

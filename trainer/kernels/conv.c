@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernels/conv.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "kernels/conv_pack.h"
+
+static const struct conv_isa *isa;
+
+static const struct conv_isa *best_isa(const char *name)
+{
+    static const struct {
+        const struct conv_isa *isa;
+        const char *needs;
+    } all[] = {
+#define ISA(name) {&conv_isa_##name, #name},
+#include "kernels/isas.def"
+#undef ISA
+    };
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        const char *needs = all[i].needs;
+        bool has = true;
+#if defined(__x86_64__)
+        if (!strcmp(needs, "avx512"))
+            has = __builtin_cpu_supports("avx512f")
+                  && __builtin_cpu_supports("avx512vl")
+                  && __builtin_cpu_supports("avx512dq")
+                  && __builtin_cpu_supports("avx512bw");
+        if (!strcmp(needs, "avx2"))
+            has =
+                __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#endif
+        if (has && (!name || !strcmp(needs, name)))
+            return all[i].isa;
+    }
+    return NULL;
+}
+
+const char *conv_use(const char *name)
+{
+    const struct conv_isa *found = best_isa(name);
+    if (found)
+        isa = found;
+    return found ? found->name : NULL;
+}
+
+const struct conv_isa *conv_isa(void)
+{
+    if (!isa)
+        isa = best_isa(NULL);
+    return isa;
+}
+
+bool conv_set_outputs(struct conv *c)
+{
+    const int h = c->h + 2 * c->pad_h - (c->kernel_h - 1) * c->dilation_h - 1;
+    const int w = c->w + 2 * c->pad_w - (c->kernel_w - 1) * c->dilation_w - 1;
+    c->out_h = h < 0 ? 0 : h / c->stride_h + 1;
+    c->out_w = w < 0 ? 0 : w / c->stride_w + 1;
+    return h >= 0 && w >= 0;
+}
+
+double conv_flops(const struct conv *c)
+{
+    return 2.0 * c->n * c->out_h * c->out_w * c->k * (c->c / c->groups)
+           * c->kernel_h * c->kernel_w;
+}
+
+size_t conv_blocked(int n, int c, int h, int w)
+{
+    return (size_t)n * (size_t)conv_blocks(c) * CONV_BLOCK * (size_t)h
+           * (size_t)w;
+}
+
+/* --- layouts --------------------------------------------------------------
+ */
+
+/* One block of an image: from plain, or back. */
+static void reorder(float *plain, float *blocked, int lanes, size_t plane,
+                    bool back)
+{
+    for (int c = 0; c < CONV_BLOCK; c++)
+        for (size_t i = 0; i < plane; i++)
+            if (back && c < lanes)
+                plain[(size_t)c * plane + i] = blocked[i * CONV_BLOCK + c];
+            else if (!back)
+                blocked[i * CONV_BLOCK + c] =
+                    c < lanes ? plain[(size_t)c * plane + i] : 0;
+}
+
+static void reorder_all(float *plain, float *blocked, int n, int c, int h,
+                        int w, bool back)
+{
+    const size_t plane = (size_t)h * (size_t)w;
+    for (int i = 0; i < n; i++)
+        for (int b = 0; b < c; b += CONV_BLOCK) {
+            const int lanes = conv_least(CONV_BLOCK, c - b);
+            reorder(plain, blocked, lanes, plane, back);
+            plain += (size_t)lanes * plane;
+            blocked += CONV_BLOCK * plane;
+        }
+}
+
+void conv_to_blocked(const float *plain, float *blocked, int n, int c, int h,
+                     int w)
+{
+    reorder_all((float *)(uintptr_t)plain, blocked, n, c, h, w, false);
+}
+
+void conv_to_plain(const float *blocked, float *plain, int n, int c, int h,
+                   int w)
+{
+    reorder_all(plain, (float *)(uintptr_t)blocked, n, c, h, w, true);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* Convolution (without flipping) and its two gradients, by direct kernels.
+ *
+ * Activations are blocked: (N, C/16, H, W, 16), 16 channels side by side, the
+ * last block filled up with zeros. A few channels, as the first layer's, may be
+ * plain (N, C, H, W). Weights and their gradient are (K, C/groups, R, S) as
+ * elsewhere; each call repacks them, which takes a pass over them.
+ *
+ * Single-threaded; threads may work on different images at the same time with
+ * scratch of their own.
+ */
+#ifndef TRAINER_KERNELS_CONV_H
+#define TRAINER_KERNELS_CONV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { CONV_BLOCK = 16 };
+
+struct conv {
+    int n, c, h, w; /* of the input: images, channels, rows, columns */
+    int k, groups;  /* output channels; groups divide them and c */
+    int kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
+    int dilation_h, dilation_w;
+    int out_h, out_w; /* set by conv_set_outputs() */
+    bool plain;       /* the input; only if c is less than a block */
+};
+
+/* False if no window fits. */
+bool conv_set_outputs(struct conv *);
+
+/* Multiplications and additions of one pass. */
+double conv_flops(const struct conv *);
+
+enum conv_pass {
+    CONV_FORWARD,
+    CONV_BACKWARD_DATA,
+    CONV_BACKWARD_WEIGHTS,
+    CONV_PASSES
+};
+
+/* The instruction set of all later calls: its name, or NULL for the best that
+ * this processor has. NULL if it does not have it, or nobody knows it; else the
+ * name. Not thread-safe. */
+const char *conv_use(const char *isa);
+
+/* Floats of a blocked tensor. */
+size_t conv_blocked(int n, int c, int h, int w);
+
+/* One way to do it. */
+struct conv_method {
+    const char *name;
+
+    /* NULL, or why it cannot. */
+    const char *(*cannot)(const struct conv *, enum conv_pass);
+
+    /* Floats of scratch that a pass needs. */
+    size_t (*scratch)(const struct conv *, enum conv_pass);
+
+    /* y = x * w + bias; bias (k floats) may be NULL. */
+    void (*forward)(const struct conv *, const float *x, const float *w,
+                    const float *bias, float *y, float *scratch);
+
+    /* dx, of which every element is written, from dy and w. */
+    void (*backward_data)(const struct conv *, const float *dy, const float *w,
+                          float *dx, float *scratch);
+
+    /* Adds to dw, from x and dy. */
+    void (*backward_weights)(const struct conv *, const float *x,
+                             const float *dy, float *dw, float *scratch);
+};
+
+/* As it is defined; any kernel of up to 256 elements. */
+extern const struct conv_method conv_direct;
+/* Winograd's F(4x4, 3x3): kernels of 3x3 with strides of 1. Its rounding errors
+ * are some ten times those of the other. */
+extern const struct conv_method conv_winograd;
+
+/* Between (N, C, H, W) and blocked. */
+void conv_to_blocked(const float *plain, float *blocked, int n, int c, int h,
+                     int w);
+void conv_to_plain(const float *blocked, float *plain, int n, int c, int h,
+                   int w);
+
+#endif

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: MIT */
+/* Order of work: images, bands of rows, chunks of input blocks, blocks of
+ * outputs. A band's copy and a chunk's weights fit the second cache together.
+ */
+#include <string.h>
+
+#include "kernels/conv_pack.h"
+
+enum {
+    BAND = 65536,    /* floats of the copy of a band, */
+    WEIGHTS = 73728, /* and of the weights of one chunk and tile, at most */
+    FEW = 196,       /* positions; of less, several images are summed at once */
+    NEAR = 6144,     /* floats of dy that are summed over at once */
+};
+
+static const char *cannot(const struct conv *c, enum conv_pass pass)
+{
+    if (c->groups > 1
+        && (c->c / c->groups % CONV_BLOCK || c->k / c->groups % CONV_BLOCK))
+        return "channels of a group are no multiple of 16";
+    if (c->kernel_h * c->kernel_w > CONV_TAPS)
+        return "the kernel has more than 256 elements";
+    if (c->plain && (c->c >= CONV_BLOCK || c->groups > 1))
+        return "16 channels or more, or groups, are to be blocked";
+    if (c->plain && pass == CONV_BACKWARD_DATA)
+        return "there is no gradient of a plain input";
+    return NULL;
+}
+
+/* --- bands ----------------------------------------------------------------
+ */
+
+struct bands {
+    int rows, blocks, images; /* of positions and inputs, at once */
+    size_t block, image;      /* floats of the copy; of all blocks */
+};
+
+static struct bands bands_of(const struct conv_view *v, int widest, int images)
+{
+    const int per_block =
+        CONV_BLOCK * CONV_BLOCK * widest * (v->ntaps ? v->ntaps : 1);
+    struct bands b = {.rows = v->rows, .images = images};
+    b.blocks = WEIGHTS / per_block;
+    b.blocks = b.blocks < 1 ? 1 : conv_least(b.blocks, v->blocks);
+    /* As many in each chunk. */
+    const int chunks = (v->blocks + b.blocks - 1) / b.blocks;
+    b.blocks = (v->blocks + chunks - 1) / chunks;
+    if (!v->copies)
+        return b;
+    while (b.rows > 1
+           && (size_t)view_rows(v, b.rows) * v->row * (size_t)b.blocks > BAND)
+        b.rows--;
+    const int parts = (v->rows + b.rows - 1) / b.rows;
+    b.rows = (v->rows + parts - 1) / parts;
+    b.block = (size_t)view_rows(v, b.rows) * v->row;
+    b.image = b.block * (size_t)b.blocks;
+    return b;
+}
+
+static size_t band_floats(const struct bands *b)
+{
+    return b->image * (size_t)b->images;
+}
+
+/* --- forward, and backward to the data ------------------------------------
+ */
+
+/* One image and group; where positions are written. */
+struct output {
+    float *y;
+    size_t block, row, step; /* floats */
+    int channels;
+    const float *bias; /* padded; NULL: 0 */
+};
+
+struct pass {
+    const struct conv_view *view;
+    struct bands bands;
+    int widest;
+    const float *w;
+    float *band;
+};
+
+static void run_band(const struct pass *p, const float *x,
+                     const struct output *out, int first, int rows, int b0)
+{
+    static const float zeros[TILE_BLOCKS * CONV_BLOCK];
+    const struct conv_view *v = p->view;
+    const int nblocks = conv_least(p->bands.blocks, v->blocks - b0);
+    const int last_block = v->blocks == b0 + nblocks;
+    const int blocks = conv_blocks(out->channels);
+    const size_t plane = (size_t)v->h * (size_t)v->w * CONV_BLOCK;
+    const float *from = v->copies ? p->band : x + (size_t)b0 * plane;
+    for (int b = 0; b < nblocks && v->copies && v->ntaps; b++)
+        view_copy(v, x, b0 + b, first, rows, p->band + b * p->bands.block);
+    for (int kb = 0, nk; kb < blocks; kb += nk) {
+        nk = conv_tile_blocks(conv_isa()->most, p->widest, blocks - kb);
+        const int tiles =
+            (v->columns + conv_isa()->most[nk] - 1) / conv_isa()->most[nk];
+        struct conv_tile t = {
+            .x_block = v->copies ? p->bands.block : plane,
+            .tap = v->at,
+            .ntaps = v->ntaps,
+            .nblocks = nblocks,
+            .last = last_block ? v->channels - (v->blocks - 1) * CONV_BLOCK
+                               : CONV_BLOCK,
+            .w = p->w
+                 + (size_t)kb * CONV_BLOCK * (size_t)v->channels
+                       * (size_t)v->ntaps
+                 + (size_t)b0 * CONV_BLOCK * (size_t)v->ntaps * (size_t)nk
+                       * CONV_BLOCK,
+            .y_block = out->block,
+            .y_step = out->step,
+            .bias = b0          ? NULL
+                    : out->bias ? out->bias + kb * CONV_BLOCK
+                                : zeros,
+        };
+        for (int r = 0; r < rows; r++) {
+            const float *line =
+                from + (v->copies ? view_row(v, r) : view_direct(v, first + r));
+            float *y = out->y + (size_t)kb * out->block
+                       + (size_t)(first + r) * out->row;
+            for (int i = 0, q = 0, nq; i < tiles; i++, q += nq) {
+                nq = (v->columns - q) / (tiles - i);
+                t.x = line + (size_t)q * CONV_BLOCK;
+                t.y = y + (size_t)q * out->step;
+                conv_isa()->tile[nk][nq](&t);
+            }
+        }
+    }
+}
+
+static void run(const struct pass *p, const float *x, const struct output *out)
+{
+    const struct conv_view *v = p->view;
+    for (int first = 0; first < v->rows; first += p->bands.rows)
+        for (int b0 = 0; b0 < v->blocks; b0 += p->bands.blocks)
+            run_band(p, x, out, first,
+                     conv_least(p->bands.rows, v->rows - first), b0);
+}
+
+/* Where there is one tap, and all is read where it lies, rows are one. */
+static void flatten(struct conv_view *v, struct output *out)
+{
+    if (v->copies || v->ntaps != 1 || v->columns != v->w || v->stride_h != 1
+        || v->row0 || v->rows != v->h
+        || out->row != out->step * (size_t)v->columns)
+        return;
+    v->columns = v->w = v->rows * v->columns;
+    v->rows = v->h = 1;
+    v->row = (size_t)v->w * CONV_BLOCK;
+}
+
+static struct output output_of(int channels, int h, int w)
+{
+    return (struct output){
+        .block = (size_t)h * (size_t)w * CONV_BLOCK,
+        .row = (size_t)w * CONV_BLOCK,
+        .step = CONV_BLOCK,
+        .channels = channels,
+    };
+}
+
+static size_t pass_floats(const struct conv_view *v, int outputs)
+{
+    const struct bands b = bands_of(v, conv_widest_for(v->columns), 1);
+    return conv_packed(v, outputs) + band_floats(&b);
+}
+
+static void forward(const struct conv *c, const float *x, const float *w,
+                    const float *bias, float *y, float *scratch)
+{
+    const int in = c->c / c->groups, k = c->k / c->groups;
+    struct conv_view v;
+    struct output out = output_of(k, c->out_h, c->out_w);
+    const size_t image = conv_blocked(1, c->k, c->out_h, c->out_w);
+    const size_t x_image = c->plain ? (size_t)c->c * (size_t)c->h * (size_t)c->w
+                                    : conv_blocked(1, c->c, c->h, c->w);
+    const size_t taps = (size_t)c->kernel_h * (size_t)c->kernel_w;
+    const struct conv_weights s = {k, (size_t)in * taps, taps, c->kernel_w};
+    view_forward(&v, c);
+    flatten(&v, &out);
+    const int widest = conv_widest_for(v.columns);
+    float *padded = scratch + conv_packed(&v, k);
+    const struct pass p = {
+        .view = &v,
+        .bands = bands_of(&v, widest, 1),
+        .widest = widest,
+        .w = scratch,
+        .band = padded + conv_blocks(k) * CONV_BLOCK,
+    };
+    for (int g = 0; g < c->groups; g++) {
+        conv_pack(&v, &s, conv_isa()->most, widest,
+                  w + (size_t)(g * k) * s.output, scratch);
+        memset(padded, 0, sizeof(float) * CONV_BLOCK * (size_t)conv_blocks(k));
+        if (bias)
+            memcpy(padded, bias + (size_t)(g * k), sizeof(float) * (size_t)k);
+        out.bias = padded;
+        for (int i = 0; i < c->n; i++) {
+            out.y = y + (size_t)i * image
+                    + (size_t)(g * k / CONV_BLOCK) * out.block;
+            run(&p,
+                x + (size_t)i * x_image
+                    + (size_t)(g * in) * (size_t)c->h * (size_t)c->w,
+                &out);
+        }
+    }
+}
+
+/* Positions of dx that are alike, all images and groups. */
+static void backward_alike(const struct conv *c, const float *dy,
+                           const float *w, float *dx, float *scratch,
+                           int rest_h, int rest_w)
+{
+    const int in = c->c / c->groups, k = c->k / c->groups;
+    const size_t taps = (size_t)c->kernel_h * (size_t)c->kernel_w;
+    const struct conv_weights s = {in, taps, (size_t)in * taps, c->kernel_w};
+    const size_t image = conv_blocked(1, c->c, c->h, c->w);
+    const size_t dy_image = conv_blocked(1, c->k, c->out_h, c->out_w);
+    struct conv_view v;
+    struct output out = output_of(in, c->h, c->w);
+    view_backward(&v, c, rest_h, rest_w);
+    if (v.rows == 0 || v.columns == 0)
+        return;
+    const int row =
+        (rest_h - c->pad_h % c->stride_h + c->stride_h) % c->stride_h;
+    const int column =
+        (rest_w - c->pad_w % c->stride_w + c->stride_w) % c->stride_w;
+    const size_t start = (size_t)row * out.row + (size_t)column * out.step;
+    out.row *= (size_t)c->stride_h;
+    out.step *= (size_t)c->stride_w;
+    flatten(&v, &out);
+    const int widest = conv_widest_for(v.columns);
+    const struct pass p = {
+        .view = &v,
+        .bands = bands_of(&v, widest, 1),
+        .widest = widest,
+        .w = scratch,
+        .band = scratch + conv_packed(&v, in),
+    };
+    for (int g = 0; g < c->groups; g++) {
+        conv_pack(&v, &s, conv_isa()->most, widest,
+                  w + (size_t)(g * k) * s.input, scratch);
+        for (int i = 0; i < c->n; i++) {
+            out.y = dx + (size_t)i * image + start
+                    + (size_t)(g * in / CONV_BLOCK) * out.block;
+            run(&p,
+                dy + (size_t)i * dy_image
+                    + (size_t)(g * k) * (size_t)c->out_h * (size_t)c->out_w,
+                &out);
+        }
+    }
+}
+
+static void backward_data(const struct conv *c, const float *dy, const float *w,
+                          float *dx, float *scratch)
+{
+    for (int rest_h = 0; rest_h < c->stride_h; rest_h++)
+        for (int rest_w = 0; rest_w < c->stride_w; rest_w++)
+            backward_alike(c, dy, w, dx, scratch, rest_h, rest_w);
+}
+
+/* --- backward to the weights ----------------------------------------------
+ */
+
+/* Images of a group whose sums are gathered at once. */
+struct sums {
+    const struct conv_view *view;
+    struct bands bands;
+    const float *x, *dy; /* of the first image */
+    size_t x_image, dy_image, dy_row, dy_block;
+    int images, outputs;
+    float *band, *dw;
+};
+
+/* One tile's row of taps and channels of a block. */
+static void sum_block(const struct sums *s, struct conv_sum *t, const float *x,
+                      int nk, int nc)
+{
+    const struct conv_view *v = s->view;
+    for (int i = 0; i < v->ntaps; i++)
+        for (int c = 0, n; c < nc; c += n) {
+            n = conv_isa()->sum_most[nk];
+            while (n > nc - c)
+                n /= 2;
+            t->x = x + v->at[i] + c;
+            conv_isa()->sum[nk][n](t);
+            t->dw += n * nk * CONV_BLOCK;
+        }
+}
+
+static void sum_band(const struct sums *s, int first, int rows, int b0)
+{
+    const struct conv_view *v = s->view;
+    const int nblocks = conv_least(s->bands.blocks, v->blocks - b0);
+    const int blocks = conv_blocks(s->outputs);
+    const size_t plane = (size_t)v->h * (size_t)v->w * CONV_BLOCK;
+    for (int i = 0; i < s->images && v->copies; i++)
+        for (int b = 0; b < nblocks; b++)
+            view_copy(v, s->x + (size_t)i * s->x_image, b0 + b, first, rows,
+                      s->band + (size_t)i * s->bands.image
+                          + (size_t)b * s->bands.block);
+    for (int kb = 0, nk; kb < blocks; kb += nk) {
+        nk = conv_tile_blocks(conv_isa()->sum_most,
+                              conv_widest(conv_isa()->sum_most), blocks - kb);
+        int near = NEAR / (v->columns * nk * CONV_BLOCK * s->images);
+        near = near < 1 ? 1 : near;
+        for (int r = 0; r < rows; r += near)
+            for (int b = 0; b < nblocks; b++) {
+                const int at = b0 + b;
+                const float *x =
+                    v->copies
+                        ? s->band + (size_t)b * s->bands.block + view_row(v, r)
+                        : s->x + (size_t)at * plane + view_direct(v, first + r);
+                struct conv_sum t = {
+                    .dy = s->dy + (size_t)kb * s->dy_block
+                          + (size_t)(first + r) * s->dy_row,
+                    .x_image = v->copies ? s->bands.image : s->x_image,
+                    .x_row = view_row(v, 1),
+                    .dy_image = s->dy_image,
+                    .dy_row = s->dy_row,
+                    .dy_block = s->dy_block,
+                    .images = s->images,
+                    .rows = conv_least(near, rows - r),
+                    .columns = v->columns,
+                    .dw = s->dw
+                          + (size_t)v->ntaps * CONV_BLOCK
+                                * ((size_t)kb * (size_t)v->channels
+                                   + (size_t)at * (size_t)nk * CONV_BLOCK),
+                };
+                sum_block(
+                    s, &t, x, nk,
+                    conv_least(CONV_BLOCK, v->channels - at * CONV_BLOCK));
+            }
+    }
+}
+
+static int images_at_once(const struct conv *c)
+{
+    const int positions = c->out_h * c->out_w;
+    const int images = (FEW + positions - 1) / positions;
+    return conv_least(images, c->n > 0 ? c->n : 1);
+}
+
+static void backward_weights(const struct conv *c, const float *x,
+                             const float *dy, float *dw, float *scratch)
+{
+    const int in = c->c / c->groups, k = c->k / c->groups;
+    const int at_once = images_at_once(c);
+    const size_t taps = (size_t)c->kernel_h * (size_t)c->kernel_w;
+    const struct conv_weights order = {k, (size_t)in * taps, taps, c->kernel_w};
+    struct conv_view v;
+    view_forward(&v, c);
+    struct sums s = {
+        .view = &v,
+        .bands = bands_of(&v, conv_widest(conv_isa()->sum_most), at_once),
+        .x_image = c->plain ? (size_t)c->c * (size_t)c->h * (size_t)c->w
+                            : conv_blocked(1, c->c, c->h, c->w),
+        .dy_image = conv_blocked(1, c->k, c->out_h, c->out_w),
+        .dy_row = (size_t)c->out_w * CONV_BLOCK,
+        .dy_block = (size_t)c->out_h * (size_t)c->out_w * CONV_BLOCK,
+        .outputs = k,
+        .band = scratch + conv_packed(&v, k),
+        .dw = scratch,
+    };
+    for (int g = 0; g < c->groups; g++) {
+        memset(scratch, 0, conv_packed(&v, k) * sizeof(float));
+        for (int i = 0; i < c->n; i += at_once) {
+            s.images = conv_least(at_once, c->n - i);
+            s.x = x + (size_t)i * s.x_image
+                  + (size_t)(g * in) * (size_t)c->h * (size_t)c->w;
+            s.dy = dy + (size_t)i * s.dy_image
+                   + (size_t)(g * k) * (size_t)c->out_h * (size_t)c->out_w;
+            for (int r = 0; r < v.rows; r += s.bands.rows)
+                for (int b = 0; b < v.blocks; b += s.bands.blocks)
+                    sum_band(&s, r, conv_least(s.bands.rows, v.rows - r), b);
+        }
+        conv_unpack(&v, &order, conv_isa()->sum_most,
+                    conv_widest(conv_isa()->sum_most), scratch,
+                    dw + (size_t)(g * k) * order.output);
+    }
+}
+
+static size_t scratch_of(const struct conv *c, enum conv_pass pass)
+{
+    const int in = c->c / c->groups, k = c->k / c->groups;
+    struct conv_view v;
+    size_t most = 0;
+    if (pass != CONV_BACKWARD_DATA) {
+        view_forward(&v, c);
+        const struct bands b =
+            bands_of(&v, conv_widest(conv_isa()->sum_most), images_at_once(c));
+        return pass == CONV_FORWARD
+                   ? pass_floats(&v, k) + (size_t)conv_blocks(k) * CONV_BLOCK
+                   : conv_packed(&v, k) + band_floats(&b);
+    }
+    for (int h = 0; h < c->stride_h; h++)
+        for (int w = 0; w < c->stride_w; w++) {
+            view_backward(&v, c, h, w);
+            if (v.rows == 0 || v.columns == 0)
+                continue;
+            const size_t floats = pass_floats(&v, in);
+            most = floats > most ? floats : most;
+        }
+    return most;
+}
+
+const struct conv_method conv_direct = {
+    .name = "direct",
+    .cannot = cannot,
+    .scratch = scratch_of,
+    .forward = forward,
+    .backward_data = backward_data,
+    .backward_weights = backward_weights,
+};

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernels/conv_pack.h"
+
+int conv_tile_blocks(const int *most, int widest, int left)
+{
+    int nk = conv_least(widest, left);
+    while (!most[nk])
+        nk--;
+    return nk;
+}
+
+int conv_widest(const int *most)
+{
+    return conv_tile_blocks(most, TILE_BLOCKS, TILE_BLOCKS);
+}
+
+int conv_widest_for(int columns)
+{
+    const int *most = conv_isa()->most;
+    int best = 1, best_used = 0;
+    for (int nk = 1; nk <= TILE_BLOCKS; nk++) {
+        if (!most[nk])
+            continue;
+        const int tiles = (columns + most[nk] - 1) / most[nk];
+        const int used = nk * ((columns + tiles - 1) / tiles);
+        if (used > best_used) {
+            best = nk;
+            best_used = used;
+        }
+    }
+    return best;
+}
+
+size_t conv_packed(const struct conv_view *v, int outputs)
+{
+    return (size_t)conv_blocks(outputs) * CONV_BLOCK * (size_t)v->channels
+           * (size_t)v->ntaps;
+}
+
+static size_t index_of(const struct conv_view *v, const struct conv_weights *w,
+                       int output, int input, int t)
+{
+    const int channel = v->spread ? input % v->spread : input;
+    const int j = v->spread ? input / v->spread : v->tap[t].j;
+    return (size_t)output * w->output + (size_t)channel * w->input
+           + (size_t)(v->tap[t].i * w->kernel_w + j);
+}
+
+/* One lane of a tile and block of inputs: every lanes-th float of `packed`.
+ * Memory is read and written in its own order, and packed stays in the cache.
+ */
+static void pack_lane(const struct conv_view *v, const struct conv_weights *w,
+                      int output, int first, int nc, int lanes,
+                      const float *from, float *packed)
+{
+    for (int c = 0; c < nc; c++)
+        for (int t = 0; t < v->ntaps; t++)
+            packed[(t * nc + c) * lanes] =
+                output < w->outputs ? from[index_of(v, w, output, first + c, t)]
+                                    : 0;
+}
+
+static void unpack_lane(const struct conv_view *v, const struct conv_weights *w,
+                        int output, int first, int nc, int lanes,
+                        const float *packed, float *to)
+{
+    for (int c = 0; c < nc && output < w->outputs; c++)
+        for (int t = 0; t < v->ntaps; t++)
+            to[index_of(v, w, output, first + c, t)] +=
+                packed[(t * nc + c) * lanes];
+}
+
+void conv_pack(const struct conv_view *v, const struct conv_weights *w,
+               const int *most, int widest, const float *from, float *to)
+{
+    const int blocks = conv_blocks(w->outputs);
+    for (int kb = 0, nk; kb < blocks; kb += nk) {
+        nk = conv_tile_blocks(most, widest, blocks - kb);
+        const int lanes = nk * CONV_BLOCK;
+        for (int c = 0; c < v->channels; c += CONV_BLOCK) {
+            const int nc = conv_least(CONV_BLOCK, v->channels - c);
+            for (int lane = 0; lane < lanes; lane++)
+                pack_lane(v, w, kb * CONV_BLOCK + lane, c, nc, lanes, from,
+                          to + lane);
+            to += v->ntaps * nc * lanes;
+        }
+    }
+}
+
+void conv_unpack(const struct conv_view *v, const struct conv_weights *w,
+                 const int *most, int widest, const float *from, float *to)
+{
+    const int blocks = conv_blocks(w->outputs);
+    for (int kb = 0, nk; kb < blocks; kb += nk) {
+        nk = conv_tile_blocks(most, widest, blocks - kb);
+        const int lanes = nk * CONV_BLOCK;
+        for (int c = 0; c < v->channels; c += CONV_BLOCK) {
+            const int nc = conv_least(CONV_BLOCK, v->channels - c);
+            for (int lane = 0; lane < lanes; lane++)
+                unpack_lane(v, w, kb * CONV_BLOCK + lane, c, nc, lanes,
+                            from + lane, to);
+            from += v->ntaps * nc * lanes;
+        }
+    }
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* Weights in the order in which tiles read them, and what tiles there are. */
+#ifndef TRAINER_KERNELS_CONV_PACK_H
+#define TRAINER_KERNELS_CONV_PACK_H
+
+#include "kernels/conv_tile.h"
+#include "kernels/conv_view.h"
+
+/* Which conv_use() has set, else the best. */
+const struct conv_isa *conv_isa(void);
+
+/* Blocks of 16 that so many channels take. */
+static inline int conv_blocks(int channels)
+{
+    return (channels + CONV_BLOCK - 1) / CONV_BLOCK;
+}
+
+static inline int conv_least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* Blocks of outputs of the next tile, where `left` remain and tiles have at
+ * most `widest`; most: conv_isa.most or .sum_most. */
+int conv_tile_blocks(const int *most, int widest, int left);
+
+/* The widest tile of which there are any. */
+int conv_widest(const int *most);
+
+/* Of how many blocks tiles are to be, so that they use most registers. */
+int conv_widest_for(int columns);
+
+/* Where weights of outputs, inputs and taps lie in memory, in floats. */
+struct conv_weights {
+    int outputs;
+    size_t output, input; /* to the next one */
+    int kernel_w;
+};
+
+/* Floats of packed weights: [tile][block][tap][channel][nk][16]. */
+size_t conv_packed(const struct conv_view *, int outputs);
+
+/* Places without a weight become zero. */
+void conv_pack(const struct conv_view *, const struct conv_weights *,
+               const int *most, int widest, const float *from, float *to);
+
+/* Adds what is packed to where it belongs. */
+void conv_unpack(const struct conv_view *, const struct conv_weights *,
+                 const int *most, int widest, const float *from, float *to);
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+/* The tiles for one instruction set: CONV_ISA, with CONV_LANES floats in a
+ * register. All loops over tiles are unrolled, so that sums stay in registers.
+ */
+#include "kernels/conv_tile.h"
+
+#define GLUE(a, b) a##b
+#define NAME(a, b) GLUE(a, b)
+#define TEXT2(x)   #x
+#define TEXT(x)    TEXT2(x)
+#define INLINE     static inline __attribute__((always_inline))
+
+enum { LANES = CONV_LANES, PARTS = CONV_BLOCK / LANES };
+
+typedef float reg __attribute__((vector_size(4 * CONV_LANES)));
+/* As floats lie in memory. */
+typedef float vec
+    __attribute__((vector_size(4 * CONV_LANES), aligned(4), may_alias));
+
+INLINE reg load(const float *x)
+{
+    return *(const vec *)x;
+}
+
+INLINE void store(float *x, reg v)
+{
+    *(vec *)x = v;
+}
+
+INLINE void tile(const struct conv_tile *t, const int nk, const int nq)
+{
+    reg acc[TILE_BLOCKS * PARTS][TILE_POSITIONS];
+    const float *w = t->w;
+#pragma GCC unroll 16
+    for (int k = 0; k < nk * PARTS; k++) {
+        const float *from = t->y + (size_t)(k / PARTS) * t->y_block;
+#pragma GCC unroll 16
+        for (int q = 0; q < nq; q++)
+            acc[k][q] =
+                load(t->bias ? t->bias + k * LANES
+                             : from + q * t->y_step + k % PARTS * LANES);
+    }
+    for (int b = 0; b < t->nblocks; b++) {
+        const int nc = b + 1 < t->nblocks ? CONV_BLOCK : t->last;
+        for (int i = 0; i < t->ntaps; i++) {
+            const float *x = t->x + (size_t)b * t->x_block + t->tap[i];
+            for (int c = 0; c < nc; c++, x++, w += nk * CONV_BLOCK) {
+                reg wk[TILE_BLOCKS * PARTS];
+#pragma GCC unroll 16
+                for (int k = 0; k < nk * PARTS; k++)
+                    wk[k] = load(w + k * LANES);
+#pragma GCC unroll 16
+                for (int q = 0; q < nq; q++) {
+                    const reg one = x[q * CONV_BLOCK] - (reg){0};
+#pragma GCC unroll 16
+                    for (int k = 0; k < nk * PARTS; k++)
+                        acc[k][q] += wk[k] * one;
+                }
+            }
+        }
+    }
+#pragma GCC unroll 16
+    for (int k = 0; k < nk * PARTS; k++) {
+        float *to = t->y + (size_t)(k / PARTS) * t->y_block + k % PARTS * LANES;
+#pragma GCC unroll 16
+        for (int q = 0; q < nq; q++)
+            store(to + q * t->y_step, acc[k][q]);
+    }
+}
+
+INLINE void sum(const struct conv_sum *t, const int nk, const int nc)
+{
+    reg acc[CONV_BLOCK][TILE_BLOCKS * PARTS];
+#pragma GCC unroll 16
+    for (int c = 0; c < nc; c++)
+#pragma GCC unroll 16
+        for (int k = 0; k < nk * PARTS; k++)
+            acc[c][k] = load(t->dw + c * nk * CONV_BLOCK + k * LANES);
+    for (int i = 0; i < t->images; i++)
+        for (int r = 0; r < t->rows; r++) {
+            const float *x = t->x + i * t->x_image + r * t->x_row;
+            const float *dy = t->dy + i * t->dy_image + r * t->dy_row;
+            for (int q = 0; q < t->columns;
+                 q++, x += CONV_BLOCK, dy += CONV_BLOCK) {
+                reg dyk[TILE_BLOCKS * PARTS];
+#pragma GCC unroll 16
+                for (int k = 0; k < nk * PARTS; k++)
+                    dyk[k] = load(dy + (size_t)(k / PARTS) * t->dy_block
+                                  + k % PARTS * LANES);
+#pragma GCC unroll 16
+                for (int c = 0; c < nc; c++) {
+                    const reg one = x[c] - (reg){0};
+#pragma GCC unroll 16
+                    for (int k = 0; k < nk * PARTS; k++)
+                        acc[c][k] += dyk[k] * one;
+                }
+            }
+        }
+#pragma GCC unroll 16
+    for (int c = 0; c < nc; c++)
+#pragma GCC unroll 16
+        for (int k = 0; k < nk * PARTS; k++)
+            store(t->dw + c * nk * CONV_BLOCK + k * LANES, acc[c][k]);
+}
+
+#define TILE(nk, nq)                                                           \
+    static void tile_##nk##_##nq(const struct conv_tile *t)                    \
+    {                                                                          \
+        tile(t, nk, nq);                                                       \
+    }
+#define SUM(nk, nc)                                                            \
+    static void sum_##nk##_##nc(const struct conv_sum *t)                      \
+    {                                                                          \
+        sum(t, nk, nc);                                                        \
+    }
+#define ROW(nk, nq)     [nk][nq] = tile_##nk##_##nq,
+#define SUM_ROW(nk, nc) [nk][nc] = sum_##nk##_##nc,
+
+#define TO_3(X, nk) X(nk, 1) X(nk, 2) X(nk, 3)
+#define TO_6(X, nk) TO_3(X, nk) X(nk, 4) X(nk, 5) X(nk, 6)
+#define TO_7(X, nk) TO_6(X, nk) X(nk, 7)
+#define TO_14(X, nk)                                                           \
+    TO_7(X, nk)                                                                \
+    X(nk, 8) X(nk, 9) X(nk, 10) X(nk, 11) X(nk, 12) X(nk, 13) X(nk, 14)
+#define CHANNELS_4(X, nk)  X(nk, 1) X(nk, 2) X(nk, 4)
+#define CHANNELS_8(X, nk)  CHANNELS_4(X, nk) X(nk, 8)
+#define CHANNELS_16(X, nk) CHANNELS_8(X, nk) X(nk, 16)
+
+/* Of 32 registers of 16 floats, 16 of 8, 32 of 4 and, at the least, 16 of 4. */
+#if CONV_REGISTERS == 32 && CONV_LANES == 16
+#define TILES(X) TO_14(X, 1) TO_14(X, 2) TO_7(X, 4)
+#define SUMS(X)  CHANNELS_16(X, 1) CHANNELS_8(X, 2)
+#define MOST                                                                   \
+    {                                                                          \
+        0, 14, 14, 0, 7                                                        \
+    }
+#define SUM_MOST                                                               \
+    {                                                                          \
+        0, 16, 8                                                               \
+    }
+#elif CONV_REGISTERS * CONV_LANES == 128
+#define TILES(X) TO_6(X, 1) TO_3(X, 2)
+#define SUMS(X)  CHANNELS_4(X, 1)
+#define MOST                                                                   \
+    {                                                                          \
+        0, 6, 3                                                                \
+    }
+#define SUM_MOST                                                               \
+    {                                                                          \
+        0, 4                                                                   \
+    }
+#else
+#define TILES(X) TO_3(X, 1)
+#define SUMS(X)  CHANNELS_4(X, 1)
+#define MOST                                                                   \
+    {                                                                          \
+        0, 3                                                                   \
+    }
+#define SUM_MOST                                                               \
+    {                                                                          \
+        0, 2                                                                   \
+    }
+#endif
+
+TILES(TILE)
+SUMS(SUM)
+
+const struct conv_isa NAME(conv_isa_, CONV_ISA) = {
+    .name = TEXT(CONV_ISA),
+    .transforms = &NAME(conv_transforms_, CONV_ISA),
+    .most = MOST,
+    .tile = {TILES(ROW)},
+    .sum_most = SUM_MOST,
+    .sum = {SUMS(SUM_ROW)},
+};

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* The two loops in which a convolution spends its time, in registers.
+ *
+ * A tile is some positions of a row by some blocks of 16 channels. Both loops
+ * read the input 16 floats a position apart; conv_direct.c copies it so where
+ * strides or padding are in the way.
+ */
+#ifndef TRAINER_KERNELS_CONV_TILE_H
+#define TRAINER_KERNELS_CONV_TILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/conv.h"
+
+enum {
+    TILE_BLOCKS = 4,     /* of output channels, at most */
+    TILE_POSITIONS = 14, /* at most */
+};
+
+/* Of nq positions and nk blocks: y = bias + sum over input channels and taps of
+ * x w, or y += that. */
+struct conv_tile {
+    const float *x;     /* the first position, channel and tap */
+    size_t x_block;     /* floats to the next 16 input channels */
+    const int32_t *tap; /* floats to what each tap reads */
+    int ntaps, nblocks; /* of 16 input channels; */
+    int last;           /* but the last one has so many */
+    const float *w;     /* [block][tap][channel][nk][16] */
+    float *y;
+    size_t y_block, y_step; /* floats to the next 16 outputs, and position */
+    const float *bias;      /* [nk][16]; NULL: add to y */
+};
+
+/* Of nc input channels and nk blocks, for one tap: dw += sum over positions of
+ * x dy. */
+struct conv_sum {
+    const float *x, *dy;
+    size_t x_image, x_row;
+    size_t dy_image, dy_row, dy_block;
+    int images, rows, columns;
+    float *dw; /* [nc][nk][16] */
+};
+
+typedef void conv_tile_fn(const struct conv_tile *);
+typedef void conv_sum_fn(const struct conv_sum *);
+
+struct conv_isa {
+    const char *name;
+    const struct conv_transforms *transforms;
+    int most[TILE_BLOCKS + 1]; /* positions, for so many blocks; 0: none */
+    conv_tile_fn *tile[TILE_BLOCKS + 1][TILE_POSITIONS + 1];
+    int sum_most[TILE_BLOCKS + 1]; /* channels; all powers of two up to it */
+    conv_sum_fn *sum[TILE_BLOCKS + 1][CONV_BLOCK + 1];
+};
+
+/* Of one tile, 16 channels and 36 places, `next` floats apart. */
+struct conv_transforms {
+    /* 6x6 of the input, whose rows are so many floats apart. */
+    void (*input)(const float *x, size_t row, float *v, size_t next);
+    /* So many rows and columns of 4x4 outputs; bias: 16, or NULL. */
+    void (*output)(const float *m, size_t next, const float *bias, float *y,
+                   size_t row, int rows, int columns);
+    /* 3x3 weights, for 16 outputs; the nine are at these floats. */
+    void (*weights)(const float *g, const size_t *at, float *u, size_t next);
+    /* The transposes of the last two. */
+    void (*output_back)(const float *dy, size_t row, float *v, size_t next);
+    void (*weights_back)(const float *u, size_t next, float *g,
+                         const size_t *at);
+};
+
+#define ISA(name)                                                              \
+    extern const struct conv_isa conv_isa_##name;                              \
+    extern const struct conv_transforms conv_transforms_##name;
+#include "kernels/isas.def"
+#undef ISA
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernels/conv_view.h"
+
+#include <string.h>
+
+static int up(int a, int b)
+{
+    return (a + b - 1) / b;
+}
+
+static int largest_row(const struct conv_view *v)
+{
+    int most = 0;
+    for (int t = 0; t < v->ntaps; t++)
+        most = v->tap[t].row > most ? v->tap[t].row : most;
+    return most;
+}
+
+static int largest_column(const struct conv_view *v)
+{
+    int most = 0;
+    for (int t = 0; t < v->ntaps; t++)
+        most = v->tap[t].column > most ? v->tap[t].column : most;
+    return most;
+}
+
+/* Whether all that is read lies in the tensor, 16 floats apart. */
+static bool lies_there(const struct conv_view *v)
+{
+    return !v->spread && v->stride_w == 1 && v->row0 >= 0 && v->column0 >= 0
+           && v->row0 + (v->rows - 1) * v->stride_h + largest_row(v) < v->h
+           && v->column0 + v->columns - 1 + largest_column(v) < v->w;
+}
+
+static void view_finish(struct conv_view *v)
+{
+    const int last_column = largest_column(v);
+    v->blocks = up(v->channels, CONV_BLOCK);
+    v->copies = !lies_there(v);
+    v->dense = largest_row(v) == 0;
+    v->phases = v->spread || last_column == 0 ? 1 : v->stride_w;
+    v->width = v->columns + last_column / v->stride_w;
+    if (!v->copies)
+        v->width = v->w, v->phases = 1;
+    v->row = (size_t)v->phases * (size_t)v->width * CONV_BLOCK;
+    for (int t = 0; t < v->ntaps; t++)
+        v->at[t] = (int32_t)((size_t)v->tap[t].row * v->row)
+                   + CONV_BLOCK
+                         * (v->tap[t].column % v->stride_w * v->width
+                            + v->tap[t].column / v->stride_w);
+}
+
+void view_forward(struct conv_view *v, const struct conv *c)
+{
+    *v = (struct conv_view){
+        .h = c->h,
+        .w = c->w,
+        .channels = c->c / c->groups,
+        .rows = c->out_h,
+        .columns = c->out_w,
+        .stride_h = c->stride_h,
+        .stride_w = c->stride_w,
+        .row0 = -c->pad_h,
+        .column0 = -c->pad_w,
+    };
+    if (c->plain) {
+        v->spread = c->c;
+        v->channels = c->c * c->kernel_w;
+        v->dilation_w = c->dilation_w;
+    }
+    for (int i = 0; i < c->kernel_h; i++)
+        for (int j = 0; j < (c->plain ? 1 : c->kernel_w); j++, v->ntaps++) {
+            v->tap[v->ntaps].row = (int16_t)(i * c->dilation_h);
+            v->tap[v->ntaps].column = (int16_t)(j * c->dilation_w);
+            v->tap[v->ntaps].i = (int16_t)i;
+            v->tap[v->ntaps].j = (int16_t)j;
+        }
+    view_finish(v);
+}
+
+/* Along one side: of positions p of dx with (p + pad) mod stride = rest, the
+ * first with its share of the padding, and how many there are. */
+static int count_alike(int size, int pad, int stride, int rest, int *first)
+{
+    *first = up(pad > rest ? pad - rest : 0, stride);
+    const int p = *first * stride + rest - pad;
+    return p < size ? up(size - p, stride) : 0;
+}
+
+void view_backward(struct conv_view *v, const struct conv *c, int rest_h,
+                   int rest_w)
+{
+    int first_row, first_column, most_row = 0, most_column = 0;
+    *v = (struct conv_view){
+        .h = c->out_h,
+        .w = c->out_w,
+        .channels = c->k / c->groups,
+        .rows = count_alike(c->h, c->pad_h, c->stride_h, rest_h, &first_row),
+        .columns =
+            count_alike(c->w, c->pad_w, c->stride_w, rest_w, &first_column),
+        .stride_h = 1,
+        .stride_w = 1,
+    };
+    for (int i = 0; i < c->kernel_h; i++)
+        for (int j = 0; j < c->kernel_w; j++) {
+            const int row = i * c->dilation_h - rest_h;
+            const int column = j * c->dilation_w - rest_w;
+            if (row < 0 || row % c->stride_h || column < 0
+                || column % c->stride_w)
+                continue;
+            v->tap[v->ntaps].row = (int16_t)(row / c->stride_h);
+            v->tap[v->ntaps].column = (int16_t)(column / c->stride_w);
+            v->tap[v->ntaps].i = (int16_t)i;
+            v->tap[v->ntaps++].j = (int16_t)j;
+        }
+    most_row = largest_row(v);
+    most_column = largest_column(v);
+    for (int t = 0; t < v->ntaps; t++) { /* they reach backwards */
+        v->tap[t].row = (int16_t)(most_row - v->tap[t].row);
+        v->tap[t].column = (int16_t)(most_column - v->tap[t].column);
+    }
+    v->row0 = first_row - most_row;
+    v->column0 = first_column - most_column;
+    view_finish(v);
+}
+
+int view_rows(const struct conv_view *v, int rows)
+{
+    return v->dense ? rows : (rows - 1) * v->stride_h + largest_row(v) + 1;
+}
+
+size_t view_direct(const struct conv_view *v, int row)
+{
+    return ((size_t)(v->row0 + row * v->stride_h) * (size_t)v->w
+            + (size_t)v->column0)
+           * CONV_BLOCK;
+}
+
+/* Of the kernel's row at each position what this block of channels sees. */
+static void spread_row(const struct conv_view *v, const float *x, int block,
+                       int row, float *to)
+{
+    const size_t plane = (size_t)v->h * (size_t)v->w;
+    for (int s = 0; s < CONV_BLOCK; s++) {
+        const int channel = block * CONV_BLOCK + s;
+        if (channel >= v->channels)
+            break;
+        const int from = v->column0 + channel / v->spread * v->dilation_w;
+        const float *line = x + (size_t)(channel % v->spread) * plane
+                            + (size_t)row * (size_t)v->w;
+        for (int q = 0; q < v->columns; q++) {
+            const int column = from + q * v->stride_w;
+            to[q * CONV_BLOCK + s] =
+                column >= 0 && column < v->w ? line[column] : 0;
+        }
+    }
+}
+
+static void copy_row(const struct conv_view *v, const float *line, float *to)
+{
+    const size_t bytes = CONV_BLOCK * sizeof(float);
+    for (int phase = 0; phase < v->phases; phase++)
+        for (int j = 0; j < v->width;) {
+            const int column = v->column0 + phase + j * v->stride_w;
+            int n = 1;
+            if (column < 0 || column >= v->w) {
+                memset(to, 0, bytes);
+            } else {
+                if (v->stride_w == 1) {
+                    n = v->w - column;
+                    n = n < v->width - j ? n : v->width - j;
+                }
+                memcpy(to, line + (size_t)column * CONV_BLOCK,
+                       (size_t)n * bytes);
+            }
+            to += n * CONV_BLOCK;
+            j += n;
+        }
+}
+
+void view_copy(const struct conv_view *v, const float *x, int block, int first,
+               int rows, float *to)
+{
+    const int n = view_rows(v, rows), step = v->dense ? v->stride_h : 1;
+    const size_t plane = (size_t)v->h * (size_t)v->w * CONV_BLOCK;
+    for (int u = 0; u < n; u++, to += v->row) {
+        const int row = v->row0 + first * v->stride_h + u * step;
+        if (row < 0 || row >= v->h)
+            memset(to, 0, v->row * sizeof(float));
+        else if (v->spread)
+            spread_row(v, x, block, row, to);
+        else
+            copy_row(v,
+                     x + (size_t)block * plane
+                         + (size_t)row * (size_t)v->w * CONV_BLOCK,
+                     to);
+    }
+}

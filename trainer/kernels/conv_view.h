@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* What a pass reads at each position, such that neighbours are 16 floats apart.
+ *
+ * Forward, position (r, q) reads rows row0 + r stride + i dilation. Backward,
+ * the positions of dx that are alike modulo the stride read dy with stride 1;
+ * taps are those of the kernel that meet them. A plain input is spread out: the
+ * kernel's row of all channels becomes the channels, and taps are its rows.
+ */
+#ifndef TRAINER_KERNELS_CONV_VIEW_H
+#define TRAINER_KERNELS_CONV_VIEW_H
+
+#include <stdint.h>
+
+#include "kernels/conv.h"
+
+enum { CONV_TAPS = 256 }; /* at most, R x S */
+
+struct conv_view {
+    int h, w;             /* of the tensor that is read */
+    int channels, blocks; /* and its channels, in blocks */
+    int spread;           /* plain channels that it really has, or 0 */
+    int dilation_w;       /* of what is spread */
+    int rows, columns;    /* of positions */
+    int stride_h, stride_w;
+    int row0, column0; /* that position 0 reads by a tap at (0, 0) */
+    int ntaps;
+    struct {
+        int16_t row, column; /* from there */
+        int16_t i, j;        /* of the kernel */
+    } tap[CONV_TAPS];
+    /* Set by view_finish(). */
+    bool copies;       /* else read where it lies */
+    bool dense;        /* only the rows that positions begin at are copied */
+    int phases, width; /* of a row: columns by their remainder, and how many */
+    size_t row;        /* floats of a row of the copy, or of the tensor */
+    int32_t at[CONV_TAPS]; /* floats from a position's first to each tap's */
+};
+
+void view_forward(struct conv_view *, const struct conv *);
+
+/* Of the positions of dx whose row and column, with padding, leave these
+ * remainders. rows or columns may be 0, and so may ntaps. */
+void view_backward(struct conv_view *, const struct conv *, int rest_h,
+                   int rest_w);
+
+/* Rows of the copy for so many rows of positions. */
+int view_rows(const struct conv_view *, int rows);
+
+/* Copies what positions of rows from `first` on read of a block. */
+void view_copy(const struct conv_view *, const float *x, int block, int first,
+               int rows, float *to);
+
+/* Where position (row, 0) reads, without a copy. */
+size_t view_direct(const struct conv_view *, int row);
+
+/* Where it reads in a copy whose first row is that of position 0. */
+static inline size_t view_row(const struct conv_view *v, int row)
+{
+    return v->row * (size_t)(v->copies && v->dense ? row : row * v->stride_h);
+}
+
+#endif

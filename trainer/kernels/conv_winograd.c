@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: MIT */
+/* Winograd's F(4x4, 3x3) for kernels of 3x3 and strides of 1: the same sums in
+ * 36 products where the definition takes 144.
+ *
+ *     x ── input ──> V (36, C, tiles) ─┐
+ *     w ── weights ─> U (36, K, C) ────┴─> M = U V (36, K, tiles) ── output ──>
+ * y
+ *
+ * Each of the 36 products of matrices is done by the tiles of the direct
+ * kernels, with one tap and tiles as positions. The gradient of the weights is
+ * the sum over tiles of V and of the transformed dy.
+ */
+#include <string.h>
+
+#include "kernels/conv_pack.h"
+
+enum {
+    SIDE = 4, /* of the outputs of a tile */
+    WIDE = 6, /* of its inputs */
+    PLACES = WIDE * WIDE,
+    ROOM = 4 << 20,     /* floats for V and M, which the last cache has */
+    APART = CONV_BLOCK, /* so that the 36 do not fall on the same lines */
+};
+
+static const char *cannot(const struct conv *c, enum conv_pass pass)
+{
+    if (c->kernel_h != 3 || c->kernel_w != 3)
+        return "the kernel is not 3x3";
+    if (c->stride_h != 1 || c->stride_w != 1 || c->dilation_h != 1
+        || c->dilation_w != 1)
+        return "stride and dilation are not 1";
+    if (c->plain || c->groups > 1)
+        return "a plain input, or groups";
+    return conv_direct.cannot(c, pass);
+}
+
+/* --- tiles ----------------------------------------------------------------
+ */
+
+/* All tiles of all images, so many at a time. */
+struct tiles {
+    const struct conv_view *view;
+    int rows, columns; /* of tiles in an image */
+    int all, at_once;
+    size_t x_image, x_plane;
+};
+
+/* Floats between the 36 matrices of so many channels and tiles. */
+static size_t matrix(const struct tiles *t, int channels)
+{
+    return (size_t)conv_blocks(channels) * CONV_BLOCK * (size_t)t->at_once
+           + APART;
+}
+
+static struct tiles tiles_of(const struct conv_view *v, int n, int outputs)
+{
+    struct tiles t = {
+        .view = v,
+        .rows = (v->rows + SIDE - 1) / SIDE,
+        .columns = (v->columns + SIDE - 1) / SIDE,
+        .x_plane = (size_t)v->h * (size_t)v->w * CONV_BLOCK,
+    };
+    t.x_image = t.x_plane * (size_t)v->blocks;
+    t.all = n * t.rows * t.columns;
+    t.at_once = ROOM
+                / (PLACES * CONV_BLOCK * (v->blocks + conv_blocks(outputs)))
+                / TILE_POSITIONS * TILE_POSITIONS;
+    if (t.at_once < TILE_POSITIONS)
+        t.at_once = TILE_POSITIONS;
+    t.at_once = conv_least(t.at_once, t.all > 0 ? t.all : 1);
+    return t;
+}
+
+/* Where a tile is: its image, and the first row and column of its outputs. */
+struct place {
+    int image, row, column;
+};
+
+static struct place place_of(const struct tiles *t, int i)
+{
+    const int in_image = t->rows * t->columns;
+    return (struct place){i / in_image, i % in_image / t->columns * SIDE,
+                          i % t->columns * SIDE};
+}
+
+/* size x size places of a tensor from (row, column) on, or, where some lie
+ * outside, their copy in `copy`, zeros there. */
+static const float *patch(const float *plane, int h, int w, int row, int column,
+                          int size, float *copy, size_t *line)
+{
+    *line = (size_t)w * CONV_BLOCK;
+    if (row >= 0 && column >= 0 && row + size <= h && column + size <= w)
+        return plane + (size_t)row * *line + (size_t)column * CONV_BLOCK;
+    for (int i = 0; i < size; i++)
+        for (int j = 0; j < size; j++) {
+            float *to = copy + (i * size + j) * CONV_BLOCK;
+            const bool is = row + i >= 0 && row + i < h && column + j >= 0
+                            && column + j < w;
+            if (is)
+                memcpy(to,
+                       plane + (size_t)(row + i) * *line
+                           + (size_t)(column + j) * CONV_BLOCK,
+                       CONV_BLOCK * sizeof(float));
+            else
+                memset(to, 0, CONV_BLOCK * sizeof(float));
+        }
+    *line = (size_t)size * CONV_BLOCK;
+    return copy;
+}
+
+/* V: [36][block][tile][16]. */
+static void transform_input(const struct tiles *t, const float *x, int first,
+                            int n, float *v)
+{
+    const struct conv_view *view = t->view;
+    const size_t next = matrix(t, view->channels);
+    float copy[PLACES * CONV_BLOCK];
+    size_t line;
+    for (int b = 0; b < view->blocks; b++)
+        for (int i = 0; i < n; i++) {
+            const struct place at = place_of(t, first + i);
+            const float *plane =
+                x + (size_t)at.image * t->x_image + (size_t)b * t->x_plane;
+            const float *from =
+                patch(plane, view->h, view->w, view->row0 + at.row,
+                      view->column0 + at.column, WIDE, copy, &line);
+            conv_isa()->transforms->input(
+                from, line,
+                v + ((size_t)b * (size_t)t->at_once + (size_t)i) * CONV_BLOCK,
+                next);
+        }
+}
+
+/* --- weights --------------------------------------------------------------
+ */
+
+/* Of one place: [tile][block][channel][nk][16], as for one tap. */
+static size_t place_floats(const struct conv_view *v, int outputs)
+{
+    return conv_packed(v, outputs) / (size_t)v->ntaps + APART;
+}
+
+/* Calls the transform of each 16 weights of packed ones, or of their gradient:
+ * at: where the nine are, by their row and column. */
+static void each_weight(const struct conv_view *v, int outputs, const int *most,
+                        int widest, float *packed, float *u, bool back)
+{
+    const struct conv_transforms *to = conv_isa()->transforms;
+    const size_t next = place_floats(v, outputs);
+    const int blocks = conv_blocks(outputs);
+    for (int kb = 0, nk; kb < blocks; kb += nk) {
+        nk = conv_tile_blocks(most, widest, blocks - kb);
+        for (int c = 0; c < v->channels; c += CONV_BLOCK) {
+            const int nc = conv_least(CONV_BLOCK, v->channels - c);
+            const int tap = nc * nk * CONV_BLOCK;
+            size_t at[9];
+            for (int t = 0; t < v->ntaps; t++)
+                at[3 * v->tap[t].row + v->tap[t].column] = (size_t)(t * tap);
+            for (int i = 0; i < tap; i += CONV_BLOCK)
+                if (back)
+                    to->weights_back(u + i, next, packed + i, at);
+                else
+                    to->weights(packed + i, at, u + i, next);
+            packed += v->ntaps * tap;
+            u += tap;
+        }
+    }
+}
+
+/* --- forward, and backward to the data ------------------------------------
+ */
+
+/* M = U V for so many tiles. */
+static void multiply(const struct tiles *t, int outputs, int widest, int n,
+                     const float *u, const float *v, float *m)
+{
+    static const float zeros[TILE_BLOCKS * CONV_BLOCK];
+    static const int32_t tap[1];
+    const struct conv_view *view = t->view;
+    const struct conv_isa *isa = conv_isa();
+    const int blocks = conv_blocks(outputs);
+    const size_t plane = (size_t)t->at_once * CONV_BLOCK;
+    for (int e = 0; e < PLACES; e++)
+        for (int kb = 0, nk; kb < blocks; kb += nk) {
+            nk = conv_tile_blocks(isa->most, widest, blocks - kb);
+            const int count = (n + isa->most[nk] - 1) / isa->most[nk];
+            struct conv_tile tile = {
+                .x_block = plane,
+                .tap = tap,
+                .ntaps = 1,
+                .nblocks = view->blocks,
+                .last = view->channels - (view->blocks - 1) * CONV_BLOCK,
+                .w = u + (size_t)e * place_floats(view, outputs)
+                     + (size_t)kb * CONV_BLOCK * (size_t)view->channels,
+                .y_block = plane,
+                .y_step = CONV_BLOCK,
+                .bias = zeros,
+            };
+            for (int i = 0, q = 0, nq; i < count; i++, q += nq) {
+                nq = (n - q) / (count - i);
+                tile.x = v + (size_t)e * matrix(t, view->channels)
+                         + (size_t)q * CONV_BLOCK;
+                tile.y = m + (size_t)e * matrix(t, outputs) + (size_t)kb * plane
+                         + (size_t)q * CONV_BLOCK;
+                isa->tile[nk][nq](&tile);
+            }
+        }
+}
+
+static void transform_output(const struct tiles *t, int outputs, int first,
+                             int n, const float *m, const float *bias, float *y)
+{
+    const struct conv_view *view = t->view;
+    const int blocks = conv_blocks(outputs);
+    const size_t row = (size_t)view->columns * CONV_BLOCK;
+    const size_t plane = row * (size_t)view->rows;
+    for (int b = 0; b < blocks; b++) {
+        float more[CONV_BLOCK] = {0};
+        const int lanes = conv_least(CONV_BLOCK, outputs - b * CONV_BLOCK);
+        if (bias)
+            memcpy(more, bias + b * CONV_BLOCK, (size_t)lanes * sizeof(float));
+        for (int i = 0; i < n; i++) {
+            const struct place at = place_of(t, first + i);
+            conv_isa()->transforms->output(
+                m + ((size_t)b * (size_t)t->at_once + (size_t)i) * CONV_BLOCK,
+                matrix(t, outputs), more,
+                y + ((size_t)at.image * (size_t)blocks + (size_t)b) * plane
+                    + (size_t)at.row * row + (size_t)at.column * CONV_BLOCK,
+                row, conv_least(SIDE, view->rows - at.row),
+                conv_least(SIDE, view->columns - at.column));
+        }
+    }
+}
+
+static void run(const struct conv_view *v, const struct conv_weights *order,
+                int n, const float *x, const float *w, const float *bias,
+                float *y, float *scratch)
+{
+    const int *most = conv_isa()->most;
+    const int widest = conv_widest_for(TILE_POSITIONS);
+    const struct tiles t = tiles_of(v, n, order->outputs);
+    float *u = scratch;
+    float *in = u + PLACES * place_floats(v, order->outputs);
+    float *m = in + PLACES * matrix(&t, v->channels);
+    /* What is packed is needed until it is transformed, V only later. */
+    conv_pack(v, order, most, widest, w, in);
+    each_weight(v, order->outputs, most, widest, in, u, false);
+    for (int first = 0; first < t.all; first += t.at_once) {
+        const int count = conv_least(t.at_once, t.all - first);
+        transform_input(&t, x, first, count, in);
+        multiply(&t, order->outputs, widest, count, u, in, m);
+        transform_output(&t, order->outputs, first, count, m, bias, y);
+    }
+}
+
+static void forward(const struct conv *c, const float *x, const float *w,
+                    const float *bias, float *y, float *scratch)
+{
+    struct conv_view v;
+    view_forward(&v, c);
+    run(&v, &(struct conv_weights){c->k, (size_t)c->c * 9, 9, 3}, c->n, x, w,
+        bias, y, scratch);
+}
+
+static void backward_data(const struct conv *c, const float *dy, const float *w,
+                          float *dx, float *scratch)
+{
+    struct conv_view v;
+    view_backward(&v, c, 0, 0);
+    run(&v, &(struct conv_weights){c->c, 9, (size_t)c->c * 9, 3}, c->n, dy, w,
+        NULL, dx, scratch);
+}
+
+/* --- backward to the weights ----------------------------------------------
+ */
+
+/* The transformed dy: [36][block][tile][16]. */
+static void transform_dy(const struct tiles *t, int outputs, const float *dy,
+                         int first, int n, float *m)
+{
+    const int h = t->view->rows, w = t->view->columns;
+    const int blocks = conv_blocks(outputs);
+    const size_t plane = (size_t)h * (size_t)w * CONV_BLOCK;
+    float copy[SIDE * SIDE * CONV_BLOCK];
+    size_t line;
+    for (int b = 0; b < blocks; b++)
+        for (int i = 0; i < n; i++) {
+            const struct place at = place_of(t, first + i);
+            const float *from = patch(
+                dy + ((size_t)at.image * (size_t)blocks + (size_t)b) * plane, h,
+                w, at.row, at.column, SIDE, copy, &line);
+            conv_isa()->transforms->output_back(
+                from, line,
+                m + ((size_t)b * (size_t)t->at_once + (size_t)i) * CONV_BLOCK,
+                matrix(t, outputs));
+        }
+}
+
+/* U += V times the transformed dy, over so many tiles. */
+static void sum_up(const struct tiles *t, int outputs, int n, const float *v,
+                   const float *m, float *u)
+{
+    const struct conv_view *view = t->view;
+    const struct conv_isa *isa = conv_isa();
+    const int blocks = conv_blocks(outputs);
+    const size_t plane = (size_t)t->at_once * CONV_BLOCK;
+    for (int e = 0; e < PLACES; e++)
+        for (int kb = 0, nk; kb < blocks; kb += nk) {
+            nk = conv_tile_blocks(isa->sum_most, conv_widest(isa->sum_most),
+                                  blocks - kb);
+            struct conv_sum s = {
+                .dy = m + (size_t)e * matrix(t, outputs) + (size_t)kb * plane,
+                .dy_block = plane,
+                .images = 1,
+                .rows = 1,
+                .columns = n,
+                .dw = u + (size_t)e * place_floats(view, outputs)
+                      + (size_t)kb * CONV_BLOCK * (size_t)view->channels,
+            };
+            for (int c = 0, nc; c < view->channels; c += nc) {
+                nc = isa->sum_most[nk];
+                while (nc > view->channels - c)
+                    nc /= 2;
+                s.x = v + (size_t)e * matrix(t, view->channels)
+                      + (size_t)(c / CONV_BLOCK) * plane + c % CONV_BLOCK;
+                isa->sum[nk][nc](&s);
+                s.dw += nc * nk * CONV_BLOCK;
+            }
+        }
+}
+
+static void backward_weights(const struct conv *c, const float *x,
+                             const float *dy, float *dw, float *scratch)
+{
+    const int *most = conv_isa()->sum_most, widest = conv_widest(most);
+    const struct conv_weights order = {c->k, (size_t)c->c * 9, 9, 3};
+    struct conv_view v;
+    view_forward(&v, c);
+    const struct tiles t = tiles_of(&v, c->n, c->k);
+    float *u = scratch;
+    float *in = u + PLACES * place_floats(&v, c->k);
+    float *m = in + PLACES * matrix(&t, c->c);
+    memset(u, 0, PLACES * place_floats(&v, c->k) * sizeof(float));
+    for (int first = 0; first < t.all; first += t.at_once) {
+        const int count = conv_least(t.at_once, t.all - first);
+        transform_input(&t, x, first, count, in);
+        transform_dy(&t, c->k, dy, first, count, m);
+        sum_up(&t, c->k, count, in, m, u);
+    }
+    each_weight(&v, c->k, most, widest, in, u, true);
+    conv_unpack(&v, &order, most, widest, in, dw);
+}
+
+static size_t scratch_of(const struct conv *c, enum conv_pass pass)
+{
+    const int outputs = pass == CONV_BACKWARD_DATA ? c->c : c->k;
+    struct conv_view v;
+    if (pass == CONV_BACKWARD_DATA)
+        view_backward(&v, c, 0, 0);
+    else
+        view_forward(&v, c);
+    const struct tiles t = tiles_of(&v, c->n, outputs);
+    const size_t packed = conv_packed(&v, outputs);
+    const size_t both = PLACES * (matrix(&t, v.channels) + matrix(&t, outputs));
+    return PLACES * place_floats(&v, outputs) + (both > packed ? both : packed);
+}
+
+const struct conv_method conv_winograd = {
+    .name = "winograd",
+    .cannot = cannot,
+    .scratch = scratch_of,
+    .forward = forward,
+    .backward_data = backward_data,
+    .backward_weights = backward_weights,
+};
