@@ -146,11 +146,12 @@ static ucs_status_t configure(const struct ucx_api *api, const char *tls,
         status = api->ucp_config_modify(*config, "NET_DEVICES", devices);
     if (status == UCS_OK && rendezvous)
         status = api->ucp_config_modify(*config, "RNDV_THRESH", rendezvous);
-    /* Older releases know it by the shorter name, newer ones by the longer. */
-    if (status == UCS_OK && window)
-        status = api->ucp_config_modify(*config, "RCVBUF", window);
-    if (status == UCS_OK && window)
-        status = api->ucp_config_modify(*config, "TCP_RCVBUF", window);
+    /* Older releases know it by the shorter name, newer ones by the longer;
+     * without it all works as well. */
+    if (status == UCS_OK && window) {
+        api->ucp_config_modify(*config, "RCVBUF", window);
+        api->ucp_config_modify(*config, "TCP_RCVBUF", window);
+    }
     return status;
 }
 

@@ -61,12 +61,6 @@ bool conv_set_outputs(struct conv *c)
     return h >= 0 && w >= 0;
 }
 
-double conv_flops(const struct conv *c)
-{
-    return 2.0 * c->n * c->out_h * c->out_w * c->k * (c->c / c->groups)
-           * c->kernel_h * c->kernel_w;
-}
-
 size_t conv_blocked(int n, int c, int h, int w)
 {
     return (size_t)n * (size_t)conv_blocks(c) * CONV_BLOCK * (size_t)h

@@ -29,9 +29,6 @@ struct conv {
 /* False if no window fits. */
 bool conv_set_outputs(struct conv *);
 
-/* Multiplications and additions of one pass. */
-double conv_flops(const struct conv *);
-
 enum conv_pass {
     CONV_FORWARD,
     CONV_BACKWARD_DATA,

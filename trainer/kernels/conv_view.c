@@ -90,7 +90,7 @@ static int count_alike(int size, int pad, int stride, int rest, int *first)
 void view_backward(struct conv_view *v, const struct conv *c, int rest_h,
                    int rest_w)
 {
-    int first_row, first_column, most_row = 0, most_column = 0;
+    int first_row, first_column;
     *v = (struct conv_view){
         .h = c->out_h,
         .w = c->out_w,
@@ -113,8 +113,7 @@ void view_backward(struct conv_view *v, const struct conv *c, int rest_h,
             v->tap[v->ntaps].i = (int16_t)i;
             v->tap[v->ntaps++].j = (int16_t)j;
         }
-    most_row = largest_row(v);
-    most_column = largest_column(v);
+    const int most_row = largest_row(v), most_column = largest_column(v);
     for (int t = 0; t < v->ntaps; t++) { /* they reach backwards */
         v->tap[t].row = (int16_t)(most_row - v->tap[t].row);
         v->tap[t].column = (int16_t)(most_column - v->tap[t].column);
