@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/im2col.h"
+#include "kernels/conv.h"
 #include "layer/layer.h"
 #include "random.h"
 
@@ -27,32 +27,54 @@ struct layer_case {
     int n;      /* images given, at most in.n */
     int rounds; /* 0: exact. 1: float rounds, and y may be curved. More: as much
                    more, as parts of the sums are rounded */
+    int more[LAYER_INPUTS - 1]; /* channels of further inputs */
 };
 
 static const struct layer_case cases[] = {
-    {"conv 3 3x3",                 {2, 2, 6, 5},  2, 0 },
-    {"conv 2 3x3 pad 1",           {2, 3, 5, 5},  1, 0 },
-    {"conv 4 5x3 stride 2 pad 2",  {3, 1, 8, 7},  3, 0 },
-    {"conv 2 1x1",                 {1, 3, 3, 4},  1, 0 },
-    {"conv 1 2x2 stride 3",        {2, 2, 8, 8},  2, 0 },
-    {"conv 2 4x4",                 {2, 2, 4, 4},  2, 0 },
-    {"conv 16 3x3 stride 2 pad 1", {2, 16, 5, 4}, 2, 0 },
-    {"conv 32 3x3 pad 1",          {1, 32, 5, 3}, 1, 40},
-    {"maxpool 2x2",                {2, 2, 6, 6},  2, 0 },
-    {"maxpool 3x3 stride 2 pad 1", {2, 1, 7, 6},  1, 0 },
-    {"maxpool 3x2 stride 1",       {1, 2, 5, 5},  1, 0 },
-    {"maxpool 2x2 stride 3",       {2, 1, 8, 8},  2, 0 },
-    {"avgpool 2x2",                {2, 2, 6, 6},  2, 0 },
-    {"avgpool 2x4 stride 1",       {2, 2, 5, 6},  1, 0 },
-    {"avgpool 3x3 stride 2 pad 1", {2, 2, 7, 7},  2, 1 },
-    {"relu",                       {3, 2, 4, 4},  2, 0 },
-    {"dense 7",                    {4, 2, 3, 3},  4, 0 },
-    {"dense 1",                    {2, 5, 1, 1},  1, 0 },
-    {"dropout 0.5",                {3, 2, 4, 4},  2, 0 },
-    {"dropout 0.3",                {3, 2, 4, 4},  3, 1 },
-    {"dropout 0",                  {2, 1, 4, 4},  2, 0 },
-    {"softmax_loss",               {4, 10, 1, 1}, 3, 1 },
-    {"softmax_loss",               {2, 2, 2, 1},  2, 1 },
+    {"conv 3 3x3",                          {2, 2, 6, 5},  2, 0,   {0}     },
+    {"conv 2 3x3 pad 1",                    {2, 3, 5, 5},  1, 0,   {0}     },
+    {"conv 4 5x3 stride 2 pad 2",           {3, 1, 8, 7},  3, 0,   {0}     },
+    {"conv 2 1x1",                          {1, 3, 3, 4},  1, 0,   {0}     },
+    {"conv 1 2x2 stride 3",                 {2, 2, 8, 8},  2, 0,   {0}     },
+    {"conv 2 4x4",                          {2, 2, 4, 4},  2, 0,   {0}     },
+    {"conv 16 3x3 stride 2 pad 1",          {2, 16, 5, 4}, 2, 0,   {0}     },
+    {"conv 32 3x3 pad 1",                   {1, 32, 5, 3}, 1, 40,  {0}     },
+    {"conv 4 3x3 groups 2",                 {2, 6, 4, 5},  2, 0,   {0}     },
+    {"conv 6 2x2 groups 3 nobias stride 2", {1, 3, 4, 5},  1, 0,   {0}     },
+    {"conv 3 3x3 dilation 2 pad 2 nobias",  {2, 2, 6, 5},  2, 0,   {0}     },
+    {"conv 32 1x1 groups 2 nobias",         {1, 32, 2, 3}, 1, 0,   {0}     },
+    {"maxpool 2x2",                         {2, 2, 6, 6},  2, 0,   {0}     },
+    {"maxpool 3x3 stride 2 pad 1",          {2, 1, 7, 6},  1, 0,   {0}     },
+    {"maxpool 3x2 stride 1",                {1, 2, 5, 5},  1, 0,   {0}     },
+    {"maxpool 2x2 stride 3",                {2, 1, 8, 8},  2, 0,   {0}     },
+    {"maxpool 3x3 stride 2 ceil",           {2, 17, 6, 6}, 2, 0,   {0}     },
+    {"maxpool global",                      {2, 3, 3, 2},  2, 0,   {0}     },
+    {"avgpool 2x2",                         {2, 2, 6, 6},  2, 0,   {0}     },
+    {"avgpool 2x4 stride 1",                {2, 2, 5, 6},  1, 0,   {0}     },
+    {"avgpool 3x3 stride 2 pad 1",          {2, 2, 7, 7},  2, 1,   {0}     },
+    {"avgpool global",                      {2, 18, 4, 4}, 2, 0,   {0}     },
+    {"batchnorm",                           {4, 3, 3, 2},  4, 400, {0}     },
+    {"batchnorm eps 0.1 momentum 0.5",      {3, 17, 2, 2}, 3, 400, {0}     },
+    {"scale",                               {2, 18, 2, 3}, 2, 0,   {0}     },
+    {"bias",                                {2, 3, 4, 3},  2, 0,   {0}     },
+    {"relu",                                {3, 2, 4, 4},  2, 0,   {0}     },
+    {"prelu",                               {2, 17, 3, 2}, 2, 0,   {0}     },
+    {"lrn 3 alpha 0.5 beta 0.75 k 2",       {2, 5, 2, 2},  2, 10,  {0}     },
+    {"lrn 5 alpha 1 beta 0.5 k 1",          {1, 18, 2, 1}, 1, 10,  {0}     },
+    {"dense 7",                             {4, 2, 3, 3},  4, 0,   {0}     },
+    {"dense 1",                             {2, 5, 1, 1},  1, 0,   {0}     },
+    {"dense 18",                            {2, 20, 1, 1}, 2, 0,   {0}     },
+    {"dropout 0.5",                         {3, 2, 4, 4},  2, 0,   {0}     },
+    {"dropout 0.3",                         {3, 2, 4, 4},  3, 1,   {0}     },
+    {"dropout 0",                           {2, 1, 4, 4},  2, 0,   {0}     },
+    {"add",                                 {2, 3, 2, 4},  2, 0,   {3}     },
+    {"add",                                 {2, 17, 2, 2}, 1, 0,   {17, 17}},
+    {"concat",                              {2, 3, 2, 2},  2, 0,   {5}     },
+    {"concat",                              {2, 16, 2, 3}, 1, 0,   {32, 3} },
+    {"concat",                              {1, 20, 1, 3}, 1, 0,   {16, 30}},
+    {"softmax_loss",                        {4, 10, 1, 1}, 3, 1,   {0}     },
+    {"softmax_loss smoothing 0.1",          {2, 20, 1, 1}, 2, 1,   {0}     },
+    {"softmax_loss",                        {2, 2, 2, 1},  2, 1,   {0}     },
 };
 
 enum { NCASES = sizeof(cases) / sizeof(cases[0]) };
@@ -60,7 +82,8 @@ enum { NCASES = sizeof(cases) / sizeof(cases[0]) };
 /* A layer with its floats. One number of canary lies behind each array. */
 struct bench {
     struct layer l;
-    struct arena params, grads, saved, scratch, x, y, dy, dx;
+    struct arena params, grads, state, saved, scratch, y, dy;
+    struct arena x[LAYER_INPUTS], dx[LAYER_INPUTS];
     int n;
 };
 
@@ -103,63 +126,147 @@ static void fill(float *x, size_t count, bool different, uint64_t seed)
     }
 }
 
-static void setup(struct bench *b, const char *line, struct shape in, int n)
+static struct shape of(struct shape s, int n)
+{
+    s.n = n;
+    return s;
+}
+
+/* Whether float i of a blocked tensor is a number of it, not filled up. */
+static bool is_number(struct shape s, size_t i)
+{
+    const size_t block = shape_plane(s) * BLOCK;
+    return (int)(i / block) % shape_blocks(s) * BLOCK + (int)(i % BLOCK) < s.c;
+}
+
+static void fill_tensor(struct arena *a, struct shape s, bool different,
+                        uint64_t seed)
+{
+    float *plain = malloc((shape_count(s) + 1) * sizeof(float));
+    fill(plain, shape_count(s), different, seed);
+    conv_to_blocked(plain, a->x, s.n, s.c, s.h, s.w);
+    free(plain);
+}
+
+static void put(struct arena *a, struct shape s, const float *plain)
+{
+    conv_to_blocked(plain, a->x, s.n, s.c, s.h, s.w);
+}
+
+static void expect_plain(const struct arena *a, struct shape s,
+                         const float *wanted)
+{
+    float *plain = malloc(shape_count(s) * sizeof(float));
+    conv_to_plain(a->x, plain, s.n, s.c, s.h, s.w);
+    for (size_t i = 0; i < shape_count(s); i++)
+        cr_assert_eq(plain[i], wanted[i], "number %zu is %g, not %g", i,
+                     plain[i], wanted[i]);
+    free(plain);
+}
+
+static void setup_more(struct bench *b, const char *line, struct shape in,
+                       int n, const int *more)
 {
     char text[80];
     memset(b, 0, sizeof(*b));
     snprintf(text, sizeof(text), "%s", line);
-    b->l.in = in;
     b->n = n;
+    b->l.in = b->l.ins[0] = in;
+    b->l.ninputs = 1;
+    for (; more && b->l.ninputs < LAYER_INPUTS && *more; more++) {
+        b->l.ins[b->l.ninputs] = in;
+        b->l.ins[b->l.ninputs++].c = *more;
+    }
     const char *why = parse_line(&b->l, text);
     cr_assert_null(why, "%s: %s", line, why);
     b->l.params = with_canary(&b->params, b->l.nparams);
     b->l.grads = with_canary(&b->grads, b->l.nparams);
+    b->l.state = with_canary(&b->state, b->l.nstate);
     b->l.saved = with_canary(&b->saved, b->l.nsaved);
     b->l.scratch = with_canary(&b->scratch, b->l.nscratch);
-    struct shape x = in, y = b->l.out;
-    x.n = y.n = n;
-    with_canary(&b->x, shape_count(x));
-    with_canary(&b->dx, shape_count(x));
-    with_canary(&b->y, shape_count(y));
-    with_canary(&b->dy, shape_count(y));
+    for (int k = 0; k < b->l.ninputs; k++) {
+        const struct shape x = of(b->l.ins[k], n);
+        with_canary(&b->x[k], shape_floats(x));
+        with_canary(&b->dx[k], shape_floats(x));
+        fill_tensor(&b->x[k], x, !strncmp(line, "maxpool", 7),
+                    SEED + 10 * (uint64_t)k);
+    }
+    const struct shape y = of(b->l.out, n);
+    with_canary(&b->y, shape_floats(y));
+    with_canary(&b->dy, shape_floats(y));
     b->l.training = true;
     b->l.seed = SEED;
-    fill(b->x.x, b->x.count, !strncmp(line, "maxpool", 7), SEED);
     fill(b->params.x, b->params.count, false, SEED + 1);
-    fill(b->dy.x, b->dy.count, false, SEED + 2);
+    fill_tensor(&b->dy, y, false, SEED + 2);
+}
+
+static void setup(struct bench *b, const char *line, struct shape in, int n)
+{
+    setup_more(b, line, in, n, NULL);
+}
+
+static void setup_case(struct bench *b, const struct layer_case *c)
+{
+    setup_more(b, c->line, c->in, c->n, c->more);
+}
+
+/* Also: what fills up the blocks is still zero. */
+static void check_array(const struct bench *b, struct arena *a, struct shape s,
+                        const char *what)
+{
+    for (size_t i = 0; s.c && i < a->count; i++)
+        cr_assert(is_number(s, i) || a->x[i] == 0, "%s of %s, float %zu", what,
+                  b->l.ops->name, i);
+    cr_assert_eq(a->x[a->count], canary, "%s of %s", what, b->l.ops->name);
+    arena_free(a);
 }
 
 static void teardown(struct bench *b)
 {
-    struct arena *all[] = {&b->params, &b->grads, &b->saved, &b->scratch,
-                           &b->x,      &b->y,     &b->dy,    &b->dx};
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        cr_assert_eq(all[i]->x[all[i]->count], canary, "array %zu of %s", i,
-                     b->l.ops->name);
-        arena_free(all[i]);
+    const struct shape none = {0};
+    check_array(b, &b->params, none, "params");
+    check_array(b, &b->grads, none, "grads");
+    check_array(b, &b->state, none, "state");
+    check_array(b, &b->saved, none, "saved");
+    check_array(b, &b->scratch, none, "scratch");
+    check_array(b, &b->y, b->l.out, "y");
+    check_array(b, &b->dy, b->l.out, "dy");
+    for (int k = 0; k < b->l.ninputs; k++) {
+        check_array(b, &b->x[k], b->l.ins[k], "x");
+        check_array(b, &b->dx[k], b->l.ins[k], "dx");
     }
 }
 
 static struct tensor view(struct shape s, int n, struct arena *a)
 {
-    s.n = n;
-    return (struct tensor){s, a->x};
+    return (struct tensor){of(s, n), a->x};
+}
+
+static void views(struct bench *b, struct arena *of_inputs, struct tensor *to)
+{
+    for (int k = 0; k < b->l.ninputs; k++)
+        to[k] = view(b->l.ins[k], b->n, &of_inputs[k]);
 }
 
 static void run_forward(struct bench *b)
 {
-    b->l.ops->forward(&b->l, view(b->l.in, b->n, &b->x),
-                      view(b->l.out, b->n, &b->y));
+    struct tensor x[LAYER_INPUTS];
+    views(b, b->x, x);
+    b->l.ops->forward(&b->l, x, view(b->l.out, b->n, &b->y));
 }
 
+/* With what backward does not read gone. */
 static void run_backward(struct bench *b, bool with_dx)
 {
-    struct tensor dx = view(b->l.in, b->n, &b->dx);
-    if (!with_dx)
-        dx.x = NULL;
-    b->l.ops->backward(&b->l, view(b->l.in, b->n, &b->x),
-                       view(b->l.out, b->n, &b->y),
-                       view(b->l.out, b->n, &b->dy), dx);
+    struct tensor x[LAYER_INPUTS], dx[LAYER_INPUTS] = {0},
+                                   y = view(b->l.out, b->n, &b->y);
+    views(b, b->x, x);
+    if (with_dx)
+        views(b, b->dx, dx);
+    for (int k = 0; k < b->l.ninputs; k++)
+        x[k].x = b->l.ops->reads & READS_X ? x[k].x : NULL;
+    y.x = b->l.ops->reads & READS_Y ? y.x : NULL;
+    b->l.ops->backward(&b->l, x, y, view(b->l.out, b->n, &b->dy), dx);
 }
 
 /* The difference quotient of sum(dy y) by *at, in double, and how far it may be
@@ -190,13 +297,17 @@ static double quotient(struct bench *b, float *at, float *y_before,
     return sum / (2 * step);
 }
 
+/* s: of a blocked tensor, or without channels. */
 static void compare(struct bench *b, const struct layer_case *c, float *x,
-                    const float *gradient, size_t count, const char *what)
+                    const float *gradient, size_t count, struct shape s,
+                    const char *what)
 {
     float *y_before = malloc(b->y.count * sizeof(float));
     double nonzero = 0;
     for (size_t i = 0; i < count; i++) {
         double tolerance;
+        if (s.c && !is_number(s, i))
+            continue;
         const double numeric = quotient(b, &x[i], y_before, &tolerance);
         cr_assert_leq(fabs(numeric - gradient[i]), c->rounds * tolerance,
                       "%s, d%s[%zu]: %.9g, differences say %.9g", c->line, what,
@@ -211,11 +322,15 @@ Test(layers, gradients_equal_differences)
 {
     for (int i = 0; i < NCASES; i++) {
         struct bench b;
-        setup(&b, cases[i].line, cases[i].in, cases[i].n);
+        const struct shape none = {0};
+        setup_case(&b, &cases[i]);
         run_forward(&b);
         run_backward(&b, true);
-        compare(&b, &cases[i], b.x.x, b.dx.x, b.x.count, "x");
-        compare(&b, &cases[i], b.params.x, b.grads.x, b.params.count, "params");
+        for (int k = 0; k < b.l.ninputs; k++)
+            compare(&b, &cases[i], b.x[k].x, b.dx[k].x, b.x[k].count,
+                    b.l.ins[k], "x");
+        compare(&b, &cases[i], b.params.x, b.grads.x, b.params.count, none,
+                "params");
         teardown(&b);
     }
 }
@@ -226,8 +341,9 @@ Test(layers, every_row_has_a_case)
         int found = 0;
         const size_t length = strlen(layers[i]->name);
         for (int j = 0; j < NCASES; j++)
-            found += !strncmp(cases[j].line, layers[i]->name, length)
-                     && strchr(" ", cases[j].line[length]);
+            found +=
+                !strncmp(cases[j].line, layers[i]->name, length)
+                && (!cases[j].line[length] || cases[j].line[length] == ' ');
         cr_assert(found, "%s: add cases to cases[]", layers[i]->name);
         cr_assert_eq(layer_find(layers[i]->name), layers[i]);
     }
@@ -238,23 +354,57 @@ Test(layers, repeat_bit_by_bit_and_add_to_gradients)
 {
     for (int i = 0; i < NCASES; i++) {
         struct bench a, b;
-        setup(&a, cases[i].line, cases[i].in, cases[i].n);
-        setup(&b, cases[i].line, cases[i].in, cases[i].n);
-        fill(b.dx.x, b.dx.count, false, 1);
+        setup_case(&a, &cases[i]);
+        setup_case(&b, &cases[i]);
         fill(b.saved.x, b.saved.count, false, 2);
         fill(b.scratch.x, b.scratch.count, false, 3);
         fill(b.y.x, b.y.count, false, 4);
+        for (int k = 0; k < b.l.ninputs; k++)
+            fill(b.dx[k].x, b.dx[k].count, false, 1);
         run_forward(&a);
         run_backward(&a, true);
         run_forward(&b);
         run_backward(&b, true);
         cr_assert_arr_eq(a.y.x, b.y.x, a.y.count * sizeof(float));
-        cr_assert_arr_eq(a.dx.x, b.dx.x, a.dx.count * sizeof(float));
+        for (int k = 0; k < b.l.ninputs; k++)
+            cr_assert_arr_eq(a.dx[k].x, b.dx[k].x,
+                             a.dx[k].count * sizeof(float), "%s",
+                             cases[i].line);
         cr_assert_arr_eq(a.grads.x, b.grads.x, a.grads.count * sizeof(float));
         run_backward(&b, false);
         for (size_t j = 0; j < a.grads.count; j++)
             cr_assert_eq(b.grads.x[j], 2 * a.grads.x[j], "%s, gradient %zu",
                          cases[i].line, j);
+        teardown(&a);
+        teardown(&b);
+    }
+}
+
+/* y over x[0], and dx[0] over dy. */
+Test(layers, work_in_place_where_they_say_so)
+{
+    for (int i = 0; i < NCASES; i++) {
+        struct bench a, b;
+        setup_case(&a, &cases[i]);
+        setup_case(&b, &cases[i]);
+        if (a.l.ops->in_place) {
+            struct tensor x[LAYER_INPUTS], dx[LAYER_INPUTS];
+            run_forward(&a);
+            run_backward(&a, true);
+            views(&b, b.x, x);
+            views(&b, b.dx, dx);
+            const struct tensor dy = view(b.l.out, b.n, &b.dy);
+            b.l.ops->forward(&b.l, x, x[0]);
+            cr_assert_arr_eq(a.y.x, x[0].x, a.y.count * sizeof(float));
+            dx[0] = dy;
+            b.l.ops->backward(&b.l, x, x[0], dy, dx);
+            cr_assert_arr_eq(a.dx[0].x, dy.x, a.dy.count * sizeof(float));
+            for (int k = 1; k < a.l.ninputs; k++)
+                cr_assert_arr_eq(a.dx[k].x, dx[k].x,
+                                 a.dx[k].count * sizeof(float));
+            cr_assert_arr_eq(a.grads.x, b.grads.x,
+                             a.grads.count * sizeof(float));
+        }
         teardown(&a);
         teardown(&b);
     }
@@ -271,6 +421,12 @@ Test(layers, shapes_follow_the_words)
         {"conv 5 3x2 pad 1",           {2, 5, 9, 14}        },
         {"conv 5 3x3 pad 2 stride 3",  {2, 5, 4, 5}         },
         {"maxpool 3x2",                {2, 4, 3, 6}         },
+        {"maxpool 2x3 stride 2 ceil",  {2, 4, 5, 6}         },
+        {"maxpool 2x2 ceil pad 1",     {2, 4, 5, 7}         },
+        {"avgpool global",             {2, 4, 1, 1}         },
+        {"conv 6 3x3 dilation 3",      {2, 6, 3, 7}         },
+        {"batchnorm",                  {2, 4, 9, 13}        },
+        {"lrn 5",                      {2, 4, 9, 13}        },
         {"maxpool 3x2 stride 1",       {2, 4, 7, 12}        },
         {"avgpool 3x3 stride 2 pad 1", {2, 4, 5, 7}         },
         {"relu",                       {2, 4, 9, 13}        },
@@ -287,49 +443,76 @@ Test(layers, shapes_follow_the_words)
     }
 }
 
+static float number(struct shape s, const float *x, int n, int c, int row,
+                    int column)
+{
+    return x[(size_t)n * image_floats(s)
+             + blocked_index(s, c, (size_t)(row * s.w + column))];
+}
+
 static double direct(const struct bench *b, int image, int out, int row,
                      int column)
 {
     const struct layer *l = &b->l;
-    const int kh = l->option.window.kernel_h, kw = l->option.window.kernel_w;
-    double sum = l->params[(size_t)l->out.c * l->in.c * kh * kw + out];
-    for (int c = 0; c < l->in.c; c++)
+    const struct window_option *o = &l->option.window;
+    const int kh = o->kernel_h, kw = o->kernel_w, in = l->in.c / o->groups;
+    double sum =
+        o->no_bias ? 0 : l->params[(size_t)l->out.c * in * kh * kw + out];
+    for (int c = 0; c < in; c++)
         for (int i = 0; i < kh; i++)
             for (int j = 0; j < kw; j++) {
-                const int r =
-                    row * l->option.window.stride_h + i - l->option.window.pad;
-                const int s = column * l->option.window.stride_w + j
-                              - l->option.window.pad;
+                const int r = row * o->stride_h + i * o->dilation - o->pad;
+                const int s = column * o->stride_w + j * o->dilation - o->pad;
                 if (r < 0 || r >= l->in.h || s < 0 || s >= l->in.w)
                     continue;
-                sum +=
-                    (double)l->params[((out * l->in.c + c) * kh + i) * kw + j]
-                    * b->x.x[((image * l->in.c + c) * l->in.h + r) * l->in.w
-                             + s];
+                sum += (double)l->params[((out * in + c) * kh + i) * kw + j]
+                       * number(l->in, b->x[0].x, image,
+                                out / (l->out.c / o->groups) * in + c, r, s);
             }
     return sum;
 }
 
+static void check_conv(const char *line, bool plain)
+{
+    struct bench b;
+    setup(&b, line, (struct shape){2, 4, 7, 9}, 2);
+    float images[2 * 4 * 7 * 9];
+    struct tensor x = view(b.l.in, 2, &b.x[0]);
+    if (plain) {
+        if (!b.l.ops->takes_plain(&b.l)) {
+            teardown(&b);
+            return;
+        }
+        b.l.plain = true;
+        conv_to_plain(x.x, images, 2, 4, 7, 9);
+        x.x = images;
+    }
+    b.l.ops->forward(&b.l, &x, view(b.l.out, 2, &b.y));
+    for (int n = 0; n < 2; n++)
+        for (int c = 0; c < b.l.out.c; c++)
+            for (int i = 0; i < b.l.out.h; i++)
+                for (int j = 0; j < b.l.out.w; j++)
+                    cr_assert_eq(number(b.l.out, b.y.x, n, c, i, j),
+                                 direct(&b, n, c, i, j), "%s, output %d", line,
+                                 c);
+    teardown(&b);
+}
+
 Test(layers, conv_is_the_direct_sum)
 {
-    for (int kernel = 1; kernel <= 5; kernel++)
+    const char *const more[] = {"", " groups 2", " dilation 2", " nobias"};
+    for (int kernel = 1; kernel <= 3; kernel++)
         for (int stride = 1; stride <= 4; stride++)
-            for (int pad = 0; pad < kernel; pad++) {
-                char line[80];
-                struct bench b;
-                snprintf(line, sizeof(line), "conv 3 %dx%d stride %d pad %d",
-                         kernel, kernel == 5 ? 2 + pad : kernel, stride, pad);
-                setup(&b, line, (struct shape){2, 2, 7, 9}, 2);
-                run_forward(&b);
-                size_t at = 0;
-                for (int n = 0; n < 2; n++)
-                    for (int c = 0; c < b.l.out.c; c++)
-                        for (int i = 0; i < b.l.out.h; i++)
-                            for (int j = 0; j < b.l.out.w; j++, at++)
-                                cr_assert_eq(b.y.x[at], direct(&b, n, c, i, j),
-                                             "%s, output %zu", line, at);
-                teardown(&b);
-            }
+            for (int pad = 0; pad < kernel; pad++)
+                for (int i = 0; i < 8; i++) {
+                    char line[80];
+                    snprintf(line, sizeof(line),
+                             "conv 6 %dx%d stride %d pad %d%s", kernel, kernel,
+                             stride, pad, more[i / 2]);
+                    check_conv(line, i % 2);
+                }
+    check_conv("conv 3 5x6 pad 4", false);
+    check_conv("conv 3 5x6 pad 4 stride 3", true);
 }
 
 Test(layers, pools_take_the_largest_and_the_mean)
@@ -338,14 +521,14 @@ Test(layers, pools_take_the_largest_and_the_mean)
     const float largest[] = {1, 3, 7, 9}, mean[] = {1, 0.5f, 5.5f, -1.125f};
     struct bench b;
     setup(&b, "maxpool 2x2 stride 2 pad 1", (struct shape){1, 1, 3, 3}, 1);
-    memcpy(b.x.x, x, sizeof(x));
+    put(&b.x[0], b.l.in, x);
     run_forward(&b);
-    cr_assert_arr_eq(b.y.x, ((float[]){1, 3, 7, 9}), sizeof(largest));
+    expect_plain(&b.y, b.l.out, largest);
     teardown(&b);
     setup(&b, "avgpool 2x2 stride 2 pad 1", (struct shape){1, 1, 3, 3}, 1);
-    memcpy(b.x.x, x, sizeof(x));
+    put(&b.x[0], b.l.in, x);
     run_forward(&b);
-    cr_assert_arr_eq(b.y.x, mean, sizeof(mean));
+    expect_plain(&b.y, b.l.out, mean);
     teardown(&b);
 }
 
@@ -353,11 +536,11 @@ Test(layers, maxpool_gives_the_gradient_to_the_first_of_equal_ones)
 {
     struct bench b;
     setup(&b, "maxpool 2x2", (struct shape){1, 1, 2, 2}, 1);
-    memcpy(b.x.x, ((float[]){-1, 3, 3, 3}), 4 * sizeof(float));
+    put(&b.x[0], b.l.in, (float[]){-1, 3, 3, 3});
     b.dy.x[0] = 5;
     run_forward(&b);
     run_backward(&b, true);
-    cr_assert_arr_eq(b.dx.x, ((float[]){0, 5, 0, 0}), 4 * sizeof(float));
+    expect_plain(&b.dx[0], b.l.in, (float[]){0, 5, 0, 0});
     teardown(&b);
 }
 
@@ -365,12 +548,12 @@ Test(layers, relu_has_gradient_zero_at_zero)
 {
     struct bench b;
     setup(&b, "relu", (struct shape){1, 3, 1, 1}, 1);
-    memcpy(b.x.x, ((float[]){-1, 0, 2}), 3 * sizeof(float));
-    memcpy(b.dy.x, ((float[]){5, 5, 5}), 3 * sizeof(float));
+    put(&b.x[0], b.l.in, (float[]){-1, 0, 2});
+    put(&b.dy, b.l.out, (float[]){5, 5, 5});
     run_forward(&b);
     run_backward(&b, true);
-    cr_assert_arr_eq(b.y.x, ((float[]){0, 0, 2}), 3 * sizeof(float));
-    cr_assert_arr_eq(b.dx.x, ((float[]){0, 0, 5}), 3 * sizeof(float));
+    expect_plain(&b.y, b.l.out, (float[]){0, 0, 2});
+    expect_plain(&b.dx[0], b.l.in, (float[]){0, 0, 5});
     teardown(&b);
 }
 
@@ -382,8 +565,8 @@ Test(layers, dropout_is_identity_in_evaluation)
     b.l.training = false;
     run_forward(&b);
     run_backward(&b, true);
-    cr_assert_arr_eq(b.y.x, b.x.x, b.x.count * sizeof(float));
-    cr_assert_arr_eq(b.dx.x, b.dy.x, b.x.count * sizeof(float));
+    cr_assert_arr_eq(b.y.x, b.x[0].x, b.y.count * sizeof(float));
+    cr_assert_arr_eq(b.dx[0].x, b.dy.x, b.y.count * sizeof(float));
     teardown(&b);
 }
 
@@ -395,7 +578,7 @@ Test(layers, dropout_drops_its_rate_and_keeps_the_mean)
     setup(&b, "dropout 0.3", (struct shape){1, count, 1, 1}, 1);
     int dropped = 0;
     for (int i = 0; i < count; i++)
-        b.x.x[i] = 1;
+        b.x[0].x[i] = 1;
     run_forward(&b);
     for (int i = 0; i < count; i++) {
         dropped += b.y.x[i] == 0;
@@ -416,16 +599,16 @@ Test(layers, dropout_depends_on_seed_and_place_in_the_global_batch)
     setup(&other, "dropout 0.5", in, 4);
     half.l.first_image = 2;
     other.l.seed++;
-    memcpy(half.x.x, whole.x.x + 128, 128 * sizeof(float));
+    memcpy(half.x[0].x, whole.x[0].x + 2048, 2048 * sizeof(float));
     run_forward(&whole);
     run_forward(&half);
     run_forward(&other);
-    cr_assert_arr_eq(half.y.x, whole.y.x + 128, 128 * sizeof(float));
+    cr_assert_arr_eq(half.y.x, whole.y.x + 2048, 2048 * sizeof(float));
     int differ = 0, images_differ = 0;
-    for (int i = 0; i < 256; i++)
+    for (int i = 0; i < 4 * 1024; i++)
         differ += !whole.y.x[i] != !other.y.x[i];
-    for (int i = 0; i < 64; i++)
-        images_differ += !whole.y.x[i] != !whole.y.x[64 + i];
+    for (int i = 0; i < 1024; i++)
+        images_differ += !whole.y.x[i] != !whole.y.x[1024 + i];
     cr_assert_gt(differ, 64);
     cr_assert_gt(images_differ, 16);
     teardown(&whole);
@@ -437,13 +620,13 @@ Test(layers, softmax_loss_stands_large_numbers)
 {
     struct bench b;
     setup(&b, "softmax_loss", (struct shape){1, 3, 1, 1}, 1);
-    memcpy(b.x.x, ((float[]){1e4f, 0, -3e38f}), 3 * sizeof(float));
-    memcpy(b.dy.x, ((float[]){0, -1, 0}), 3 * sizeof(float));
+    put(&b.x[0], b.l.in, (float[]){1e4f, 0, -3e38f});
+    put(&b.dy, b.l.out, (float[]){0, -1, 0});
     run_forward(&b);
     run_backward(&b, true);
     cr_assert_eq(b.y.x[0], 0);
     cr_assert_eq(b.y.x[1], -1e4f);
-    cr_assert_arr_eq(b.dx.x, ((float[]){1, -1, 0}), 3 * sizeof(float));
+    expect_plain(&b.dx[0], b.l.in, (float[]){1, -1, 0});
     teardown(&b);
 }
 

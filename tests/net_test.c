@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/memory.h"
 #include "net/net.h"
+#include "net/parse.h"
 #include "random.h"
 
 enum { SEED = 20 };
@@ -179,6 +181,7 @@ Test(net, scale_multiplies_the_gradient)
     net_backward(&a, 1, NULL, NULL);
     net_forward(&b, images, labels, 4, true, 1, 0, NULL);
     net_backward(&b, 0.25f, NULL, NULL);
+    net_forward(&b, images, labels, 4, true, 1, 0, NULL);
     net_backward(&b, 0.25f, NULL, NULL);
     for (size_t i = 0; i < a.grads.count; i++)
         cr_assert_eq(b.grads.x[i], 0.25f * a.grads.x[i], "gradient %zu", i);
@@ -208,29 +211,48 @@ Test(net, copies_what_backward_needs)
     net_free(&net);
 }
 
-/* Inputs of 1 through two dropouts: where the first lets a number pass, the
- * second decides by itself. */
-Test(net, dropout_differs_by_seed_and_layer)
+enum { SIZE = 400 };
+
+/* Which inputs of 1 reach the loss: those have the largest probability. */
+static int pass(const char *text, uint64_t seed, bool *passes)
 {
-    enum { SIZE = 400 };
     struct net net;
-    float images[SIZE], first[SIZE];
-    int differ = 0, passed = 0, passed_again = 0;
+    float images[SIZE];
+    int count = 0;
     for (int i = 0; i < SIZE; i++)
         images[i] = 1;
-    create(&net, "input 1x20x20\ndropout 0.5\ndropout 0.5\nsoftmax_loss", 1);
-    net_forward(&net, images, &(const int){0}, 1, true, 1, 0, NULL);
-    memcpy(first, net.y[0].x, sizeof(first));
-    for (int i = 0; i < SIZE; i++) {
-        passed += net.y[0].x[i] != 0;
-        passed_again += net.y[1].x[i] != 0;
-    }
-    net_forward(&net, images, &(const int){0}, 1, true, 2, 0, NULL);
+    create(&net, text, 1);
+    net_forward(&net, images, &(const int){0}, 1, true, seed, 0, NULL);
+    const float *y = net.y[net.nlayers - 1].x;
+    float most = y[0];
     for (int i = 0; i < SIZE; i++)
-        differ += net.y[0].x[i] != first[i];
-    cr_assert(differ > SIZE / 4 && passed > SIZE / 4);
-    cr_assert(passed_again > SIZE / 8 && passed_again < passed * 3 / 4);
+        most = y[i] > most ? y[i] : most;
+    for (int i = 0; i < SIZE; i++) {
+        passes[i] = y[i] == most;
+        count += passes[i];
+    }
     net_free(&net);
+    return count;
+}
+
+/* Where the first of two dropouts lets a number pass, the second decides by
+ * itself. */
+Test(net, dropout_differs_by_seed_and_layer)
+{
+    const char *const one = "input 400x1x1\ndropout 0.5\nsoftmax_loss";
+    const char *const two =
+        "input 400x1x1\ndropout 0.5\ndropout 0.5\nsoftmax_loss";
+    bool first[SIZE], other[SIZE], both[SIZE];
+    int differ = 0, within = 0;
+    const int passed = pass(one, 1, first), again = pass(two, 1, both);
+    pass(one, 2, other);
+    for (int i = 0; i < SIZE; i++) {
+        differ += first[i] != other[i];
+        within += both[i] && first[i];
+    }
+    cr_assert(differ > SIZE / 4 && passed > SIZE / 4);
+    cr_assert(again > SIZE / 8 && again < passed * 3 / 4);
+    cr_assert_eq(within, again);
 }
 
 Test(net, loss_is_cross_entropy_and_right_answers_are_counted)
@@ -267,26 +289,145 @@ Test(net, init_depends_on_the_seed_and_the_layer_only)
     net_free(&a);
 }
 
-Test(net, built_in_nets_are_lenet)
+/* The counts that the literature has. */
+Test(net, built_in_nets_have_their_parameters)
 {
     const struct {
         const char *name;
         size_t nparams;
+        int nclasses;
     } nets[] = {
-        {"lenet",  431080},
-        {"lenet5", 61706 }
+        {"lenet",             431080,    10  },
+        {"lenet5",            61706,     10  },
+        {"alexnet",           60965224,  1000},
+        {"alexnet_bn",        62396104,  1000},
+        {"alexnet_ungrouped", 62378344,  1000},
+        {"googlenet",         6998552,   1000},
+        {"resnet18",          11689512,  1000},
+        {"resnet20",          272474,    10  },
+        {"resnet50",          25557032,  1000},
+        {"vgg16",             138357544, 1000},
+        {"vgg19",             143667240, 1000},
     };
-    for (int i = 0; i < 2; i++) {
-        struct net net;
+    size_t n = sizeof(nets) / sizeof(nets[0]);
+    for (size_t i = 0; i < n; i++) {
+        struct net net = {0};
+        char error[200] = "";
+        size_t nparams = 0;
         cr_assert_str_eq(net_names()[i], nets[i].name);
-        create(&net, net_text(nets[i].name), 3);
-        cr_assert_eq(net.params.count, nets[i].nparams);
-        cr_assert_eq(net.nclasses, 10);
-        cr_assert_str_eq(net.text, net_text(nets[i].name));
-        net_free(&net);
+        cr_assert_eq(net_parse(&net, net_text(nets[i].name), 3, error,
+                               sizeof(error)),
+                     0, "%s: %s", nets[i].name, error);
+        for (int k = 0; k < net.nlayers; k++)
+            nparams += net.layers[k].nparams;
+        cr_expect_eq(nparams, nets[i].nparams, "%s has %zu", nets[i].name,
+                     nparams);
+        cr_expect_eq(net.nclasses, nets[i].nclasses);
+        free(net.layers);
     }
-    cr_assert_null(net_names()[2]);
+    cr_assert_null(net_names()[n]);
     cr_assert_null(net_text("no such net"));
+}
+
+/* A net whose branches part and meet: gradients of what several lines read are
+ * added up, and nothing lies on what is still needed. */
+static const char branched_net[] = "input 3x6x6\n"
+                                   "a: conv 4 3x3 pad 1\n"
+                                   "b: scale\n"
+                                   "c: conv 4 1x1 from a\n"
+                                   "d: bias\n"
+                                   "e: add from d b a\n"
+                                   "f: conv 3 3x3 pad 1 stride 2 from e\n"
+                                   "g: avgpool 2x2 from e\n"
+                                   "h: concat from f g\n"
+                                   "i: conv 2 3x3 stride 2 pad 1 from input\n"
+                                   "concat from h i\n"
+                                   "batchnorm eps 0.5\n"
+                                   "dense 5\n"
+                                   "softmax_loss smoothing 0.1\n";
+
+Test(net, gradients_of_branches_equal_differences)
+{
+    enum { N = 4 };
+    struct net net;
+    float images[N * 108];
+    int labels[N];
+    create(&net, branched_net, N + 1);
+    make_batch(&net, images, labels, N);
+    net_forward(&net, images, labels, N, true, 7, 100, NULL);
+    net_backward(&net, 1, NULL, NULL);
+    float *gradient = malloc(net.grads.count * sizeof(float));
+    memcpy(gradient, net.grads.x, net.grads.count * sizeof(float));
+    for (size_t i = 0; i < net.params.count; i++) {
+        /* As in the test of the smooth net. */
+        const float h = 1 / 128.0f, was = net.params.x[i];
+        net.params.x[i] = was + h;
+        double change =
+            net_forward(&net, images, labels, N, true, 7, 100, NULL);
+        net.params.x[i] = was - h;
+        change -= net_forward(&net, images, labels, N, true, 7, 100, NULL);
+        net.params.x[i] = was;
+        cr_assert_float_eq(change / (2 * h), gradient[i], 2e-3,
+                           "parameter %zu: %g, differences say %g", i,
+                           gradient[i], change / (2 * h));
+    }
+    free(gradient);
+    net_free(&net);
+}
+
+Test(net, memory_is_shared_where_times_allow)
+{
+    enum { N = 300 };
+    struct buffer b[N];
+    size_t most = 0, sum = 0;
+    for (int i = 0; i < N; i++) {
+        b[i] = (struct buffer){.floats = 1 + random_below(SEED, i, 5000),
+                               .first = (int)random_below(SEED + 1, i, 100)};
+        b[i].last = b[i].first + (int)random_below(SEED + 2, i, 20);
+        sum += b[i].floats;
+    }
+    const size_t floats = memory_plan(b, N);
+    for (int i = 0; i < N; i++) {
+        cr_assert(b[i].at % 16 == 0 && b[i].at + b[i].floats <= floats);
+        for (int k = 0; k < i; k++)
+            cr_assert(b[i].last < b[k].first || b[k].last < b[i].first
+                      || b[i].at + b[i].floats <= b[k].at
+                      || b[k].at + b[k].floats <= b[i].at);
+    }
+    for (int t = 0; t < 120; t++) {
+        size_t at_once = 0;
+        for (int i = 0; i < N; i++)
+            at_once += b[i].first <= t && t <= b[i].last ? b[i].floats : 0;
+        most = at_once > most ? at_once : most;
+    }
+    cr_assert_lt(floats, most + most / 4, "%zu, at once are %zu of %zu", floats,
+                 most, sum);
+}
+
+Test(net, state_is_kept_in_training_and_used_in_evaluation)
+{
+    const char *const text = "input 2x3x3\nbatchnorm momentum 0.25\n"
+                             "dense 2\nsoftmax_loss\n";
+    struct net net;
+    float images[4 * 18];
+    int labels[4];
+    create(&net, text, 4);
+    make_batch(&net, images, labels, 4);
+    cr_assert_eq(net.state.count, 4);
+    double mean = 0, squares = 0;
+    for (int i = 0; i < 4; i++)
+        for (int p = 0; p < 9; p++)
+            mean += images[i * 18 + p] / 36.0;
+    for (int i = 0; i < 4; i++)
+        for (int p = 0; p < 9; p++)
+            squares += pow(images[i * 18 + p] - mean, 2);
+    const double before = net_forward(&net, images, labels, 4, false, 1, 0, NULL);
+    cr_assert_eq(net.state.x[0], 0);
+    net_forward(&net, images, labels, 4, true, 1, 0, NULL);
+    cr_assert_float_eq(net.state.x[0], 0.25 * mean, 1e-6);
+    cr_assert_float_eq(net.state.x[2], 0.75 + 0.25 * squares / 35, 1e-6);
+    cr_assert_neq(net_forward(&net, images, labels, 4, false, 1, 0, NULL), before);
+    net_free(&net);
 }
 
 /* Where each text is wrong, and some of what is said about it. */
@@ -345,9 +486,44 @@ static const struct {
     {"input 1x8x8\ndropout 0.5x\n", 2, 9, "dropout 0.5"},
     {"input 1x8x8\nsoftmax_loss\nrelu\n", 3, 1, "follow"},
     {"input 1x8x8\ndense 1\nsoftmax_loss\n", 3, 1, "2 classes"},
-    {"input 1x8x8\nsoftmax_loss 3\n", 2, 14, "no options"},
+    {"input 1x8x8\nsoftmax_loss 3\n", 2, 14, "smoothing"},
+    {"input 1x8x8\nsoftmax_loss smoothing 1\n", 2, 24, "0.1"},
+    {"input 1x8x8\nconv 2 3x3 ceil\n", 2, 12, "nobias"},
+    {"input 1x8x8\nmaxpool 2x2 nobias\n", 2, 13, "ceil"},
+    {"input 1x8x8\nconv 2 global\n", 2, 8, "5x5"},
+    {"input 4x8x8\nconv 6 3x3 groups 4\n", 2, 6, "divide"},
+    {"input 4x8x8\nconv 6 3x3 groups 0\n", 2, 19, "groups 2"},
+    {"input 4x8x8\nconv 6 3x3 dilation 4\n", 2, 8, "larger"},
+    {"input 4x8x8\nlrn\n", 2, 4, "lrn 5"},
+    {"input 4x8x8\nlrn 4\n", 2, 5, "odd"},
+    {"input 4x8x8\nlrn 5 gamma 1\n", 2, 7, "alpha A"},
+    {"input 4x8x8\nlrn 5 alpha -1\n", 2, 13, "alpha A"},
+    {"input 4x8x8\nbatchnorm eps 0\n", 2, 15, "eps E"},
+    {"input 4x8x8\nbatchnorm momentum\n", 2, 19, "momentum"},
+    {"input 4x8x8\nadd\n", 2, 4, "two inputs"},
+    {"input 4x8x8\na: relu\nadd from a\n", 3, 11, "two inputs"},
+    {"input 4x8x8\na: relu\nadd from a a\n", 3, 12, "twice"},
+    {"input 4x8x8\na: relu\nrelu from a input\n", 3, 13, "one input"},
+    {"input 4x8x8\nleft: relu\nadd from input leftt\n", 3, 16,
+     "did you mean \"left\""},
+    {"input 4x8x8\na: relu\nadd from a qwertz\n", 3, 12, "no line before"},
+    {"input 4x8x8\na: relu\nadd from\n", 3, 9, "names of lines"},
+    {"input 4x8x8\na: relu\nconv 3 from a\n", 3, 7, "ends early"},
+    {"input 4x8x8\na: conv 3 3x3\nadd from a input\n", 3, 17, "same shape"},
+    {"input 4x8x8\na: conv 3 3x3\nconcat from a input\n", 3, 20, "same rows"},
+    {"input 4x8x8\na: relu\na: relu\n", 3, 1, "line 2 has the name"},
+    {"input 4x8x8\ninput: relu\n", 2, 1, "images"},
+    {"input 4x8x8\n: relu\n", 2, 1, "1 to 31"},
+    {"input 4x8x8\na:\n", 2, 3, "a layer"},
+    {"input 4x8x8\na23456789012345678901234567890123: relu\n", 2, 1, "1 to 31"},
+    {"input 4x8x8\na: relu\nrelu from input\nsoftmax_loss\n",
+     2, 1, "nothing reads"},
+    {"input 4x8x8\na: softmax_loss\n", 2, 4, "no name"},
     {"input 1x8x8\nconv 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1\n",
      2, 36, "too many words"},
+    {"input 1x8x8\na: relu\nb: relu\nc: relu\nd: relu\ne: relu\nf: relu\n"
+     "g: relu\nh: relu\ni: relu\nadd from a b c d e f g h i\n",
+     11, 26, "at most 8"},
 };
 /* clang-format on */
 

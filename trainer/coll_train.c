@@ -19,7 +19,7 @@
 #include "train.h"
 
 static const struct options *o; /* set first */
-static char *own_net; /* the text of a net from a file */
+static char *own_net;           /* the text of a net from a file */
 
 /* The signal to stop for; the handler is all that writes it. */
 static volatile sig_atomic_t stop;
@@ -152,8 +152,8 @@ static struct train_settings settings(void)
         .global_batch = o->global_batch,
         .threads = o->threads,
         .seed = (uint64_t)o->seed,
-        .optim = {o->lr, o->momentum, o->weight_decay},
-        .schedule = {o->schedule, o->lr, o->gamma, o->every, o->warmup, 0},
+        .optim = {o->lr,     o->momentum, o->weight_decay},
+        .schedule = { o->schedule, o->lr, o->gamma,                 o->every, o->warmup, 0},
         .checkpoint = o->checkpoint,
         .checkpoint_every = o->checkpoint_every,
         .resume = own_file ? o->checkpoint : o->resume,
@@ -309,12 +309,14 @@ static void open_checkpoint(const struct program *p, struct checkpoint *c,
         options_die(p, "--checkpoint: %s", error);
     if (net_create(net, c->text, batch, error, sizeof(error)))
         options_die(p, "--checkpoint: %s: its net, %s", o->checkpoint, error);
-    if (net->params.count != c->nparams)
+    if (net->params.count != c->nparams || net->state.count != c->nkept)
         options_die(p,
-                    "--checkpoint: %s: %zu parameters, valid is %zu for "
-                    "its net",
-                    o->checkpoint, c->nparams, net->params.count);
+                    "--checkpoint: %s: %zu parameters and %zu kept numbers, "
+                    "valid are %zu and %zu for its net",
+                    o->checkpoint, c->nparams, c->nkept, net->params.count,
+                    net->state.count);
     memcpy(net->params.x, c->params, c->nparams * sizeof(float));
+    memcpy(net->state.x, c->kept, c->nkept * sizeof(float));
 }
 
 static int eval_main(int argc, char **argv)

@@ -58,25 +58,27 @@ static int save_checkpoint(struct train *t)
     struct checkpoint c = {
         .state =
             {
-                .step = (uint64_t)t->step,
-                .epoch = (uint64_t)(t->step / t->epoch_steps),
-                .seed = s->seed,
-                .images = t->train.count,
-                .global_batch = (uint64_t)t->batch * (uint64_t)t->nranks,
-                .nranks = (uint64_t)t->nranks,
-                .every = (uint64_t)s->schedule.every,
-                .warmup = (uint64_t)s->schedule.warmup,
-                .total = (uint64_t)s->schedule.total,
-                .lr = s->schedule.lr,
-                .gamma = s->schedule.gamma,
-                .momentum = s->optim.momentum,
-                .weight_decay = s->optim.weight_decay,
-            },
+                    .step = (uint64_t)t->step,
+                    .epoch = (uint64_t)(t->step / t->epoch_steps),
+                    .seed = s->seed,
+                    .images = t->train.count,
+                    .global_batch = (uint64_t)t->batch * (uint64_t)t->nranks,
+                    .nranks = (uint64_t)t->nranks,
+                    .every = (uint64_t)s->schedule.every,
+                    .warmup = (uint64_t)s->schedule.warmup,
+                    .total = (uint64_t)s->schedule.total,
+                    .lr = s->schedule.lr,
+                    .gamma = s->schedule.gamma,
+                    .momentum = s->optim.momentum,
+                    .weight_decay = s->optim.weight_decay,
+                    },
         .text = t->net.text,
         .params = t->net.params.x,
         .optim = t->optim_state.x,
+        .kept = t->net.state.x,
         .nparams = t->net.params.count,
         .noptim = t->optim_state.count,
+        .nkept = t->net.state.count,
     };
     for (size_t i = 0; i < c.nparams; i++)
         if (!isfinite(c.params[i]))
@@ -96,7 +98,7 @@ static int save_checkpoint(struct train *t)
 static bool checkpoint_due(const struct train *t, bool last)
 {
     const long every = t->settings.checkpoint_every;
-    return t->settings.checkpoint && t->rank == 0
+    return t->settings.checkpoint
            && (last || t->step % t->epoch_steps == 0
                || (every && t->step % every == 0));
 }
@@ -186,9 +188,16 @@ int train_run(struct train *t, long until, struct report *report)
         const double seconds = now() - start,
                      comm = t->strategy.seconds - talked;
         const bool last = t->step == t->nsteps;
+        const bool saves = checkpoint_due(t, last || stopped);
+        /* Each rank normalises by its own images; what is evaluated and stored
+         * is the mean. */
+        if (saves || last || t->step % t->epoch_steps == 0)
+            status = strategy_average_state(&t->strategy);
+        if (status)
+            return train_comm_failed(t, status);
         if (tell(t, report, share, sums, seconds, comm, last && !stopped))
             return 1;
-        if (checkpoint_due(t, last || stopped) && save_checkpoint(t))
+        if (saves && t->rank == 0 && save_checkpoint(t))
             return 1;
     }
     if (!stopped)

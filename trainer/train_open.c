@@ -131,12 +131,14 @@ static const char *differs(const struct train *t, const struct checkpoint *c,
                  t->nranks, (unsigned long long)s->global_batch);
     else if (strcmp(s->optimiser, t->settings.optimiser)
              || c->nparams != t->net.params.count
-             || c->noptim != t->optim_state.count)
+             || c->noptim != t->optim_state.count
+             || c->nkept != t->net.state.count)
         snprintf(text, bytes,
-                 "its %zu parameters with %zu numbers of %s do "
-                 "not fit %zu with %zu of %s",
-                 c->nparams, c->noptim, s->optimiser, t->net.params.count,
-                 t->optim_state.count, t->settings.optimiser);
+                 "its %zu parameters with %zu kept numbers and %zu of %s do "
+                 "not fit %zu with %zu and %zu of %s",
+                 c->nparams, c->nkept, c->noptim, s->optimiser,
+                 t->net.params.count, t->net.state.count, t->optim_state.count,
+                 t->settings.optimiser);
     else
         return NULL;
     return text;
@@ -159,6 +161,8 @@ static int resume(struct train *t)
         memcpy(t->net.params.x, c.params, c.nparams * sizeof(float));
         if (c.noptim)
             memcpy(t->optim_state.x, c.optim, c.noptim * sizeof(float));
+        if (c.nkept)
+            memcpy(t->net.state.x, c.kept, c.nkept * sizeof(float));
         t->step = (long)c.state.step;
     }
     checkpoint_free(&c);
@@ -196,7 +200,8 @@ static int agree(struct train *t)
          digest(numbers, sizeof(numbers))
              + digest(s->schedule.name, strlen(s->schedule.name))},
         {"the weights",
-         digest(t->net.params.x, t->net.params.count * sizeof(float))},
+         digest(t->net.params.x, t->net.params.count * sizeof(float))
+             + digest(t->net.state.x, t->net.state.count * sizeof(float))},
     };
     enum { N = sizeof(claims) / sizeof(claims[0]) };
     double bounds[2 * N];

@@ -65,3 +65,15 @@ coll_status strategy_reduce(struct strategy *s, double *x, size_t count,
     s->seconds += now() - start;
     return status;
 }
+
+coll_status strategy_average_state(struct strategy *s)
+{
+    const double start = now();
+    struct arena *state = &s->net->state;
+    const coll_status status =
+        state->count ? coll_allreduce(state->x, state->x, state->count,
+                                      COLL_F32, COLL_AVG, s->comm, NULL)
+                     : COLL_OK;
+    s->seconds += now() - start;
+    return status;
+}

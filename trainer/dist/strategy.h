@@ -37,5 +37,7 @@ coll_status strategy_finish(struct strategy *);
 /* Sums (or COLL_MAX ...) a few numbers over the ranks, in place; timed too. */
 coll_status strategy_reduce(struct strategy *, double *x, size_t count,
                             coll_op op);
+/* Makes what the net keeps without learning it the mean over the ranks. */
+coll_status strategy_average_state(struct strategy *);
 
 #endif

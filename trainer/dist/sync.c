@@ -12,8 +12,8 @@ static coll_status open_sync(struct strategy *s)
     struct arena *grads = &s->net->grads;
     return coll_comm_count(s->comm) == 1
                ? COLL_OK
-               : coll_comm_register(s->comm, grads->x, arena_bytes(grads->count),
-                                    &s->own);
+               : coll_comm_register(s->comm, grads->x,
+                                    arena_bytes(grads->count), &s->own);
 }
 
 /* The whole arena at once: one long vector uses links better than one per

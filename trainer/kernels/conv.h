@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Convolution (without flipping) and its two gradients, by direct kernels.
+/* Convolution (without flipping) and its two gradients.
  *
  * Activations are blocked: (N, C/16, H, W, 16), 16 channels side by side, the
  * last block filled up with zeros. A few channels, as the first layer's, may be
@@ -13,9 +13,10 @@
 #define TRAINER_KERNELS_CONV_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
-enum { CONV_BLOCK = 16 };
+#include "tensor.h"
+
+enum { CONV_BLOCK = BLOCK };
 
 struct conv {
     int n, c, h, w; /* of the input: images, channels, rows, columns */
@@ -72,6 +73,12 @@ extern const struct conv_method conv_direct;
 /* Winograd's F(4x4, 3x3): kernels of 3x3 with strides of 1. Its rounding errors
  * are some ten times those of the other. */
 extern const struct conv_method conv_winograd;
+/* By a column matrix and OpenBLAS. It can do all. */
+extern const struct conv_method conv_gemm;
+
+/* The one that is taken for the fastest, by a rule that depends on nothing but
+ * the shape, so that runs repeat bit by bit. */
+const struct conv_method *conv_best(const struct conv *, enum conv_pass);
 
 /* Between (N, C, H, W) and blocked. */
 void conv_to_blocked(const float *plain, float *blocked, int n, int c, int h,

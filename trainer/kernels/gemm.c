@@ -5,7 +5,7 @@
 #include <cblas.h>
 #include <stdlib.h>
 
-void gemm(struct matrix a, struct matrix b, float beta, float *c)
+void gemm(struct matrix a, struct matrix b, float beta, float *c, int stride)
 {
     const int m = a.transposed ? a.columns : a.rows;
     const int k = a.transposed ? a.rows : a.columns;
@@ -14,7 +14,8 @@ void gemm(struct matrix a, struct matrix b, float beta, float *c)
     if (m && n)
         cblas_sgemm(CblasRowMajor, a.transposed ? CblasTrans : CblasNoTrans,
                     b.transposed ? CblasTrans : CblasNoTrans, m, n, k, 1, a.x,
-                    a.columns, b.x, b.columns, beta, c, n);
+                    a.stride ? a.stride : a.columns, b.x,
+                    b.stride ? b.stride : b.columns, beta, c, stride);
 }
 
 void gemm_threads(int nthreads)

@@ -10,10 +10,12 @@ struct matrix {
     const float *x;
     int rows, columns;
     bool transposed;
+    int stride; /* floats to the next row; 0: columns */
 };
 
-/* c = a b + beta c. beta is 0 (then c need not be set) or 1. */
-void gemm(struct matrix a, struct matrix b, float beta, float *c);
+/* c = a b + beta c, with rows of c so many floats apart. beta is 0 (then c need
+ * not be set) or 1. */
+void gemm(struct matrix a, struct matrix b, float beta, float *c, int stride);
 
 /* Threads of all later products of this process. 0: one, unless the
  * environment has OPENBLAS_NUM_THREADS. A net asks for 0 when it is created:

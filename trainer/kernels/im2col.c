@@ -85,8 +85,8 @@ void im2col(const struct im2col *s, const float *image, float *column)
     for (int c = 0; c < s->c; c++)
         for (int i = 0; i < s->kernel_h; i++)
             for (int j = 0; j < s->kernel_w; j++, column += row)
-                plane_to_row(s, image + c * plane, i - s->pad, j - s->pad,
-                             column);
+                plane_to_row(s, image + c * plane, i * s->dilation_h - s->pad_h,
+                             j * s->dilation_w - s->pad_w, column);
 }
 
 void col2im(const struct im2col *s, const float *column, float *image)
@@ -96,6 +96,6 @@ void col2im(const struct im2col *s, const float *column, float *image)
     for (int c = 0; c < s->c; c++)
         for (int i = 0; i < s->kernel_h; i++)
             for (int j = 0; j < s->kernel_w; j++, column += row)
-                row_to_plane(s, column, i - s->pad, j - s->pad,
-                             image + c * plane);
+                row_to_plane(s, column, i * s->dilation_h - s->pad_h,
+                             j * s->dilation_w - s->pad_w, image + c * plane);
 }

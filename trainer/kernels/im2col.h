@@ -7,7 +7,8 @@
 
 struct im2col {
     int c, h, w; /* of the image */
-    int kernel_h, kernel_w, stride_h, stride_w, pad;
+    int kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
+    int dilation_h, dilation_w;
     int out_h, out_w;
 };
 

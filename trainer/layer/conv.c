@@ -1,93 +1,68 @@
 /* SPDX-License-Identifier: MIT */
-/* conv OUTPUTS HxW [stride S] [pad P]: convolution (without flipping) with
- * bias. Where channels fill blocks of 16, by the kernels that want 16 channels
- * side by side: what comes in and goes out is reordered. Else, and for kernels
- * too large for those, by a column matrix and one product per image:
- *
- *     y (M x P) = weights (M x K) column (K x P) + bias
- *
- * with M output channels, K = channels in x window, P output positions. The
- * column matrix is built again for the gradient, which costs less than keeping
- * one for each image of the batch. */
+/* conv OUTPUTS HxW [stride S] [pad P] [groups G] [dilation D] [nobias]:
+ * convolution (without flipping), by the kernels that suit shape and pass. */
 #include "kernels/conv.h"
-#include "kernels/gemm.h"
-#include "kernels/im2col.h"
+
+#include "layer/channel.h"
 #include "layer/words.h"
-
-static struct im2col columns_of(const struct layer *l)
-{
-    return (struct im2col){
-        .c = l->in.c,
-        .h = l->in.h,
-        .w = l->in.w,
-        .kernel_h = l->option.window.kernel_h,
-        .kernel_w = l->option.window.kernel_w,
-        .stride_h = l->option.window.stride_h,
-        .stride_w = l->option.window.stride_w,
-        .pad = l->option.window.pad,
-        .out_h = l->out.h,
-        .out_w = l->out.w,
-    };
-}
-
-static int window_size(const struct layer *l) /* K */
-{
-    return l->in.c * l->option.window.kernel_h * l->option.window.kernel_w;
-}
 
 /* For n images. */
 static struct conv conv_of(const struct layer *l, int n)
 {
+    const struct window_option *o = &l->option.window;
     struct conv c = {
         .n = n,
         .c = l->in.c,
         .h = l->in.h,
         .w = l->in.w,
         .k = l->out.c,
-        .groups = 1,
-        .kernel_h = l->option.window.kernel_h,
-        .kernel_w = l->option.window.kernel_w,
-        .stride_h = l->option.window.stride_h,
-        .stride_w = l->option.window.stride_w,
-        .pad_h = l->option.window.pad,
-        .pad_w = l->option.window.pad,
-        .dilation_h = 1,
-        .dilation_w = 1,
+        .groups = o->groups,
+        .kernel_h = o->kernel_h,
+        .kernel_w = o->kernel_w,
+        .stride_h = o->stride_h,
+        .stride_w = o->stride_w,
+        .pad_h = o->pad,
+        .pad_w = o->pad,
+        .dilation_h = o->dilation,
+        .dilation_w = o->dilation,
+        .plain = l->plain,
     };
     conv_set_outputs(&c);
     return c;
 }
 
-/* NULL: a column matrix is to do. Blocks that are not full are work for
- * nothing, and so is reordering for few of them; Winograd's transforms pay
- * where there are many channels. */
-static const struct conv_method *method_of(const struct layer *l)
+static bool takes_plain(const struct layer *l)
 {
-    enum { MANY = 32 };
-    const struct conv c = conv_of(l, 1);
-    if (c.c % CONV_BLOCK || c.k % CONV_BLOCK)
-        return NULL;
-    if (c.c >= MANY && c.k >= MANY && !conv_winograd.cannot(&c, CONV_FORWARD))
-        return &conv_winograd;
-    return conv_direct.cannot(&c, CONV_FORWARD) ? NULL : &conv_direct;
+    struct conv c = conv_of(l, 1);
+    c.plain = true;
+    return !conv_direct.cannot(&c, CONV_FORWARD);
 }
 
-/* Blocked x or dx, y or dy, and what the kernels need. */
-static double scratch_of(const struct layer *l,
-                         const struct conv_method *method)
+static size_t nweights(const struct layer *l)
 {
-    const struct conv c = conv_of(l, l->in.n);
-    double most = 0;
+    const struct window_option *o = &l->option.window;
+    return (size_t)l->out.c * (size_t)(l->in.c / o->groups)
+           * (size_t)o->kernel_h * (size_t)o->kernel_w;
+}
+
+/* Of the pass that wants most. */
+static size_t scratch_of(const struct layer *l, bool plain)
+{
+    struct conv c = conv_of(l, l->in.n);
+    size_t most = 0;
+    c.plain = plain;
     for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++) {
-        const double floats = (double)method->scratch(&c, pass);
+        if (plain && pass == CONV_BACKWARD_DATA)
+            continue;
+        const size_t floats = conv_best(&c, pass)->scratch(&c, pass);
         most = floats > most ? floats : most;
     }
-    return most + (double)conv_blocked(c.n, c.c, c.h, c.w)
-           + (double)conv_blocked(c.n, c.k, c.out_h, c.out_w);
+    return most;
 }
 
 static const char *parse(struct layer *l, int nwords, char **words)
 {
+    const struct window_option *o = &l->option.window;
     int outputs;
     l->wrong = nwords ? words[0] : NULL;
     if (!nwords || !word_numbers(words[0], 1, 1, &outputs))
@@ -95,132 +70,87 @@ static const char *parse(struct layer *l, int nwords, char **words)
                "conv 20 5x5 stride 1 pad 2";
     l->out = l->in;
     l->out.c = outputs;
-    const char *why = window_parse(l, 1, nwords - 1, words + 1);
+    const char *why = window_parse(l, 1, " stride pad groups dilation nobias",
+                                   nwords - 1, words + 1);
     if (why)
         return why;
-    const double k = (double)l->in.c * l->option.window.kernel_h
-                     * l->option.window.kernel_w,
-                 nparams = outputs * (k + 1), columns = k * l->out.h * l->out.w;
     l->wrong = words[0];
-    if (!floats_fit(nparams) || !floats_fit(columns))
+    if (l->in.c % o->groups || outputs % o->groups)
+        return "groups divide the channels of input and output";
+    const double k = (double)(l->in.c / o->groups) * o->kernel_h * o->kernel_w;
+    if (!floats_fit(outputs * (k + 1)) || !floats_fit(k * l->out.h * l->out.w))
         return "the weights or columns are too large, at most 2147483647 "
                "numbers are valid";
-    l->nparams = (size_t)nparams;
-    const struct conv_method *method = method_of(l);
-    l->nscratch = (size_t)(method ? scratch_of(l, method) : columns);
+    l->nparams = nweights(l) + (o->no_bias ? 0 : (size_t)outputs);
+    l->nscratch = scratch_of(l, false);
+    if (takes_plain(l) && scratch_of(l, true) > l->nscratch)
+        l->nscratch = scratch_of(l, true);
     return NULL;
+}
+
+static void describe(const struct layer *l, struct layer_param *to, int most)
+{
+    const struct window_option *o = &l->option.window;
+    if (most > 1) {
+        to[0] = (struct layer_param){
+            "weight",
+            4,
+            {l->out.c, l->in.c / o->groups, o->kernel_h, o->kernel_w}
+        };
+        if (!o->no_bias)
+            to[1] = (struct layer_param){"bias", 1, {l->out.c}};
+    }
 }
 
 static void init(struct layer *l, uint64_t seed)
 {
-    const size_t k = (size_t)window_size(l);
-    fan_in_init(l, l->params, k * l->out.c, k, seed);
-    for (int i = 0; i < l->out.c; i++)
-        l->params[k * l->out.c + i] = 0;
+    const size_t count = nweights(l);
+    fan_in_init(l, l->params, count, count / (size_t)l->out.c, seed);
+    for (size_t i = count; i < l->nparams; i++)
+        l->params[i] = 0;
 }
 
-static void forward_blocked(struct layer *l, const struct conv_method *method,
-                            struct tensor x, struct tensor y)
+static void forward(struct layer *l, const struct tensor *x, struct tensor y)
 {
-    const struct conv c = conv_of(l, x.shape.n);
-    float *xb = l->scratch, *yb = xb + conv_blocked(c.n, c.c, c.h, c.w);
-    float *more = yb + conv_blocked(c.n, c.k, c.out_h, c.out_w);
-    conv_to_blocked(x.x, xb, c.n, c.c, c.h, c.w);
-    method->forward(&c, xb, l->params,
-                    l->params + (size_t)c.k * (size_t)window_size(l), yb, more);
-    conv_to_plain(yb, y.x, c.n, c.k, c.out_h, c.out_w);
-}
-
-static void forward(struct layer *l, struct tensor x, struct tensor y)
-{
-    const struct conv_method *method = method_of(l);
-    if (method) {
-        forward_blocked(l, method, x, y);
-        return;
-    }
-    const struct im2col s = columns_of(l);
-    const int k = window_size(l), m = l->out.c, p = l->out.h * l->out.w;
-    const float *bias = l->params + (size_t)m * k;
-    const size_t image = (size_t)l->in.c * l->in.h * l->in.w;
-    for (int i = 0; i < x.shape.n; i++) {
-        float *to = y.x + (size_t)i * m * p;
-        im2col(&s, x.x + i * image, l->scratch);
-        for (int c = 0; c < m; c++)
-            for (int j = 0; j < p; j++)
-                to[(size_t)c * p + j] = bias[c];
-        gemm((struct matrix){l->params, m, k, false},
-             (struct matrix){l->scratch, k, p, false}, 1, to);
-    }
-}
-
-/* Eight sums side by side: short chains, always in the same order. */
-static float sum(const float *x, int count)
-{
-    float part[8] = {0};
-    int i = 0;
-    for (; i + 8 <= count; i += 8)
-        for (int j = 0; j < 8; j++)
-            part[j] += x[i + j];
-    for (; i < count; i++)
-        part[0] += x[i];
-    return ((part[0] + part[4]) + (part[1] + part[5]))
-           + ((part[2] + part[6]) + (part[3] + part[7]));
+    const struct conv c = conv_of(l, x->shape.n);
+    const float *bias =
+        l->option.window.no_bias ? NULL : l->params + nweights(l);
+    conv_best(&c, CONV_FORWARD)
+        ->forward(&c, x->x, l->params, bias, y.x, l->scratch);
 }
 
 static void backward_bias(struct layer *l, struct tensor dy)
 {
-    const int m = l->out.c, p = l->out.h * l->out.w;
-    float *dbias = l->grads + (size_t)m * (size_t)window_size(l);
-    for (int i = 0; i < dy.shape.n; i++)
-        for (int c = 0; c < m; c++)
-            dbias[c] += sum(dy.x + ((size_t)i * m + c) * p, p);
+    float *dbias = l->grads + nweights(l);
+    for (int b = 0; b < shape_blocks(l->out); b++) {
+        double sums[BLOCK] = {0};
+        for (int i = 0; i < dy.shape.n; i++) {
+            const struct channel_run r = channel_run(l->out, i, b);
+            channel_sum(dy.x + r.first, NULL, NULL, r.count, sums);
+        }
+        channel_add(l->out, sums, b, dbias);
+    }
 }
 
-static void backward_blocked(struct layer *l, const struct conv_method *method,
-                             struct tensor x, struct tensor dy,
-                             struct tensor dx)
+static void backward(struct layer *l, const struct tensor *x, struct tensor y,
+                     struct tensor dy, const struct tensor *dx)
 {
-    const struct conv c = conv_of(l, x.shape.n);
-    float *xb = l->scratch, *dyb = xb + conv_blocked(c.n, c.c, c.h, c.w);
-    float *more = dyb + conv_blocked(c.n, c.k, c.out_h, c.out_w);
-    conv_to_blocked(dy.x, dyb, c.n, c.k, c.out_h, c.out_w);
-    conv_to_blocked(x.x, xb, c.n, c.c, c.h, c.w);
-    method->backward_weights(&c, xb, dyb, l->grads, more);
-    if (!dx.x)
-        return;
-    method->backward_data(&c, dyb, l->params, xb, more);
-    conv_to_plain(xb, dx.x, c.n, c.c, c.h, c.w);
-}
-
-static void backward(struct layer *l, struct tensor x, struct tensor y,
-                     struct tensor dy, struct tensor dx)
-{
-    (void)y;
-    backward_bias(l, dy);
-    const struct conv_method *method = method_of(l);
-    if (method) {
-        backward_blocked(l, method, x, dy, dx);
-        return;
-    }
-    const struct im2col s = columns_of(l);
-    const int k = window_size(l), m = l->out.c, p = l->out.h * l->out.w;
-    const size_t image = (size_t)l->in.c * l->in.h * l->in.w;
-    for (int i = 0; i < x.shape.n; i++) {
-        const float *from = dy.x + (size_t)i * m * p;
-        im2col(&s, x.x + i * image, l->scratch);
-        gemm((struct matrix){from, m, p, false},
-             (struct matrix){l->scratch, k, p, true}, 1, l->grads);
-        if (!dx.x)
-            continue;
-        gemm((struct matrix){l->params, m, k, true},
-             (struct matrix){from, m, p, false}, 0, l->scratch);
-        col2im(&s, l->scratch, dx.x + i * image);
-    }
+    const struct conv c = conv_of(l, y.shape.n);
+    if (!l->option.window.no_bias)
+        backward_bias(l, dy);
+    conv_best(&c, CONV_BACKWARD_WEIGHTS)
+        ->backward_weights(&c, x->x, dy.x, l->grads, l->scratch);
+    if (dx->x)
+        conv_best(&c, CONV_BACKWARD_DATA)
+            ->backward_data(&c, dy.x, l->params, dx->x, l->scratch);
 }
 
 const struct layer_ops layer_conv = {
     .name = "conv",
+    .reads = READS_X,
     .parse = parse,
+    .takes_plain = takes_plain,
+    .describe = describe,
     .init = init,
     .forward = forward,
     .backward = backward,

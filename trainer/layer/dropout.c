@@ -19,7 +19,7 @@ static const char *parse(struct layer *l, int nwords, char **words)
         return "dropout is followed by a rate from 0 to below 1, as in "
                "dropout 0.5";
     l->option.dropout.rate = rate;
-    l->nsaved = shape_count(l->in);
+    l->nsaved = shape_floats(l->in);
     l->out = l->in;
     l->wrong = nwords > 1 ? words[1] : NULL;
     return nwords > 1 ? "after its rate dropout has no options" : NULL;
@@ -37,25 +37,25 @@ static void draw(struct layer *l, int nimages, size_t size)
     }
 }
 
-static void forward(struct layer *l, struct tensor x, struct tensor y)
+static void forward(struct layer *l, const struct tensor *x, struct tensor y)
 {
-    const size_t count = shape_count(x.shape);
+    const size_t count = shape_floats(x->shape);
     if (!l->training) {
-        memcpy(y.x, x.x, count * sizeof(float));
+        memcpy(y.x, x->x, count * sizeof(float));
         return;
     }
-    draw(l, x.shape.n, (size_t)l->in.c * l->in.h * l->in.w);
+    draw(l, x->shape.n, image_floats(l->in));
     for (size_t i = 0; i < count; i++)
-        y.x[i] = x.x[i] * l->saved[i];
+        y.x[i] = x->x[i] * l->saved[i];
 }
 
-static void backward(struct layer *l, struct tensor x, struct tensor y,
-                     struct tensor dy, struct tensor dx)
+static void backward(struct layer *l, const struct tensor *x, struct tensor y,
+                     struct tensor dy, const struct tensor *dx)
 {
-    (void)y;
-    const size_t count = dx.x ? shape_count(x.shape) : 0;
+    (void)x;
+    const size_t count = dx->x ? shape_floats(y.shape) : 0;
     for (size_t i = 0; i < count; i++)
-        dx.x[i] = l->training ? dy.x[i] * l->saved[i] : dy.x[i];
+        dx->x[i] = l->training ? dy.x[i] * l->saved[i] : dy.x[i];
 }
 
 const struct layer_ops layer_dropout = {

@@ -13,26 +13,58 @@
 
 #include "tensor.h"
 
+enum { LAYER_INPUTS = 8, LAYER_NAME = 32 };
+
+/* What backward reads besides dy, so that the net keeps it. */
+enum { READS_X = 1, READS_Y = 2 };
+
+/* Of params and then of state, in order; for files that name them. */
+struct layer_param {
+    const char *name; /* NULL: no more */
+    int ndims, dims[4];
+};
+
 struct layer {
     const struct layer_ops *ops;
-    struct shape in, out;  /* n is the largest batch */
-    size_t nparams;        /* weights first, then biases */
-    size_t nsaved;         /* floats kept from forward to backward */
+    char name[LAYER_NAME];           /* "" if the text gives none */
+    int line;                        /* of the text */
+    int ninputs, from[LAYER_INPUTS]; /* which layers' outputs; -1: the images */
+    struct shape ins[LAYER_INPUTS];  /* n is the largest batch */
+    struct shape in, out;            /* in: ins[0] */
+    size_t nparams;                  /* learned */
+    size_t nstate;                   /* not learned, but kept with what is */
+    size_t nsaved;                   /* floats kept from forward to backward */
     size_t nscratch;       /* floats used within one call, shared by layers */
     float *params, *grads; /* views, set by the net */
-    float *saved, *scratch;
-    bool before_relu;      /* a relu follows, which matters to init */
-    bool training;        /* dropout and the like act only then */
-    uint64_t seed;        /* changes every step; the same on any number of
-                             ranks for the same image: see first_image */
-    uint64_t first_image; /* index, in the global batch, of image 0 */
+    float *state, *saved, *scratch;
+    bool before_relu;        /* a relu follows, which matters to init */
+    bool learns;             /* it or something before it has parameters */
+    bool adds[LAYER_INPUTS]; /* its part of an input's gradient comes to that of
+                                a later layer */
+    bool plain;              /* the images, which are its input, are plain */
+    bool training;           /* dropout and the like act only then */
+    uint64_t seed;           /* changes every step; the same on any number of
+                                ranks for the same image: see first_image */
+    uint64_t first_image;    /* index, in the global batch, of image 0 */
     union {
-        struct {
+        struct window_option {
             int kernel_h, kernel_w, stride_h, stride_w, pad;
+            int groups, dilation;
+            bool ceil, no_bias;
         } window;
         struct {
             float rate;
         } dropout;
+        struct {
+            float eps, momentum;
+        } batchnorm;
+        struct {
+            int size;
+            float alpha, beta, k;
+        } lrn;
+        struct {
+            float smoothing;
+        } loss;
     } option;
     const char *wrong; /* set by a parse that fails: the word at fault, NULL
                           if one is missing */
@@ -41,22 +73,35 @@ struct layer {
 struct layer_ops {
     const char *name; /* "conv" in "conv 20 5x5" */
     bool loss;        /* y is the log of each class's probability. Ends a net */
+    bool joins;       /* takes two inputs or more, others take one */
+    unsigned reads;   /* READS_X, READS_Y */
+    /* forward may be given y.x == x[0].x, and backward dx[0].x == dy.x. */
+    bool in_place;
 
-    /* Reads the words after the name; in is set. Sets out, the counts and
-     * option. Returns NULL, or static text that says what is wrong and what
-     * would be right, with wrong set. Counts are at most INT_MAX. */
+    /* Reads the words after the name; ins and ninputs are set. Sets out, the
+     * counts and option. Returns NULL, or static text that says what is wrong
+     * and what would be right, with wrong set. Counts are at most INT_MAX. */
     const char *(*parse)(struct layer *, int nwords, char **words);
 
-    /* Optional: fills params from seed, the same on every machine. */
+    /* Optional: whether plain images will do, if nobody needs their gradient.
+     */
+    bool (*takes_plain)(const struct layer *);
+
+    /* Where there are params: names and shapes of them and of state, at most
+     * `most`. */
+    void (*describe)(const struct layer *, struct layer_param *, int most);
+
+    /* Optional: fills params from seed, the same on every machine, and state.
+     */
     void (*init)(struct layer *, uint64_t seed);
 
-    /* y = f(x). x.shape.n <= in.n images; y.shape.n == x.shape.n. */
-    void (*forward)(struct layer *, struct tensor x, struct tensor y);
+    /* y = f(x[0], ...). All have n <= in.n images. */
+    void (*forward)(struct layer *, const struct tensor *x, struct tensor y);
 
-    /* Given x, y as in forward and dy, adds to grads and writes dx. dx.x is
-     * NULL if nobody needs it. */
-    void (*backward)(struct layer *, struct tensor x, struct tensor y,
-                     struct tensor dy, struct tensor dx);
+    /* Given x and y, as far as it reads them, and dy: adds to grads and writes
+     * dx[0], ... dx[i].x is NULL if nobody needs it. */
+    void (*backward)(struct layer *, const struct tensor *x, struct tensor y,
+                     struct tensor dy, const struct tensor *dx);
 };
 
 extern const struct layer_ops *const layers[];

@@ -1,53 +1,72 @@
 /* SPDX-License-Identifier: MIT */
-/* maxpool HxW [stride S] [pad P]: the largest of each window; padding never
- * wins. The gradient goes to the first of equal ones. */
+/* maxpool HxW|global [stride S] [pad P] [ceil]: the largest of each window;
+ * padding never wins. The gradient goes to the first of equal ones. */
 #include <string.h>
 
 #include "layer/pool.h"
 
-/* Index in plane of the first largest element of a window. */
-static size_t largest(const struct layer *l, const float *plane,
-                      struct window v)
+/* Of 16 channels. */
+static void largest(const float *plane, int width, struct window v, float *to)
 {
-    size_t best = (size_t)v.top * l->in.w + v.left;
+    float best[BLOCK];
+    memcpy(best, plane + ((size_t)v.top * width + v.left) * BLOCK,
+           sizeof(best));
     for (int i = v.top; i < v.bottom; i++)
-        for (int j = v.left; j < v.right; j++)
-            if (plane[(size_t)i * l->in.w + j] > plane[best])
-                best = (size_t)i * l->in.w + j;
-    return best;
+        for (int j = v.left; j < v.right; j++) {
+            const float *x = plane + ((size_t)i * width + j) * BLOCK;
+            for (int k = 0; k < BLOCK; k++)
+                best[k] = x[k] > best[k] ? x[k] : best[k];
+        }
+    memcpy(to, best, sizeof(best));
 }
 
-static void forward(struct layer *l, struct tensor x, struct tensor y)
+static void forward(struct layer *l, const struct tensor *x, struct tensor y)
 {
-    const size_t in = (size_t)l->in.h * l->in.w,
-                 nplanes = (size_t)x.shape.n * l->in.c;
+    const size_t in = shape_plane(l->in) * BLOCK,
+                 nplanes = (size_t)x->shape.n * (size_t)shape_blocks(l->in);
     float *to = y.x;
     for (size_t p = 0; p < nplanes; p++)
         for (int i = 0; i < l->out.h; i++)
-            for (int j = 0; j < l->out.w; j++, to++)
-                *to = x.x[p * in
-                          + largest(l, x.x + p * in, pool_window(l, i, j))];
+            for (int j = 0; j < l->out.w; j++, to += BLOCK)
+                largest(x->x + p * in, l->in.w, pool_window(l, i, j), to);
 }
 
-static void backward(struct layer *l, struct tensor x, struct tensor y,
-                     struct tensor dy, struct tensor dx)
+/* Adds to the first elements of a window that are equal to y. */
+static void give_back(const float *plane, int width, struct window v,
+                      const float *y, const float *dy, float *dx)
 {
-    (void)y;
-    const size_t in = (size_t)l->in.h * l->in.w,
-                 nplanes = (size_t)x.shape.n * l->in.c;
-    const float *from = dy.x;
-    if (!dx.x)
+    float left[BLOCK]; /* of dy, where the element is yet to come */
+    memcpy(left, dy, sizeof(left));
+    for (int i = v.top; i < v.bottom; i++)
+        for (int j = v.left; j < v.right; j++) {
+            const size_t at = ((size_t)i * width + j) * BLOCK;
+            for (int k = 0; k < BLOCK; k++) {
+                const float given = plane[at + k] == y[k] ? left[k] : 0;
+                dx[at + k] += given;
+                left[k] = plane[at + k] == y[k] ? 0 : left[k];
+            }
+        }
+}
+
+static void backward(struct layer *l, const struct tensor *x, struct tensor y,
+                     struct tensor dy, const struct tensor *dx)
+{
+    const size_t in = shape_plane(l->in) * BLOCK,
+                 nplanes = (size_t)x->shape.n * (size_t)shape_blocks(l->in);
+    if (!dx->x)
         return;
-    memset(dx.x, 0, nplanes * in * sizeof(float));
+    memset(dx->x, 0, nplanes * in * sizeof(float));
+    size_t at = 0;
     for (size_t p = 0; p < nplanes; p++)
         for (int i = 0; i < l->out.h; i++)
-            for (int j = 0; j < l->out.w; j++, from++)
-                dx.x[p * in + largest(l, x.x + p * in, pool_window(l, i, j))] +=
-                    *from;
+            for (int j = 0; j < l->out.w; j++, at += BLOCK)
+                give_back(x->x + p * in, l->in.w, pool_window(l, i, j),
+                          y.x + at, dy.x + at, dx->x + p * in);
 }
 
 const struct layer_ops layer_maxpool = {
     .name = "maxpool",
+    .reads = READS_X | READS_Y,
     .parse = pool_parse,
     .forward = forward,
     .backward = backward,

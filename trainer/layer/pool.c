@@ -25,5 +25,5 @@ struct window pool_window(const struct layer *l, int row, int column)
 const char *pool_parse(struct layer *l, int nwords, char **words)
 {
     l->out = l->in;
-    return window_parse(l, 0, nwords, words);
+    return window_parse(l, 0, " global stride pad ceil", nwords, words);
 }

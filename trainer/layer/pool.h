@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What maxpool and avgpool share: windows over the planes of a batch. */
+/* What maxpool and avgpool share: windows over 16 channels of an image. */
 #ifndef TRAINER_LAYER_POOL_H
 #define TRAINER_LAYER_POOL_H
 
@@ -12,7 +12,8 @@ struct window {
 
 struct window pool_window(const struct layer *, int row, int column);
 
-/* Reads HxW [stride S] [pad P]; the stride is the window unless given. */
+/* Reads HxW or global [stride S] [pad P] [ceil]; the stride is the window
+ * unless given. */
 const char *pool_parse(struct layer *, int nwords, char **words);
 
 #endif

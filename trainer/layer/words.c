@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "random.h"
@@ -32,62 +33,139 @@ bool floats_fit(double count)
     return count <= INT_MAX;
 }
 
-static const char *window_words(struct layer *l, int nwords, char **words)
+bool word_real(const char *word, float least, float most, float *to)
 {
-    for (int i = 1; i < nwords; i += 2) {
-        const bool stride = !strcmp(words[i], "stride");
-        int n;
+    char *end = NULL;
+    const float x = strtof(word, &end);
+    if (end == word || *end || !(x >= least && x <= most))
+        return false;
+    *to = x;
+    return true;
+}
+
+enum { STRIDE, PAD, GROUPS, DILATION, NOPTIONS };
+
+/* Those with a number. */
+static const struct {
+    const char *name;
+    int least;
+    const char *wrong;
+} with_number[NOPTIONS] = {
+    [STRIDE] = {"stride",   1,
+                "a stride is a whole number from 1, as in stride 2"             },
+    [PAD] = {"pad",      0, "a pad is a whole number from 0, as in pad 2"    },
+    [GROUPS] = {"groups",   1, "groups is a whole number from 1, as in groups 2"},
+    [DILATION] = {"dilation", 1,
+                "a dilation is a whole number from 1, as in dilation 2"         },
+};
+
+/* Whether a word is one of those in a list with a space before each. */
+static bool listed(const char *word, const char *list)
+{
+    const size_t length = strlen(word);
+    for (const char *at = list; (at = strstr(at, word)); at++)
+        if (length && at > list && at[-1] == ' '
+            && (at[length] == ' ' || !at[length]))
+            return true;
+    return false;
+}
+
+static const char *window_words(struct layer *l, const char *options,
+                                int nwords, char **words)
+{
+    struct window_option *o = &l->option.window;
+    for (int i = 1; i < nwords; i++) {
+        int which = 0, n = 0;
         l->wrong = words[i];
-        if (!stride && strcmp(words[i], "pad"))
-            return "after the window comes stride S or pad P";
-        l->wrong = i + 1 < nwords ? words[i + 1] : NULL;
-        if (!l->wrong || !word_numbers(words[i + 1], stride, 1, &n))
-            return stride ? "a stride is a whole number from 1, as in stride 2"
-                          : "a pad is a whole number from 0, as in pad 2";
-        if (stride)
-            l->option.window.stride_h = l->option.window.stride_w = n;
+        if (!listed(words[i], options))
+            return listed("groups", options)
+                       ? "after the window comes stride S, pad P, groups G, "
+                         "dilation D or nobias"
+                       : "after the window comes stride S, pad P or ceil";
+        while (which < NOPTIONS && strcmp(words[i], with_number[which].name))
+            which++;
+        if (which == NOPTIONS) {
+            o->ceil |= !strcmp(words[i], "ceil");
+            o->no_bias |= !strcmp(words[i], "nobias");
+            continue;
+        }
+        l->wrong = ++i < nwords ? words[i] : NULL;
+        if (!l->wrong
+            || !word_numbers(words[i], with_number[which].least, 1, &n))
+            return with_number[which].wrong;
+        if (which == STRIDE)
+            o->stride_h = o->stride_w = n;
         else
-            l->option.window.pad = n;
+            *(which == PAD      ? &o->pad
+              : which == GROUPS ? &o->groups
+                                : &o->dilation) = n;
     }
     return NULL;
 }
 
-/* Positions of a window along one side; 0 if it does not fit. */
-static long long positions(int size, int kernel, int stride, int pad)
+/* Positions of a window along one side; 0 if it does not fit. Rounded up, the
+ * last one still begins inside the image or the padding before it. */
+static long long positions(int size, int kernel, int stride, int pad, bool ceil)
 {
     const long long room = size + 2LL * pad - kernel;
-    return room < 0 ? 0 : room / stride + 1;
+    if (room < 0)
+        return 0;
+    const long long n = (room + (ceil ? stride - 1 : 0)) / stride + 1;
+    return (n - 1) * stride >= (long long)size + pad ? n - 1 : n;
 }
 
-const char *window_parse(struct layer *l, int default_stride, int nwords,
-                         char **words)
+const char *window_parse(struct layer *l, int default_stride,
+                         const char *options, int nwords, char **words)
 {
+    struct window_option *o = &l->option.window;
     int k[2];
     l->wrong = nwords ? words[0] : NULL;
-    if (!nwords || !word_numbers(words[0], 1, 2, k))
+    *o = (struct window_option){.groups = 1, .dilation = 1};
+    if (nwords && listed(words[0], options) && !strcmp(words[0], "global")) {
+        k[0] = l->in.h;
+        k[1] = l->in.w;
+    } else if (!nwords || !word_numbers(words[0], 1, 2, k))
         return "a window is rows x columns, as in 5x5";
-    l->option.window.kernel_h = k[0];
-    l->option.window.kernel_w = k[1];
-    l->option.window.stride_h = default_stride ? default_stride : k[0];
-    l->option.window.stride_w = default_stride ? default_stride : k[1];
-    l->option.window.pad = 0;
-    const char *why = window_words(l, nwords, words);
+    o->kernel_h = k[0];
+    o->kernel_w = k[1];
+    o->stride_h = default_stride ? default_stride : k[0];
+    o->stride_w = default_stride ? default_stride : k[1];
+    const char *why = window_words(l, options, nwords, words);
     if (why)
         return why;
-    const int pad = l->option.window.pad;
     l->wrong = words[0];
-    if (pad >= k[0] || pad >= k[1])
+    if ((k[0] - 1.0) * o->dilation >= INT_MAX
+        || (k[1] - 1.0) * o->dilation >= INT_MAX)
+        return "the window is larger than the input with its padding";
+    const int high = (k[0] - 1) * o->dilation + 1;
+    const int wide = (k[1] - 1) * o->dilation + 1;
+    if (o->pad >= high || o->pad >= wide)
         return "a pad is smaller than the window";
-    const long long h = positions(l->in.h, k[0], l->option.window.stride_h,
-                                  pad),
-                    w = positions(l->in.w, k[1], l->option.window.stride_w,
-                                  pad);
+    const long long h = positions(l->in.h, high, o->stride_h, o->pad, o->ceil),
+                    w = positions(l->in.w, wide, o->stride_w, o->pad, o->ceil);
     if (!h || !w)
         return "the window is larger than the input with its padding";
     if (h > INT_MAX || w > INT_MAX)
         return "the output is too large, at most 2147483647 numbers are valid";
     l->out.h = (int)h;
     l->out.w = (int)w;
+    return NULL;
+}
+
+const char *reals_parse(struct layer *l, const struct real_option *options,
+                        const char *valid, int nwords, char **words)
+{
+    for (int i = 0; i < nwords; i += 2) {
+        const struct real_option *o = options;
+        while (o->to && strcmp(o->name, words[i]))
+            o++;
+        l->wrong = words[i];
+        if (!o->to)
+            return valid;
+        l->wrong = i + 1 < nwords ? words[i + 1] : NULL;
+        if (!l->wrong || !word_real(words[i + 1], o->least, o->most, o->to))
+            return valid;
+    }
     return NULL;
 }
 

@@ -13,16 +13,16 @@
 
 #include "file.h"
 
-enum { VERSION = 1, BYTE_ORDER_MARK = 0x01020304 };
+enum { VERSION = 2, BYTE_ORDER_MARK = 0x01020304 };
 
 struct header {
     char magic[8];
     uint32_t version, byte_order;
-    uint64_t text_bytes, state_bytes, nparams, noptim, file_bytes;
+    uint64_t text_bytes, state_bytes, nparams, noptim, nkept, file_bytes;
     uint32_t zero, crc;
 };
 
-static_assert(sizeof(struct header) == 64, "the format says so");
+static_assert(sizeof(struct header) == 72, "the format says so");
 static_assert(sizeof(struct checkpoint_state) == 13 * 8 + 192, "no holes");
 
 static const char magic[8] = {'C', 'O', 'L', 'L', 'C', 'K', 'P', 'T'};
@@ -50,16 +50,18 @@ int checkpoint_write(const char *path, const struct checkpoint *c, char *error,
         .state_bytes = sizeof(c->state),
         .nparams = c->nparams,
         .noptim = c->noptim,
+        .nkept = c->nkept,
     };
     const struct part {
         const void *from;
         size_t bytes;
     } parts[] = {
-        {&h, sizeof(h)},
-        {c->text, h.text_bytes},
-        {&c->state, sizeof(c->state)},
+        {&h,        sizeof(h)                 },
+        {c->text,   h.text_bytes              },
+        {&c->state, sizeof(c->state)          },
         {c->params, c->nparams * sizeof(float)},
-        {c->optim, c->noptim * sizeof(float)},
+        {c->optim,  c->noptim * sizeof(float) },
+        {c->kept,   c->nkept * sizeof(float)  },
     };
     const size_t nparts = sizeof(parts) / sizeof(parts[0]);
     struct new_file f;
@@ -113,27 +115,28 @@ static int check_header(const struct reading *r, const struct header *h,
                       VERSION);
     if (h->file_bytes != file_bytes)
         return refuse(r,
-                      "byte 48: the file is %llu bytes long, valid is %llu "
+                      "byte 56: the file is %llu bytes long, valid is %llu "
                       "as its header says",
                       (unsigned long long)file_bytes,
                       (unsigned long long)h->file_bytes);
     const uint64_t most = file_bytes - sizeof(*h);
     if (h->text_bytes > most || h->nparams > most / sizeof(float)
-        || h->noptim > most / sizeof(float)
+        || h->noptim > most / sizeof(float) || h->nkept > most / sizeof(float)
         || h->state_bytes != sizeof(struct checkpoint_state)
         || h->text_bytes + h->state_bytes
-                   + (h->nparams + h->noptim) * sizeof(float)
+                   + (h->nparams + h->noptim + h->nkept) * sizeof(float)
                != most)
         return refuse(
             r,
-            "byte 16: the sizes %llu, %llu, %llu, %llu do not "
+            "byte 16: the sizes %llu, %llu, %llu, %llu, %llu do not "
             "make up the file, valid is a text, %zu, and 4 bytes a "
             "number",
             (unsigned long long)h->text_bytes,
             (unsigned long long)h->state_bytes, (unsigned long long)h->nparams,
-            (unsigned long long)h->noptim, sizeof(struct checkpoint_state));
+            (unsigned long long)h->noptim, (unsigned long long)h->nkept,
+            sizeof(struct checkpoint_state));
     if (h->zero)
-        return refuse(r, "byte 56: found %u, valid is 0", h->zero);
+        return refuse(r, "byte 64: found %u, valid is 0", h->zero);
     return 0;
 }
 
@@ -174,8 +177,8 @@ static int check_state(const struct reading *r, const struct checkpoint *c,
 static int read_parts(const struct reading *r, FILE *file, struct header *h,
                       struct checkpoint *c)
 {
-    char *block =
-        malloc((h->nparams + h->noptim) * sizeof(float) + h->text_bytes + 1);
+    const size_t floats = h->nparams + h->noptim + h->nkept;
+    char *block = malloc(floats * sizeof(float) + h->text_bytes + 1);
     if (!block)
         return refuse(r, "no memory for its %llu bytes",
                       (unsigned long long)h->file_bytes);
@@ -184,9 +187,10 @@ static int read_parts(const struct reading *r, FILE *file, struct header *h,
     c->noptim = h->noptim;
     c->params = (float *)(void *)block;
     c->optim = c->params + c->nparams;
-    c->text = (char *)(c->optim + c->noptim);
+    c->nkept = h->nkept;
+    c->kept = c->optim + c->noptim;
+    c->text = (char *)(c->kept + c->nkept);
     c->text[h->text_bytes] = '\0';
-    const size_t floats = c->nparams + c->noptim;
     if (fread(c->text, 1, h->text_bytes, file) != h->text_bytes
         || fread(&c->state, sizeof(c->state), 1, file) != 1
         || fread(c->params, sizeof(float), floats, file) != floats)
@@ -200,7 +204,7 @@ static int read_parts(const struct reading *r, FILE *file, struct header *h,
     crc = add_crc(crc, c->params, floats * sizeof(float));
     if (crc != c->crc)
         return refuse(r,
-                      "byte 60: CRC 0x%08x, valid is 0x%08x: the content "
+                      "byte 68: CRC 0x%08x, valid is 0x%08x: the content "
                       "is damaged",
                       c->crc, crc);
     if (strlen(c->text) != h->text_bytes)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* A training run in one file: the net's text, where training is, parameters
- * and the optimiser's state.
+ * and the optimiser's state, and what the net keeps without learning it.
  *
  *     0     "COLLCKPT"
  *     8     u32 version, u32 0x01020304 in the writer's byte order
  *     16    u64 bytes of the text, u64 bytes of struct checkpoint_state,
- *           u64 parameters, u64 floats of optimiser state, u64 bytes in all
- *     56    u32 0, u32 CRC-32 (zlib's) of the file with this field zero
- *     64    text, struct checkpoint_state, parameters, optimiser state
+ *           u64 parameters, u64 floats of optimiser state, u64 floats of what
+ *           is kept, u64 bytes in all
+ *     64    u32 0, u32 CRC-32 (zlib's) of the file with this field zero
+ *     72    text, struct checkpoint_state, parameters, optimiser state, kept
  */
 #ifndef TRAINER_NET_CHECKPOINT_H
 #define TRAINER_NET_CHECKPOINT_H
@@ -17,8 +18,8 @@
 
 /* Every member is 8 bytes or a multiple, so that the layout has no holes. */
 struct checkpoint_state {
-    uint64_t step, epoch;         /* steps done; epoch the next one is in */
-    uint64_t seed, images;        /* images in the training set */
+    uint64_t step, epoch;  /* steps done; epoch the next one is in */
+    uint64_t seed, images; /* images in the training set */
     uint64_t global_batch, nranks;
     uint64_t every, warmup, total;
     double lr, gamma, momentum, weight_decay;
@@ -28,10 +29,10 @@ struct checkpoint_state {
 struct checkpoint {
     struct checkpoint_state state;
     char *text;                   /* of the net */
-    float *params, *optim;
-    size_t nparams, noptim;
-    uint32_t crc;                 /* set by reading: names the content */
-    void *own;                    /* of a checkpoint read: frees the above */
+    float *params, *optim, *kept; /* kept: net.state */
+    size_t nparams, noptim, nkept;
+    uint32_t crc; /* set by reading: names the content */
+    void *own;    /* of a checkpoint read: frees the above */
 };
 
 /* Writes path whole or not at all. -1 with one line in error. */

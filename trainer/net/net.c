@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/conv.h"
 #include "kernels/gemm.h"
 #include "net/parse.h"
+#include "net/place.h"
 #include "random.h"
 
 /* Views start on cache lines. Parameters do not: they are one vector. */
@@ -18,44 +20,44 @@ static size_t padded(size_t count)
 
 static int alloc_arenas(struct net *net)
 {
-    size_t nparams = 0, nsaved = 0, nscratch = 0, nacts = 0;
+    size_t nparams = 0, nstate = 0, nsaved = 0, nscratch = 0;
     for (int i = 0; i < net->nlayers; i++) {
         const struct layer *l = &net->layers[i];
         nparams += l->nparams;
+        nstate += l->nstate;
         nsaved += padded(l->nsaved);
         nscratch = l->nscratch > nscratch ? l->nscratch : nscratch;
-        nacts += padded(shape_count(l->out));
     }
-    const size_t nimages = padded(shape_count(net->input));
-    net->y = calloc((size_t)net->nlayers, sizeof(*net->y));
-    net->dy = calloc((size_t)net->nlayers, sizeof(*net->dy));
     net->labels = calloc((size_t)net->input.n, sizeof(*net->labels));
-    return !net->y || !net->dy || !net->labels
-           || arena_alloc(&net->params, nparams)
+    return !net->labels || arena_alloc(&net->params, nparams)
            || arena_alloc(&net->grads, nparams)
-           || arena_alloc(&net->acts, nimages + nacts)
-           || arena_alloc(&net->dacts, nacts)
+           || arena_alloc(&net->state, nstate)
            || arena_alloc(&net->saved, nsaved)
-           || arena_alloc(&net->scratch, nscratch);
+           || arena_alloc(&net->scratch, nscratch) || net_place(net);
 }
 
 static void set_views(struct net *net)
 {
-    size_t params = 0, saved = 0, acts = 0;
-    const size_t nimages = padded(shape_count(net->input));
-    net->images = net->acts.x;
+    size_t params = 0, state = 0, saved = 0;
     for (int i = 0; i < net->nlayers; i++) {
         struct layer *l = &net->layers[i];
         l->params = net->params.x + params;
         l->grads = net->grads.x + params;
+        l->state = net->state.x + state;
         l->saved = net->saved.x + saved;
         l->scratch = net->scratch.x;
-        net->y[i] = (struct tensor){l->out, net->acts.x + nimages + acts};
-        net->dy[i] = (struct tensor){l->out, net->dacts.x + acts};
         params += l->nparams;
+        state += l->nstate;
         saved += padded(l->nsaved);
-        acts += padded(shape_count(l->out));
     }
+}
+
+static struct arena *arena_of(struct net *net, int i)
+{
+    struct arena *const all[] = {&net->params, &net->grads, &net->state,
+                                 &net->work,   &net->saved, &net->scratch,
+                                 &net->spare,  NULL};
+    return all[i];
 }
 
 int net_create(struct net *net, const char *text, int batch, char *error,
@@ -85,12 +87,8 @@ void net_free(struct net *net)
 {
     if (!net)
         return;
-    arena_free(&net->scratch);
-    arena_free(&net->saved);
-    arena_free(&net->dacts);
-    arena_free(&net->acts);
-    arena_free(&net->grads);
-    arena_free(&net->params);
+    for (int i = 0; arena_of(net, i); i++)
+        arena_free(arena_of(net, i));
     free(net->labels);
     free(net->dy);
     free(net->y);
@@ -99,12 +97,24 @@ void net_free(struct net *net)
     *net = (struct net){0};
 }
 
+size_t net_bytes(const struct net *net)
+{
+    struct net copy = *net;
+    size_t bytes = 0;
+    for (int i = 0; arena_of(&copy, i); i++)
+        bytes += arena_bytes(arena_of(&copy, i)->count);
+    return bytes;
+}
+
 void net_init(struct net *net, uint64_t seed)
 {
     for (int i = 0; i < net->nlayers; i++) {
         struct layer *l = &net->layers[i];
-        l->before_relu =
-            i + 1 < net->nlayers && !strcmp(l[1].ops->name, "relu");
+        l->before_relu = false;
+        for (int j = i + 1; j < net->nlayers; j++)
+            for (int k = 0; k < net->layers[j].ninputs; k++)
+                l->before_relu |= net->layers[j].from[k] == i
+                                  && !strcmp(net->layers[j].ops->name, "relu");
         if (l->ops->init)
             l->ops->init(l, random_u64(seed, (uint64_t)i));
     }
@@ -117,25 +127,41 @@ static struct tensor head(struct tensor t, int n)
     return t;
 }
 
-/* What layer i reads; for the first one that is the images. */
-static struct tensor input_of(const struct net *net, int i)
+/* What layer i reads. */
+static void inputs_of(const struct net *net, int i, struct tensor *x)
 {
-    const struct tensor images = {net->input, net->images};
-    return head(i ? net->y[i - 1] : images, net->n);
+    const struct layer *l = &net->layers[i];
+    for (int k = 0; k < l->ninputs; k++)
+        x[k] = head(l->from[k] < 0 ? net->images : net->y[l->from[k]], net->n);
 }
 
-/* Sums -y at the labels, and counts where no class has a larger y. */
+static const struct layer *loss_of(const struct net *net)
+{
+    return &net->layers[net->nlayers - 1];
+}
+
+/* The cross entropy of an image, whose classes have these log probabilities. */
+static double cross_entropy(const struct net *net, const float *y, int label)
+{
+    const double smoothing = loss_of(net)->option.loss.smoothing;
+    double all = 0;
+    for (int c = 0; smoothing > 0 && c < net->nclasses; c++)
+        all += y[c];
+    return -(1 - smoothing) * y[label] - smoothing * all / net->nclasses;
+}
+
+/* Also counts where no class is more likely than the label. */
 static double count_loss(const struct net *net, int *ncorrect)
 {
     const float *y = net->y[net->nlayers - 1].x;
     double loss = 0;
     int right = 0;
-    for (int i = 0; i < net->n; i++, y += net->nclasses) {
+    for (int i = 0; i < net->n; i++, y += image_floats(loss_of(net)->out)) {
         int best = 0;
         for (int c = 1; c < net->nclasses; c++)
             best = y[c] > y[best] ? c : best;
         right += best == net->labels[i];
-        loss -= y[net->labels[i]];
+        loss += cross_entropy(net, y, net->labels[i]);
     }
     if (ncorrect)
         *ncorrect = right;
@@ -145,14 +171,18 @@ static double count_loss(const struct net *net, int *ncorrect)
 static void keep_batch(struct net *net, const float *images, const int *labels,
                        int n)
 {
-    assert(n >= 0 && n <= net->input.n);
+    const struct shape s = net->input;
+    assert(n >= 0 && n <= s.n);
     for (int i = 0; i < n; i++)
         assert(labels[i] >= 0 && labels[i] < net->nclasses);
     net->n = n;
     if (!n)
         return;
-    memcpy(net->images, images,
-           shape_count(input_of(net, 0).shape) * sizeof(float));
+    if (net->plain)
+        memcpy(net->images.x, images,
+               shape_count(head(net->images, n).shape) * sizeof(float));
+    else
+        conv_to_blocked(images, net->images.x, n, s.c, s.h, s.w);
     memcpy(net->labels, labels, (size_t)n * sizeof(int));
 }
 
@@ -163,37 +193,66 @@ double net_forward(struct net *net, const float *images, const int *labels,
     keep_batch(net, images, labels, n);
     for (int i = 0; i < net->nlayers; i++) {
         struct layer *l = &net->layers[i];
+        struct tensor x[LAYER_INPUTS];
+        inputs_of(net, i, x);
         l->training = training;
         l->seed = random_u64(seed, (uint64_t)i);
         l->first_image = first_image;
-        l->ops->forward(l, input_of(net, i), head(net->y[i], n));
+        l->ops->forward(l, x, head(net->y[i], n));
     }
     return count_loss(net, ncorrect);
 }
 
 static void start_backward(struct net *net, float scale)
 {
+    const size_t row = image_floats(loss_of(net)->out);
+    const float smoothing = loss_of(net)->option.loss.smoothing;
     float *dy = net->dy[net->nlayers - 1].x;
     memset(net->grads.x, 0, net->grads.count * sizeof(float));
-    memset(dy, 0, (size_t)net->n * (size_t)net->nclasses * sizeof(float));
-    for (int i = 0; i < net->n; i++)
-        dy[(size_t)i * net->nclasses + net->labels[i]] = -scale;
+    memset(dy, 0, (size_t)net->n * row * sizeof(float));
+    for (int i = 0; i < net->n; i++, dy += row) {
+        for (int c = 0; smoothing > 0 && c < net->nclasses; c++)
+            dy[c] = -scale * smoothing / (float)net->nclasses;
+        dy[net->labels[i]] -= scale * (1 - smoothing);
+    }
+}
+
+/* Gradients of what layer i reads go to where they belong, or, if a later layer
+ * has been there, to `spare` first. */
+static void backward(struct net *net, int i)
+{
+    struct layer *l = &net->layers[i];
+    struct tensor x[LAYER_INPUTS], dx[LAYER_INPUTS] = {0};
+    float *spare = net->spare.x;
+    inputs_of(net, i, x);
+    for (int k = 0; k < l->ninputs; k++) {
+        if (l->from[k] < 0 || !net->layers[l->from[k]].learns)
+            continue;
+        dx[k] = head(net->dy[l->from[k]], net->n);
+        if (l->adds[k]) {
+            dx[k].x = spare;
+            spare += shape_floats(l->ins[k]);
+        }
+    }
+    l->ops->backward(l, x, head(net->y[i], net->n), head(net->dy[i], net->n),
+                     dx);
+    for (int k = 0; k < l->ninputs; k++) {
+        float *sum = dx[k].x ? net->dy[l->from[k]].x : NULL;
+        const size_t count =
+            sum && sum != dx[k].x ? shape_floats(dx[k].shape) : 0;
+        for (size_t j = 0; j < count; j++)
+            sum[j] += dx[k].x[j];
+    }
 }
 
 void net_backward(struct net *net, float scale, grads_ready_fn *ready,
                   void *context)
 {
-    /* Nobody needs the gradient of what comes before the first parameters. */
-    int lowest = 0;
-    while (lowest < net->nlayers && !net->layers[lowest].nparams)
-        lowest++;
     start_backward(net, scale);
-    for (int i = net->nlayers - 1; i >= lowest; i--) {
-        struct layer *l = &net->layers[i];
-        const struct tensor none = {0};
-        l->ops->backward(l, input_of(net, i), head(net->y[i], net->n),
-                         head(net->dy[i], net->n),
-                         i > lowest ? head(net->dy[i - 1], net->n) : none);
+    for (int i = net->nlayers - 1; i >= 0; i--) {
+        const struct layer *l = &net->layers[i];
+        if (l->learns)
+            backward(net, i);
         if (l->nparams && ready)
             ready(context, (size_t)(l->grads - net->grads.x), l->nparams);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Layers in a row with their arenas, built from a text.
+/* Layers with their arenas, built from a text.
  *
  *     net lenet
  *     input 1x28x28
@@ -9,7 +9,9 @@
  *     dense 10
  *     softmax_loss
  *
- * One layer a line, # comments; the net line is optional. The last layer is the
+ * One layer a line, # comments; the net line is optional. A layer reads what
+ * the line above gives, or what the lines do that it names: "left: relu" and
+ * later "add from left right"; `input` names the images. The last layer is the
  * loss. Not thread-safe. Nothing is allocated after net_create(), and equal
  * calls give equal bits.
  */
@@ -24,9 +26,13 @@ struct net {
     int nlayers, nclasses;
     struct shape input;         /* n: the largest batch */
     struct arena params, grads; /* all layers, first layer first */
-    struct arena acts, dacts, saved, scratch;
-    struct tensor *y, *dy; /* per layer: views of acts and dacts */
-    float *images;         /* in acts: a copy of the last forward's images */
+    struct arena state;         /* likewise: what is kept but not learned */
+    struct arena work;          /* activations and their gradients, which lie on
+                                   each other where their times allow */
+    struct arena saved, scratch, spare;
+    struct tensor *y, *dy; /* per layer: views of work; dy.x may be NULL */
+    struct tensor images;  /* a copy of the last forward's */
+    bool plain;            /* they are (N,C,H,W) */
     int *labels, n;        /* and of its labels; n is how many */
 };
 
@@ -36,6 +42,9 @@ int net_create(struct net *, const char *text, int batch, char *error,
                size_t error_bytes);
 void net_free(struct net *);
 void net_init(struct net *, uint64_t seed);
+
+/* Bytes of all arenas. */
+size_t net_bytes(const struct net *);
 
 /* The texts of the built-in nets (trainer/nets/NAME.net, compiled in); NULL
  * for an unknown name. net_names() ends with NULL. */
@@ -49,9 +58,10 @@ double net_forward(struct net *, const float *images, const int *labels, int n,
                    bool training, uint64_t seed, uint64_t first_image,
                    int *ncorrect);
 
-/* After a forward: zeroes grads, then fills them with scale times the gradient
- * of the summed loss. ready (may be NULL) is called after each layer with
- * parameters, last layer first, with the slice of grads that became final. */
+/* After a forward, once: zeroes grads, then fills them with scale times the
+ * gradient of the summed loss. ready (may be NULL) is called after each layer
+ * with parameters, last layer first, with the slice of grads that became final.
+ */
 typedef void grads_ready_fn(void *context, size_t first, size_t count);
 void net_backward(struct net *, float scale, grads_ready_fn *ready,
                   void *context);

@@ -126,6 +126,9 @@ static int unknown_layer(struct reader *r)
 static int complain(struct reader *r, const struct layer *l, const char *why)
 {
     const struct shape in = l->in;
+    if (!l->wrong && l->ops->joins)
+        return fail(r, NULL, "%s (the first input is %dx%dx%d)", why, in.c,
+                    in.h, in.w);
     if (!l->wrong)
         return fail(r, NULL, "the line ends early: %s (its input is %dx%dx%d)",
                     why, in.c, in.h, in.w);
@@ -133,10 +136,124 @@ static int complain(struct reader *r, const struct layer *l, const char *why)
                 why, in.c, in.h, in.w);
 }
 
+/* The number of the layer of that name, -1 for the images, else -2. */
+static int find_layer(const struct net *net, const char *name)
+{
+    if (!strcmp(name, "input"))
+        return -1;
+    for (int i = 0; i < net->nlayers; i++)
+        if (!strcmp(net->layers[i].name, name))
+            return i;
+    return -2;
+}
+
+static int unknown_name(struct reader *r, char *word)
+{
+    const struct net *net = r->net;
+    const char **names = calloc((size_t)net->nlayers + 1, sizeof(*names));
+    int count = 0;
+    if (!names)
+        return fail(r, word, "no memory");
+    for (int i = 0; i < net->nlayers; i++)
+        if (*net->layers[i].name)
+            names[count++] = net->layers[i].name;
+    names[count++] = "input";
+    const char *near = nearest_name(word, names, count);
+    const int failed =
+        near ? fail(r, word,
+                    "no line before has the name \"%.40s\", did you mean "
+                    "\"%s\"?",
+                    word, near)
+             : fail(r, word,
+                    "no line before has the name \"%.40s\"; a line gets one "
+                    "in front, as in \"left: relu\"",
+                    word);
+    free(names);
+    return failed;
+}
+
+/* NAME: in front of a line, which is taken off. */
+static int read_label(struct reader *r, struct layer *l)
+{
+    char *word = r->words[0];
+    const size_t length = strlen(word);
+    if (word[length - 1] != ':')
+        return 0;
+    if (length == 1 || length > LAYER_NAME)
+        return fail(r, word, "a name has 1 to %d letters before its colon",
+                    LAYER_NAME - 1);
+    memcpy(l->name, word, length - 1);
+    if (find_layer(r->net, l->name) != -2) {
+        const int at = find_layer(r->net, l->name);
+        return at < 0 ? fail(r, word, "input names the images already")
+                      : fail(r, word, "line %d has the name \"%s\" already",
+                             r->net->layers[at].line, l->name);
+    }
+    r->nwords--;
+    memmove(r->words, r->words + 1, (size_t)r->nwords * sizeof(*r->words));
+    if (!r->nwords) {
+        r->words[0] = word;
+        r->nwords = 1;
+        return fail(r, NULL, "after the name comes a layer, as in \"%s: relu\"",
+                    l->name);
+    }
+    return 0;
+}
+
+/* from A B ... at the end of a line; else the layer above. own: the words
+ * before.
+ */
+static int read_inputs(struct reader *r, struct layer *l, int *own)
+{
+    struct net *net = r->net;
+    int at = 1;
+    l->ninputs = 1;
+    l->from[0] = net->nlayers - 1;
+    while (at < r->nwords && strcmp(r->words[at], "from"))
+        at++;
+    if (at < r->nwords) {
+        const int count = r->nwords - at - 1;
+        if (!count)
+            return fail(r, NULL,
+                        "from is followed by names of lines, as in "
+                        "add from left right");
+        if (count > LAYER_INPUTS)
+            return fail(r, r->words[at + 1 + LAYER_INPUTS],
+                        "too many names, at most %d are valid", LAYER_INPUTS);
+        l->ninputs = count;
+        for (int i = 0; i < count; i++) {
+            l->from[i] = find_layer(net, r->words[at + 1 + i]);
+            if (l->from[i] == -2)
+                return unknown_name(r, r->words[at + 1 + i]);
+            for (int k = 0; k < i; k++)
+                if (l->from[k] == l->from[i])
+                    return fail(r, r->words[at + 1 + i],
+                                "the name is there twice");
+        }
+    }
+    if (l->ops->joins && l->ninputs < 2)
+        return fail(r, NULL,
+                    "%s needs two inputs or more, as in %s from left "
+                    "right",
+                    l->ops->name, l->ops->name);
+    if (!l->ops->joins && l->ninputs > 1)
+        return fail(r, r->words[at + 2], "%s has one input", l->ops->name);
+    for (int i = 0; i < l->ninputs; i++)
+        l->ins[i] = l->from[i] < 0 ? net->input : net->layers[l->from[i]].out;
+    l->in = l->ins[0];
+    *own = at;
+    return 0;
+}
+
 static int read_layer(struct reader *r)
 {
     struct net *net = r->net;
     struct layer *l = &net->layers[net->nlayers];
+    const int given = r->nwords;
+    *l = (struct layer){.line = r->line};
+    if (net->input.n && read_label(r, l))
+        return -1;
+    const bool labelled = r->nwords < given;
     l->ops = layer_find(r->words[0]);
     if (!l->ops)
         return unknown_layer(r);
@@ -144,15 +261,22 @@ static int read_layer(struct reader *r)
         return fail(r, r->words[0],
                     "the input line comes first, as in "
                     "input 1x28x28");
-    l->in = net->nlayers ? l[-1].out : net->input;
     if (net->nlayers && l[-1].ops->loss)
         return fail(r, r->words[0], "nothing may follow the loss %s",
                     l[-1].ops->name);
-    const char *why = l->ops->parse(l, r->nwords - 1, r->words + 1);
+    if (labelled && l->ops->loss)
+        return fail(r, r->words[0], "a loss has no name, as nothing reads it");
+    int own = 1;
+    if (read_inputs(r, l, &own))
+        return -1;
+    if (!l->ops->joins) /* "the line ends early" means before its from */
+        r->nwords = own;
+    const char *why = l->ops->parse(l, own - 1, r->words + 1);
     if (why)
         return complain(r, l, why);
     l->wrong = r->words[0];
-    if (!floats_fit((double)l->out.n * l->out.c * l->out.h * l->out.w))
+    if (!floats_fit((double)l->out.n * shape_blocks(l->out) * BLOCK * l->out.h
+                    * l->out.w))
         return complain(r, l,
                         "the output of a batch is too large, at most "
                         "2147483647 numbers are valid");
@@ -177,6 +301,24 @@ static int read_line(struct reader *r)
     return read_layer(r);
 }
 
+/* What a line computes must be of use. */
+static int all_are_read(struct reader *r)
+{
+    const struct net *net = r->net;
+    for (int i = 0; i + 1 < net->nlayers; i++) {
+        int readers = 0;
+        for (int j = i + 1; j < net->nlayers; j++)
+            for (int k = 0; k < net->layers[j].ninputs; k++)
+                readers += net->layers[j].from[k] == i;
+        if (!readers) {
+            r->line = net->layers[i].line;
+            return fail(r, r->start, "nothing reads what this %s gives",
+                        net->layers[i].ops->name);
+        }
+    }
+    return 0;
+}
+
 /* The text is over: it must have had everything. */
 static int read_end(struct reader *r)
 {
@@ -192,7 +334,7 @@ static int read_end(struct reader *r)
                     "the text ends without a loss, the last line of a "
                     "net is softmax_loss");
     net->nclasses = last->out.c;
-    return 0;
+    return all_are_read(r);
 }
 
 static int read_text(struct reader *r, char *text)

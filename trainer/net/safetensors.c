@@ -3,55 +3,50 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "file.h"
 
-static void write_entry(FILE *to, int layer, const char *name, const char *what,
-                        const char *shape, size_t first, size_t count)
-{
-    fprintf(to,
-            ",\"%d.%s.%s\":{\"dtype\":\"F32\",\"shape\":[%s],"
-            "\"data_offsets\":[%zu,%zu]}",
-            layer, name, what, shape, first * sizeof(float),
-            (first + count) * sizeof(float));
-}
+enum { MOST_PARAMS = 4 };
 
-/* Weights come first, then one bias per output channel. */
+/* A layer's arrays, called by its name or, if it has none, its number and kind:
+ * "conv1.weight", "3.conv.weight". Those of params begin at float *param of the
+ * file, those of state at *state; both move on. */
 static void write_layer(FILE *to, const struct layer *l, int number,
-                        size_t first)
+                        size_t *param, size_t *state)
 {
-    char shape[96];
-    const size_t out = (size_t)l->out.c, nbias = out;
-    const size_t nweights = l->nparams - nbias,
-                 window = (size_t)l->option.window.kernel_h
-                          * (size_t)l->option.window.kernel_w;
-    if (!strcmp(l->ops->name, "conv"))
-        snprintf(shape, sizeof(shape), "%zu,%zu,%d,%d", out,
-                 nweights / out / window, l->option.window.kernel_h,
-                 l->option.window.kernel_w);
-    else
-        snprintf(shape, sizeof(shape), "%zu,%zu", out, nweights / out);
-    write_entry(to, number, l->ops->name, "weight", shape, first, nweights);
-    snprintf(shape, sizeof(shape), "%zu", nbias);
-    write_entry(to, number, l->ops->name, "bias", shape, first + nweights,
-                nbias);
+    struct layer_param params[MOST_PARAMS + 1] = {0};
+    size_t learned = 0;
+    l->ops->describe(l, params, MOST_PARAMS);
+    for (const struct layer_param *p = params; p->name; p++) {
+        size_t count = 1, *first = learned < l->nparams ? param : state;
+        if (*l->name)
+            fprintf(to, ",\"%s.%s\"", l->name, p->name);
+        else
+            fprintf(to, ",\"%d.%s.%s\"", number, l->ops->name, p->name);
+        fputs(":{\"dtype\":\"F32\",\"shape\":[", to);
+        for (int i = 0; i < p->ndims; i++) {
+            fprintf(to, "%s%d", i ? "," : "", p->dims[i]);
+            count *= (size_t)p->dims[i];
+        }
+        fprintf(to, "],\"data_offsets\":[%zu,%zu]}", *first * sizeof(float),
+                (*first + count) * sizeof(float));
+        *first += count;
+        learned += count;
+    }
 }
 
 static char *header_text(const struct net *net, uint64_t step, size_t *bytes)
 {
     char *text = NULL;
-    size_t first = 0;
+    size_t param = 0, state = net->params.count;
     FILE *to = open_memstream(&text, bytes);
     if (!to)
         return NULL;
     fprintf(to, "{\"__metadata__\":{\"format\":\"pt\",\"step\":\"%llu\"}",
             (unsigned long long)step);
-    for (int i = 0; i < net->nlayers; i++) {
+    for (int i = 0; i < net->nlayers; i++)
         if (net->layers[i].nparams)
-            write_layer(to, &net->layers[i], i, first);
-        first += net->layers[i].nparams;
-    }
+            write_layer(to, &net->layers[i], i, &param, &state);
     fputc('}', to);
     for (long length = ftell(to); length % 8; length++)
         fputc(' ', to);
@@ -76,6 +71,7 @@ int safetensors_write(const char *path, const struct net *net, uint64_t step,
         fwrite(length, 1, sizeof(length), f.stream);
         fwrite(header, 1, bytes, f.stream);
         fwrite(net->params.x, sizeof(float), net->params.count, f.stream);
+        fwrite(net->state.x, sizeof(float), net->state.count, f.stream);
         failed = file_commit(&f, error, error_bytes);
     }
     free(header);

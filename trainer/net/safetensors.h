@@ -3,9 +3,11 @@
  * u64 length of the header, a JSON header, the numbers, all little-endian
  * (https://github.com/huggingface/safetensors).
  *
- * Tensors are called "LAYER.NAME.weight" and ".bias" with LAYER counted from
- * 0 over all layers; a convolution's weight is (out, in, rows, columns), a
- * dense layer's (out, in). */
+ * Tensors are called "NAME.weight" and ".bias" with the layer's name, or
+ * without one "NUMBER.KIND.weight" with the number counted from 0 over all
+ * layers; a convolution's weight is (out, in, rows, columns), a dense layer's
+ * (out, in). Batch normalisation has ".running_mean" and ".running_var"
+ * besides. */
 #ifndef TRAINER_NET_SAFETENSORS_H
 #define TRAINER_NET_SAFETENSORS_H
 

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/* batchnorm [eps E] [momentum M]: each channel less its mean, divided by its
+ * deviation, times weight, plus bias (Ioffe and Szegedy, ICML 2015).
+ *
+ * In training mean and variance are those of this rank's images; state keeps
+ * their running means, and evaluation uses those: mean, then variance, which is
+ * that of a sample (divided by count - 1), as PyTorch has it.
+ */
+#include <math.h>
+
+#include "layer/channel.h"
+#include "layer/words.h"
+
+static const char *parse(struct layer *l, int nwords, char **words)
+{
+    l->option.batchnorm.eps = 1e-5f;
+    l->option.batchnorm.momentum = 0.1f;
+    const struct real_option options[] = {
+        {"eps",      1e-12f, 1, &l->option.batchnorm.eps     },
+        {"momentum", 0,      1, &l->option.batchnorm.momentum},
+        {NULL,       0,      0, NULL                         },
+    };
+    l->out = l->in;
+    l->nparams = l->nstate = 2 * (size_t)l->in.c;
+    l->nsaved = 2 * (size_t)shape_blocks(l->in) * BLOCK;
+    return reals_parse(l, options,
+                       "batchnorm has eps E, above 0, and momentum M, from 0 "
+                       "to 1, as in batchnorm eps 1e-5 momentum 0.1",
+                       nwords, words);
+}
+
+static void describe(const struct layer *l, struct layer_param *to, int most)
+{
+    static const char *const names[] = {"weight", "bias", "running_mean",
+                                        "running_var"};
+    for (int i = 0; i < 4 && i < most; i++)
+        to[i] = (struct layer_param){names[i], 1, {l->in.c}};
+}
+
+static void init(struct layer *l, uint64_t seed)
+{
+    (void)seed;
+    for (int c = 0; c < l->in.c; c++) {
+        l->params[c] = 1;
+        l->params[l->in.c + c] = 0;
+        l->state[c] = 0;
+        l->state[l->in.c + c] = 1;
+    }
+}
+
+/* Sums of x - shift and of its square, so that a mean far from 0 takes no
+ * digits from the variance. */
+static void add_moments(const float *x, size_t count, const float *shift,
+                        double *sums, double *squares)
+{
+    enum { SHORT = 64 };
+    while (count) {
+        const size_t n = count < SHORT ? count : SHORT;
+        float s[BLOCK] = {0}, q[BLOCK] = {0};
+        for (size_t p = 0; p < n; p++)
+            for (int k = 0; k < BLOCK; k++) {
+                const float d = x[p * BLOCK + k] - shift[k];
+                s[k] += d;
+                q[k] += d * d;
+            }
+        for (int k = 0; k < BLOCK; k++) {
+            sums[k] += (double)s[k];
+            squares[k] += (double)q[k];
+        }
+        x += n * BLOCK;
+        count -= n;
+    }
+}
+
+/* This batch's mean and 1 / deviation of a block; moves the running ones. */
+static void measure(struct layer *l, const struct tensor *x, int b, float *mean,
+                    float *scale)
+{
+    const double count = (double)x->shape.n * (double)shape_plane(l->in);
+    const double keep = 1 - (double)l->option.batchnorm.momentum;
+    double sums[BLOCK] = {0}, squares[BLOCK] = {0};
+    float shift[BLOCK];
+    for (int k = 0; k < BLOCK; k++)
+        shift[k] = x->x[channel_run(l->in, 0, b).first + (size_t)k];
+    for (int i = 0; i < x->shape.n; i++) {
+        const struct channel_run r = channel_run(l->in, i, b);
+        add_moments(x->x + r.first, r.count, shift, sums, squares);
+    }
+    for (int k = 0; k < BLOCK; k++) {
+        const double off = sums[k] / count, c = shift[k] + off;
+        const double variance = fmax(squares[k] / count - off * off, 0);
+        mean[k] = (float)c;
+        scale[k] =
+            (float)(1 / sqrt(variance + (double)l->option.batchnorm.eps));
+        const int at = b * BLOCK + k;
+        if (at >= l->in.c)
+            continue;
+        float *running = l->state + at, *running_variance = running + l->in.c;
+        const double sample =
+            count > 1 ? variance * count / (count - 1) : variance;
+        *running = (float)(keep * (double)*running + (1 - keep) * c);
+        *running_variance =
+            (float)(keep * (double)*running_variance + (1 - keep) * sample);
+    }
+}
+
+static void recall(const struct layer *l, int b, float *mean, float *scale)
+{
+    channel_load(l->in, l->state, b, 0, mean);
+    channel_load(l->in, l->state + l->in.c, b, 1, scale);
+    for (int k = 0; k < BLOCK; k++)
+        scale[k] = 1 / sqrtf(scale[k] + l->option.batchnorm.eps);
+}
+
+static void forward(struct layer *l, const struct tensor *x, struct tensor y)
+{
+    if (!x->shape.n)
+        return;
+    for (int b = 0; b < shape_blocks(l->in); b++) {
+        float *mean = l->saved + 2 * b * BLOCK, *scale = mean + BLOCK;
+        float times[BLOCK], plus[BLOCK];
+        if (l->training)
+            measure(l, x, b, mean, scale);
+        else
+            recall(l, b, mean, scale);
+        channel_load(l->in, l->params, b, 0, times);
+        channel_load(l->in, l->params + l->in.c, b, 0, plus);
+        for (int k = 0; k < BLOCK; k++) {
+            times[k] *= scale[k];
+            plus[k] -= mean[k] * times[k];
+        }
+        for (int i = 0; i < x->shape.n; i++) {
+            const struct channel_run r = channel_run(l->in, i, b);
+            const float *from = x->x + r.first;
+            float *to = y.x + r.first;
+            for (size_t p = 0; p < r.count; p++)
+                for (int k = 0; k < BLOCK; k++)
+                    to[p * BLOCK + k] =
+                        from[p * BLOCK + k] * times[k] + plus[k];
+        }
+    }
+}
+
+/* dx = a dy + c x + d, with one number of each a channel: mean and deviation
+ * depend on all x of the batch, in evaluation on none. */
+static void backward_block(struct layer *l, const struct tensor *x,
+                           struct tensor dy, float *dx, int b)
+{
+    const float *mean = l->saved + 2 * b * BLOCK, *scale = mean + BLOCK;
+    double dbias[BLOCK] = {0}, dweight[BLOCK] = {0};
+    float a[BLOCK], c[BLOCK] = {0}, d[BLOCK] = {0};
+    for (int i = 0; i < x->shape.n; i++) {
+        const struct channel_run r = channel_run(l->in, i, b);
+        channel_sum(dy.x + r.first, NULL, NULL, r.count, dbias);
+        channel_sum(dy.x + r.first, x->x + r.first, mean, r.count, dweight);
+    }
+    for (int k = 0; k < BLOCK; k++)
+        dweight[k] *= (double)scale[k];
+    channel_add(l->in, dweight, b, l->grads);
+    channel_add(l->in, dbias, b, l->grads + l->in.c);
+    if (!dx)
+        return;
+    const double count = (double)x->shape.n * (double)shape_plane(l->in);
+    channel_load(l->in, l->params, b, 0, a);
+    for (int k = 0; k < BLOCK; k++) {
+        a[k] *= scale[k];
+        if (!l->training)
+            continue;
+        const double slope =
+            (double)a[k] * dweight[k] * (double)scale[k] / count;
+        c[k] = (float)-slope;
+        d[k] =
+            (float)(slope * (double)mean[k] - (double)a[k] * dbias[k] / count);
+    }
+    for (int i = 0; i < x->shape.n; i++) {
+        const struct channel_run r = channel_run(l->in, i, b);
+        const float *from = x->x + r.first, *back = dy.x + r.first;
+        float *to = dx + r.first;
+        for (size_t p = 0; p < r.count; p++)
+            for (int k = 0; k < BLOCK; k++)
+                to[p * BLOCK + k] = a[k] * back[p * BLOCK + k]
+                                    + c[k] * from[p * BLOCK + k] + d[k];
+    }
+}
+
+static void backward(struct layer *l, const struct tensor *x, struct tensor y,
+                     struct tensor dy, const struct tensor *dx)
+{
+    (void)y;
+    for (int b = 0; x->shape.n && b < shape_blocks(l->in); b++)
+        backward_block(l, x, dy, dx->x, b);
+}
+
+const struct layer_ops layer_batchnorm = {
+    .name = "batchnorm",
+    .reads = READS_X,
+    .parse = parse,
+    .describe = describe,
+    .init = init,
+    .forward = forward,
+    .backward = backward,
+};

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* bias: y = x + b, one number a channel. */
+#include "layer/channel.h"
+#include "layer/words.h"
+
+static const char *parse(struct layer *l, int nwords, char **words)
+{
+    l->nparams = (size_t)l->in.c;
+    return plain_parse(l, nwords, words);
+}
+
+static void describe(const struct layer *l, struct layer_param *to, int most)
+{
+    if (most > 0)
+        to[0] = (struct layer_param){"bias", 1, {l->in.c}};
+}
+
+static void init(struct layer *l, uint64_t seed)
+{
+    (void)seed;
+    for (int c = 0; c < l->in.c; c++)
+        l->params[c] = 0;
+}
+
+static void forward(struct layer *l, const struct tensor *x, struct tensor y)
+{
+    for (int i = 0; i < x->shape.n; i++)
+        for (int b = 0; b < shape_blocks(l->in); b++) {
+            const struct channel_run r = channel_run(l->in, i, b);
+            float bias[BLOCK];
+            channel_load(l->in, l->params, b, 0, bias);
+            for (size_t p = 0; p < r.count; p++)
+                for (int k = 0; k < BLOCK; k++)
+                    y.x[r.first + p * BLOCK + k] =
+                        x->x[r.first + p * BLOCK + k] + bias[k];
+        }
+}
+
+static void backward(struct layer *l, const struct tensor *x, struct tensor y,
+                     struct tensor dy, const struct tensor *dx)
+{
+    (void)x;
+    for (int b = 0; b < shape_blocks(l->in); b++) {
+        double sums[BLOCK] = {0};
+        for (int i = 0; i < y.shape.n; i++) {
+            const struct channel_run r = channel_run(l->in, i, b);
+            channel_sum(dy.x + r.first, NULL, NULL, r.count, sums);
+        }
+        channel_add(l->in, sums, b, l->grads);
+    }
+    const size_t count = dx->x && dx->x != dy.x ? shape_floats(y.shape) : 0;
+    for (size_t i = 0; i < count; i++)
+        dx->x[i] = dy.x[i];
+}
+
+const struct layer_ops layer_bias = {
+    .name = "bias",
+    .in_place = true,
+    .parse = parse,
+    .describe = describe,
+    .init = init,
+    .forward = forward,
+    .backward = backward,
+};
