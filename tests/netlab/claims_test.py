@@ -67,14 +67,19 @@ FORCED = dict.fromkeys(
 
 def figures(run):
     """Candidate -> median time after the change, of runs that follow one of the
-    same candidate: others leave bytes in the trunk's queue, which the next one
-    has to wait for."""
-    times = collections.defaultdict(list)
+    same candidate, if there are: others leave bytes in the trunk's queue, which
+    the next one has to wait for."""
+    after_own = collections.defaultdict(list)
+    after_any = collections.defaultdict(list)
     for k in range(BEFORE + WITHIN, len(run.us)):
-        if run.operations[k].candidate == run.operations[k - 1].candidate:
-            times[run.operations[k].candidate].append(run.us[k])
-    return {candidate: statistics.median(us)
-            for candidate, us in times.items() if len(us) > 1}
+        candidate = run.operations[k].candidate
+        after_any[candidate].append(run.us[k])
+        if candidate == run.operations[k - 1].candidate:
+            after_own[candidate].append(run.us[k])
+    return {candidate: statistics.median(after_own[candidate]
+                                         if len(after_own[candidate]) > 1
+                                         else us)
+            for candidate, us in after_any.items()}
 
 
 def changes(operations):
@@ -103,7 +108,7 @@ def a_slow_trunk_changes_the_choice_within_100_calls(setting):
         found = figures(run)
         if old in found and new in found:
             break
-        note('another start:', old, 'or', new, 'was not run alone')
+        note('another start:', old, 'or', new, 'was not run')
     for candidate in sorted(found, key=found.get):
         note(f'{found[candidate] / 1e3:6.1f} ms', *candidate,
              '(before)' if candidate == old else '',
