@@ -266,6 +266,8 @@ static void winograd_comes_to_the_same(void)
         {0, 32,  8,  8,  32, 1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false},
         {1, 33,  5,  23, 17, 1, 3, 3, 1, 1, 2, 3, 1, 1, 0, 0, false},
         {4, 128, 13, 13, 48, 1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false},
+        {2, 64,  7,  9,  96, 2, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false},
+        {1, 96,  5,  4,  48, 3, 3, 3, 1, 1, 0, 1, 1, 1, 0, 0, false},
     };
     for (int i = 0; i < NISAS; i++)
         for (size_t k = 0; k < sizeof(some) / sizeof(some[0]); k++)

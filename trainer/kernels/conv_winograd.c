@@ -18,7 +18,9 @@ enum {
     SIDE = 4, /* of the outputs of a tile */
     WIDE = 6, /* of its inputs */
     PLACES = WIDE * WIDE,
-    ROOM = 4 << 20,     /* floats for V and M, which the last cache has */
+    NEAR = 3 << 16, /* floats of V and M that the second cache has beside U */
+    FAR = 4 << 20,  /* and the last one */
+    SHARE = 4,      /* of U; where it is large it is read for so many at once */
     APART = CONV_BLOCK, /* so that the 36 do not fall on the same lines */
 };
 
@@ -29,8 +31,8 @@ static const char *cannot(const struct conv *c, enum conv_pass pass)
     if (c->stride_h != 1 || c->stride_w != 1 || c->dilation_h != 1
         || c->dilation_w != 1)
         return "stride and dilation are not 1";
-    if (c->plain || c->groups > 1)
-        return "a plain input, or groups";
+    if (c->plain)
+        return "the input is plain";
     return conv_direct.cannot(c, pass);
 }
 
@@ -42,7 +44,7 @@ struct tiles {
     const struct conv_view *view;
     int rows, columns; /* of tiles in an image */
     int all, at_once;
-    size_t x_image, x_plane;
+    size_t x_image, y_image, x_plane; /* floats of all groups */
 };
 
 /* Floats between the 36 matrices of so many channels and tiles. */
@@ -52,19 +54,26 @@ static size_t matrix(const struct tiles *t, int channels)
            + APART;
 }
 
-static struct tiles tiles_of(const struct conv_view *v, int n, int outputs)
+static struct tiles tiles_of(const struct conv_view *v, int n, int groups,
+                             int outputs)
 {
+    const size_t blocks_y =
+        (size_t)(conv_blocks(outputs) * groups) * CONV_BLOCK;
     struct tiles t = {
         .view = v,
+        .x_image = conv_blocked(1, v->channels * groups, v->h, v->w),
+        .y_image = blocks_y * (size_t)v->rows * (size_t)v->columns,
         .rows = (v->rows + SIDE - 1) / SIDE,
         .columns = (v->columns + SIDE - 1) / SIDE,
         .x_plane = (size_t)v->h * (size_t)v->w * CONV_BLOCK,
     };
-    t.x_image = t.x_plane * (size_t)v->blocks;
     t.all = n * t.rows * t.columns;
-    t.at_once = ROOM
-                / (PLACES * CONV_BLOCK * (v->blocks + conv_blocks(outputs)))
-                / TILE_POSITIONS * TILE_POSITIONS;
+    const int blocks = v->blocks + conv_blocks(outputs);
+    const double weights = (double)PLACES * v->channels * conv_blocks(outputs)
+                           * CONV_BLOCK / SHARE;
+    const double room = weights < NEAR ? NEAR : weights > FAR ? FAR : weights;
+    t.at_once = (int)(room / (PLACES * CONV_BLOCK * blocks)) / TILE_POSITIONS
+                * TILE_POSITIONS;
     if (t.at_once < TILE_POSITIONS)
         t.at_once = TILE_POSITIONS;
     t.at_once = conv_least(t.at_once, t.all > 0 ? t.all : 1);
@@ -224,7 +233,7 @@ static void transform_output(const struct tiles *t, int outputs, int first,
             conv_isa()->transforms->output(
                 m + ((size_t)b * (size_t)t->at_once + (size_t)i) * CONV_BLOCK,
                 matrix(t, outputs), more,
-                y + ((size_t)at.image * (size_t)blocks + (size_t)b) * plane
+                y + (size_t)at.image * t->y_image + (size_t)b * plane
                     + (size_t)at.row * row + (size_t)at.column * CONV_BLOCK,
                 row, conv_least(SIDE, view->rows - at.row),
                 conv_least(SIDE, view->columns - at.column));
@@ -232,43 +241,54 @@ static void transform_output(const struct tiles *t, int outputs, int first,
     }
 }
 
-static void run(const struct conv_view *v, const struct conv_weights *order,
-                int n, const float *x, const float *w, const float *bias,
-                float *y, float *scratch)
+/* Of one group. */
+static void run(const struct conv_view *v, const struct tiles *t,
+                const struct conv_weights *order, const float *x,
+                const float *w, const float *bias, float *y, float *scratch)
 {
     const int *most = conv_isa()->most;
     const int widest = conv_widest_for(TILE_POSITIONS);
-    const struct tiles t = tiles_of(v, n, order->outputs);
     float *u = scratch;
     float *in = u + PLACES * place_floats(v, order->outputs);
-    float *m = in + PLACES * matrix(&t, v->channels);
+    float *m = in + PLACES * matrix(t, v->channels);
     /* What is packed is needed until it is transformed, V only later. */
     conv_pack(v, order, most, widest, w, in);
     each_weight(v, order->outputs, most, widest, in, u, false);
-    for (int first = 0; first < t.all; first += t.at_once) {
-        const int count = conv_least(t.at_once, t.all - first);
-        transform_input(&t, x, first, count, in);
-        multiply(&t, order->outputs, widest, count, u, in, m);
-        transform_output(&t, order->outputs, first, count, m, bias, y);
+    for (int first = 0; first < t->all; first += t->at_once) {
+        const int count = conv_least(t->at_once, t->all - first);
+        transform_input(t, x, first, count, in);
+        multiply(t, order->outputs, widest, count, u, in, m);
+        transform_output(t, order->outputs, first, count, m, bias, y);
     }
 }
 
 static void forward(const struct conv *c, const float *x, const float *w,
                     const float *bias, float *y, float *scratch)
 {
+    const int in = c->c / c->groups, k = c->k / c->groups;
+    const struct conv_weights order = {k, (size_t)in * 9, 9, 3};
     struct conv_view v;
     view_forward(&v, c);
-    run(&v, &(struct conv_weights){c->k, (size_t)c->c * 9, 9, 3}, c->n, x, w,
-        bias, y, scratch);
+    const struct tiles t = tiles_of(&v, c->n, c->groups, k);
+    for (int g = 0; g < c->groups; g++)
+        run(&v, &t, &order, x + (size_t)(g * in) * (size_t)(c->h * c->w),
+            w + (size_t)(g * k) * order.output, bias ? bias + g * k : NULL,
+            y + (size_t)(g * k) * (size_t)(c->out_h * c->out_w), scratch);
 }
 
 static void backward_data(const struct conv *c, const float *dy, const float *w,
                           float *dx, float *scratch)
 {
+    const int in = c->c / c->groups, k = c->k / c->groups;
+    const struct conv_weights order = {in, 9, (size_t)in * 9, 3};
     struct conv_view v;
     view_backward(&v, c, 0, 0);
-    run(&v, &(struct conv_weights){c->c, 9, (size_t)c->c * 9, 3}, c->n, dy, w,
-        NULL, dx, scratch);
+    const struct tiles t = tiles_of(&v, c->n, c->groups, in);
+    for (int g = 0; g < c->groups; g++)
+        run(&v, &t, &order,
+            dy + (size_t)(g * k) * (size_t)(c->out_h * c->out_w),
+            w + (size_t)(g * k) * order.input, NULL,
+            dx + (size_t)(g * in) * (size_t)(c->h * c->w), scratch);
 }
 
 /* --- backward to the weights ----------------------------------------------
@@ -286,9 +306,9 @@ static void transform_dy(const struct tiles *t, int outputs, const float *dy,
     for (int b = 0; b < blocks; b++)
         for (int i = 0; i < n; i++) {
             const struct place at = place_of(t, first + i);
-            const float *from = patch(
-                dy + ((size_t)at.image * (size_t)blocks + (size_t)b) * plane, h,
-                w, at.row, at.column, SIDE, copy, &line);
+            const float *from =
+                patch(dy + (size_t)at.image * t->y_image + (size_t)b * plane, h,
+                      w, at.row, at.column, SIDE, copy, &line);
             conv_isa()->transforms->output_back(
                 from, line,
                 m + ((size_t)b * (size_t)t->at_once + (size_t)i) * CONV_BLOCK,
@@ -333,33 +353,40 @@ static void backward_weights(const struct conv *c, const float *x,
                              const float *dy, float *dw, float *scratch)
 {
     const int *most = conv_isa()->sum_most, widest = conv_widest(most);
-    const struct conv_weights order = {c->k, (size_t)c->c * 9, 9, 3};
+    const int channels = c->c / c->groups, k = c->k / c->groups;
+    const struct conv_weights order = {k, (size_t)channels * 9, 9, 3};
     struct conv_view v;
     view_forward(&v, c);
-    const struct tiles t = tiles_of(&v, c->n, c->k);
+    const struct tiles t = tiles_of(&v, c->n, c->groups, k);
     float *u = scratch;
-    float *in = u + PLACES * place_floats(&v, c->k);
-    float *m = in + PLACES * matrix(&t, c->c);
-    memset(u, 0, PLACES * place_floats(&v, c->k) * sizeof(float));
-    for (int first = 0; first < t.all; first += t.at_once) {
-        const int count = conv_least(t.at_once, t.all - first);
-        transform_input(&t, x, first, count, in);
-        transform_dy(&t, c->k, dy, first, count, m);
-        sum_up(&t, c->k, count, in, m, u);
+    float *in = u + PLACES * place_floats(&v, k);
+    float *m = in + PLACES * matrix(&t, channels);
+    for (int g = 0; g < c->groups; g++) {
+        const float *from = x + (size_t)(g * channels) * (size_t)(c->h * c->w);
+        const float *back =
+            dy + (size_t)(g * k) * (size_t)(c->out_h * c->out_w);
+        memset(u, 0, PLACES * place_floats(&v, k) * sizeof(float));
+        for (int first = 0; first < t.all; first += t.at_once) {
+            const int count = conv_least(t.at_once, t.all - first);
+            transform_input(&t, from, first, count, in);
+            transform_dy(&t, k, back, first, count, m);
+            sum_up(&t, k, count, in, m, u);
+        }
+        each_weight(&v, k, most, widest, in, u, true);
+        conv_unpack(&v, &order, most, widest, in,
+                    dw + (size_t)(g * k) * order.output);
     }
-    each_weight(&v, c->k, most, widest, in, u, true);
-    conv_unpack(&v, &order, most, widest, in, dw);
 }
 
 static size_t scratch_of(const struct conv *c, enum conv_pass pass)
 {
-    const int outputs = pass == CONV_BACKWARD_DATA ? c->c : c->k;
+    const int outputs = (pass == CONV_BACKWARD_DATA ? c->c : c->k) / c->groups;
     struct conv_view v;
     if (pass == CONV_BACKWARD_DATA)
         view_backward(&v, c, 0, 0);
     else
         view_forward(&v, c);
-    const struct tiles t = tiles_of(&v, c->n, outputs);
+    const struct tiles t = tiles_of(&v, c->n, c->groups, outputs);
     const size_t packed = conv_packed(&v, outputs);
     const size_t both = PLACES * (matrix(&t, v.channels) + matrix(&t, outputs));
     return PLACES * place_floats(&v, outputs) + (both > packed ? both : packed);

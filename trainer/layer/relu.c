@@ -16,8 +16,10 @@ static void backward(struct layer *l, const struct tensor *x, struct tensor y,
     (void)l;
     (void)x;
     const size_t count = dx->x ? shape_floats(y.shape) : 0;
-    for (size_t i = 0; i < count; i++)
-        dx->x[i] = y.x[i] > 0 ? dy.x[i] : 0;
+    for (size_t i = 0; i < count; i++) {
+        const float d = dy.x[i]; /* read in any case, so that it is no branch */
+        dx->x[i] = y.x[i] > 0 ? d : 0;
+    }
 }
 
 const struct layer_ops layer_relu = {
