@@ -67,16 +67,6 @@ size_t conv_blocked(int n, int c, int h, int w)
            * (size_t)w;
 }
 
-/* Winograd's transforms pay where there are many channels. */
-const struct conv_method *conv_best(const struct conv *c, enum conv_pass pass)
-{
-    enum { MANY = 32 };
-    if (c->c / c->groups >= MANY && c->k / c->groups >= MANY
-        && !conv_winograd.cannot(c, pass))
-        return &conv_winograd;
-    return conv_direct.cannot(c, pass) ? &conv_gemm : &conv_direct;
-}
-
 /* --- layouts --------------------------------------------------------------
  */
 

@@ -99,8 +99,6 @@ static void run_band(const struct pass *p, const float *x,
             (v->columns + conv_isa()->most[nk] - 1) / conv_isa()->most[nk];
         struct conv_tile t = {
             .x_block = v->copies ? p->bands.block : plane,
-            .tap = v->at,
-            .ntaps = v->ntaps,
             .nblocks = nblocks,
             .last = last_block ? v->channels - (v->blocks - 1) * CONV_BLOCK
                                : CONV_BLOCK,
@@ -120,6 +118,9 @@ static void run_band(const struct pass *p, const float *x,
                 from + (v->copies ? view_row(v, r) : view_direct(v, first + r));
             float *y = out->y + (size_t)kb * out->block
                        + (size_t)(first + r) * out->row;
+            t.ntaps = view_taps(v, first + r, &t.before);
+            t.after = v->ntaps - t.before - t.ntaps;
+            t.tap = v->at + t.before;
             for (int i = 0, q = 0, nq; i < tiles; i++, q += nq) {
                 nq = (v->columns - q) / (tiles - i);
                 t.x = line + (size_t)q * CONV_BLOCK;
@@ -273,20 +274,27 @@ struct sums {
     float *band, *dw;
 };
 
-/* One tile's row of taps and channels of a block. */
+/* One tile's row of taps and channels of a block, over positions of so many
+ * rows from `first` on. */
 static void sum_block(const struct sums *s, struct conv_sum *t, const float *x,
-                      int nk, int nc)
+                      int first, int rows, int nk, int nc)
 {
     const struct conv_view *v = s->view;
-    for (int i = 0; i < v->ntaps; i++)
+    const float *dy = t->dy;
+    for (int i = 0; i < v->ntaps; i++) {
+        int from, to;
+        view_inside(v, i, first, rows, &from, &to);
+        t->rows = to - from;
+        t->dy = dy + (size_t)from * t->dy_row;
         for (int c = 0, n; c < nc; c += n) {
             n = conv_isa()->sum_most[nk];
             while (n > nc - c)
                 n /= 2;
-            t->x = x + v->at[i] + c;
+            t->x = x + v->at[i] + c + (size_t)from * t->x_row;
             conv_isa()->sum[nk][n](t);
             t->dw += n * nk * CONV_BLOCK;
         }
+    }
 }
 
 static void sum_band(const struct sums *s, int first, int rows, int b0)
@@ -321,7 +329,6 @@ static void sum_band(const struct sums *s, int first, int rows, int b0)
                     .dy_row = s->dy_row,
                     .dy_block = s->dy_block,
                     .images = s->images,
-                    .rows = conv_least(near, rows - r),
                     .columns = v->columns,
                     .dw = s->dw
                           + (size_t)v->ntaps * CONV_BLOCK
@@ -329,7 +336,7 @@ static void sum_band(const struct sums *s, int first, int rows, int b0)
                                    + (size_t)at * (size_t)nk * CONV_BLOCK),
                 };
                 sum_block(
-                    s, &t, x, nk,
+                    s, &t, x, first + r, conv_least(near, rows - r), nk,
                     conv_least(CONV_BLOCK, v->channels - at * CONV_BLOCK));
             }
     }

@@ -42,6 +42,7 @@ INLINE void tile(const struct conv_tile *t, const int nk, const int nq)
     }
     for (int b = 0; b < t->nblocks; b++) {
         const int nc = b + 1 < t->nblocks ? CONV_BLOCK : t->last;
+        w += t->before * nc * nk * CONV_BLOCK;
         for (int i = 0; i < t->ntaps; i++) {
             const float *x = t->x + (size_t)b * t->x_block + t->tap[i];
             for (int c = 0; c < nc; c++, x++, w += nk * CONV_BLOCK) {
@@ -58,6 +59,7 @@ INLINE void tile(const struct conv_tile *t, const int nk, const int nq)
                 }
             }
         }
+        w += t->after * nc * nk * CONV_BLOCK;
     }
 #pragma GCC unroll 16
     for (int k = 0; k < nk * PARTS; k++) {

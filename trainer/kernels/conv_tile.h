@@ -27,7 +27,8 @@ struct conv_tile {
     const int32_t *tap; /* floats to what each tap reads */
     int ntaps, nblocks; /* of 16 input channels; */
     int last;           /* but the last one has so many */
-    const float *w;     /* [block][tap][channel][nk][16] */
+    const float *w;     /* [block][tap][channel][nk][16]; there are more taps */
+    int before, after;  /* than ntaps, so many before and after those */
     float *y;
     size_t y_block, y_step; /* floats to the next 16 outputs, and position */
     const float *bias;      /* [nk][16]; NULL: add to y */

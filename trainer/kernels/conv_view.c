@@ -123,6 +123,34 @@ void view_backward(struct conv_view *v, const struct conv *c, int rest_h,
     view_finish(v);
 }
 
+static bool reads_inside(const struct conv_view *v, int row, int i)
+{
+    const int at = v->row0 + row * v->stride_h + v->tap[i].row;
+    return at >= 0 && at < v->h;
+}
+
+int view_taps(const struct conv_view *v, int row, int *first)
+{
+    int end = v->ntaps;
+    *first = 0;
+    while (*first < end && !reads_inside(v, row, *first))
+        ++*first;
+    while (end > *first && !reads_inside(v, row, end - 1))
+        end--;
+    return end - *first;
+}
+
+void view_inside(const struct conv_view *v, int i, int first, int rows,
+                 int *from, int *to)
+{
+    *from = 0;
+    *to = rows;
+    while (*from < *to && !reads_inside(v, first + *from, i))
+        ++*from;
+    while (*to > *from && !reads_inside(v, first + *to - 1, i))
+        --*to;
+}
+
 int view_rows(const struct conv_view *v, int rows)
 {
     return v->dense ? rows : (rows - 1) * v->stride_h + largest_row(v) + 1;

@@ -43,6 +43,15 @@ void view_forward(struct conv_view *, const struct conv *);
 void view_backward(struct conv_view *, const struct conv *, int rest_h,
                    int rest_w);
 
+/* The taps that read the tensor, not padding, at this row of positions: from
+ * *first on, as many as are returned. */
+int view_taps(const struct conv_view *, int row, int *first);
+
+/* The other way round: of so many rows from `first` on those at which tap i
+ * reads the tensor, as *from to *to - 1, counted from `first`. */
+void view_inside(const struct conv_view *, int i, int first, int rows,
+                 int *from, int *to);
+
 /* Rows of the copy for so many rows of positions. */
 int view_rows(const struct conv_view *, int rows);
 

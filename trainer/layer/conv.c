@@ -45,6 +45,15 @@ static size_t nweights(const struct layer *l)
            * (size_t)o->kernel_h * (size_t)o->kernel_w;
 }
 
+/* By the largest batch, so that a short one repeats what a full one does, in
+ * the same scratch. */
+static const struct conv_method *method_of(const struct layer *l,
+                                           enum conv_pass pass)
+{
+    const struct conv c = conv_of(l, l->in.n);
+    return conv_best(&c, pass);
+}
+
 /* Of the pass that wants most. */
 static size_t scratch_of(const struct layer *l, bool plain)
 {
@@ -115,7 +124,7 @@ static void forward(struct layer *l, const struct tensor *x, struct tensor y)
     const struct conv c = conv_of(l, x->shape.n);
     const float *bias =
         l->option.window.no_bias ? NULL : l->params + nweights(l);
-    conv_best(&c, CONV_FORWARD)
+    method_of(l, CONV_FORWARD)
         ->forward(&c, x->x, l->params, bias, y.x, l->scratch);
 }
 
@@ -138,10 +147,10 @@ static void backward(struct layer *l, const struct tensor *x, struct tensor y,
     const struct conv c = conv_of(l, y.shape.n);
     if (!l->option.window.no_bias)
         backward_bias(l, dy);
-    conv_best(&c, CONV_BACKWARD_WEIGHTS)
+    method_of(l, CONV_BACKWARD_WEIGHTS)
         ->backward_weights(&c, x->x, dy.x, l->grads, l->scratch);
     if (dx->x)
-        conv_best(&c, CONV_BACKWARD_DATA)
+        method_of(l, CONV_BACKWARD_DATA)
             ->backward_data(&c, dy.x, l->params, dx->x, l->scratch);
 }
 

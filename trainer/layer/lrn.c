@@ -39,69 +39,118 @@ static const char *parse(struct layer *l, int nwords, char **words)
                        nwords - 1, words + 1);
 }
 
-/* s^-beta; the usual beta needs no powf. */
-static float lowered(float s, float beta)
+/* x = s^-beta; the usual beta needs no powf. */
+static void lower(const float *s, float beta, float *x)
 {
-    return beta == 0.75f ? 1 / (sqrtf(s) * sqrtf(sqrtf(s))) : powf(s, -beta);
+    if (beta == 0.75f)
+        for (int k = 0; k < BLOCK; k++)
+            x[k] = 1 / (sqrtf(s[k]) * sqrtf(sqrtf(s[k])));
+    else
+        for (int k = 0; k < BLOCK; k++)
+            x[k] = powf(s[k], -beta);
 }
 
-/* to[c] = sum of line[c + j] over the window; line begins half a window early,
- * and has zeros at both ends. */
-static void window_sum(const struct layer *l, const float *line, float *to)
+/* The sums of a position's channels over their windows: line has half a window
+ * of zeros at both ends. */
+struct sums {
+    int blocks, size;
+    size_t next; /* floats to the next block of a tensor */
+    float *line, *sum;
+};
+
+static struct sums sums_of(const struct layer *l)
 {
-    const int channels = shape_blocks(l->in) * BLOCK;
-    memset(to, 0, (size_t)channels * sizeof(float));
-    for (int j = 0; j < l->option.lrn.size; j++)
-        for (int c = 0; c < channels; c++)
-            to[c] += line[c + j];
+    struct sums s = {
+        .blocks = shape_blocks(l->in),
+        .size = l->option.lrn.size,
+        .next = shape_plane(l->in) * BLOCK,
+        .line = l->scratch,
+    };
+    const size_t floats = (size_t)(s.blocks * BLOCK + s.size);
+    memset(s.line, 0, floats * sizeof(float));
+    s.sum = s.line + floats;
+    return s;
+}
+
+static void add_up(const struct sums *s)
+{
+    for (int c = 0; c < s->blocks * BLOCK; c += BLOCK) {
+        float sum[BLOCK] = {0};
+        for (int j = 0; j < s->size; j++)
+            for (int k = 0; k < BLOCK; k++)
+                sum[k] += s->line[c + j + k];
+        memcpy(s->sum + c, sum, sizeof(sum));
+    }
+}
+
+static void forward_position(const struct layer *l, const struct sums *s,
+                             const float *x, float *saved, float *y)
+{
+    const float alpha = l->option.lrn.alpha / (float)s->size;
+    const float beta = l->option.lrn.beta, least = l->option.lrn.k;
+    float *middle = s->line + s->size / 2;
+    for (int b = 0; b < s->blocks; b++)
+        for (int k = 0; k < BLOCK; k++) {
+            const float v = x[(size_t)b * s->next + (size_t)k];
+            middle[b * BLOCK + k] = v * v;
+        }
+    add_up(s);
+    for (int b = 0; b < s->blocks; b++) {
+        const size_t at = (size_t)b * s->next;
+        float raised[BLOCK], lowered[BLOCK];
+        for (int k = 0; k < BLOCK; k++)
+            raised[k] = least + alpha * s->sum[b * BLOCK + k];
+        lower(raised, beta, lowered);
+        for (int k = 0; k < BLOCK; k++)
+            lowered[k] *= x[at + (size_t)k];
+        memcpy(saved + at, raised, sizeof(raised));
+        memcpy(y + at, lowered, sizeof(lowered));
+    }
+}
+
+static void backward_position(const struct layer *l, const struct sums *s,
+                              const float *x, const float *saved,
+                              const float *y, const float *dy, float *dx)
+{
+    const float beta = l->option.lrn.beta;
+    const float share = 2 * beta * l->option.lrn.alpha / (float)s->size;
+    float *middle = s->line + s->size / 2;
+    for (int b = 0; b < s->blocks; b++)
+        for (int k = 0; k < BLOCK; k++) {
+            const size_t at = (size_t)b * s->next + (size_t)k;
+            middle[b * BLOCK + k] = dy[at] * y[at] / saved[at];
+        }
+    add_up(s);
+    for (int b = 0; b < s->blocks; b++) {
+        const size_t at = (size_t)b * s->next;
+        float lowered[BLOCK];
+        lower(saved + at, beta, lowered);
+        for (int k = 0; k < BLOCK; k++)
+            lowered[k] = dy[at + (size_t)k] * lowered[k]
+                         - share * x[at + (size_t)k] * s->sum[b * BLOCK + k];
+        memcpy(dx + at, lowered, sizeof(lowered));
+    }
 }
 
 static void forward(struct layer *l, const struct tensor *x, struct tensor y)
 {
-    const int size = l->option.lrn.size, blocks = shape_blocks(l->in);
-    const size_t plane = shape_plane(l->in), image = image_floats(l->in);
-    const float alpha = l->option.lrn.alpha / (float)size;
-    float *line = l->scratch, *sum = line + blocks * BLOCK + size;
-    memset(line, 0, (size_t)(blocks * BLOCK + size) * sizeof(float));
-    for (int i = 0; i < x->shape.n; i++)
-        for (size_t p = 0; p < plane; p++) {
-            const size_t at = (size_t)i * image + p * BLOCK;
-            for (int c = 0; c < blocks * BLOCK; c++) {
-                const float v = x->x[at + blocked_index(l->in, c, 0)];
-                line[size / 2 + c] = v * v;
-            }
-            window_sum(l, line, sum);
-            for (int c = 0; c < blocks * BLOCK; c++) {
-                const size_t k = at + blocked_index(l->in, c, 0);
-                const float s = l->option.lrn.k + alpha * sum[c];
-                l->saved[k] = s;
-                y.x[k] = x->x[k] * lowered(s, l->option.lrn.beta);
-            }
+    const struct sums s = sums_of(l);
+    for (int i = 0; i < y.shape.n; i++)
+        for (size_t p = 0; p < shape_plane(l->in); p++) {
+            const size_t at = (size_t)i * image_floats(l->in) + p * BLOCK;
+            forward_position(l, &s, x->x + at, l->saved + at, y.x + at);
         }
 }
 
 static void backward(struct layer *l, const struct tensor *x, struct tensor y,
                      struct tensor dy, const struct tensor *dx)
 {
-    const int size = l->option.lrn.size, blocks = shape_blocks(l->in);
-    const size_t plane = shape_plane(l->in), image = image_floats(l->in);
-    const float beta = l->option.lrn.beta,
-                share = 2 * beta * l->option.lrn.alpha / (float)size;
-    float *line = l->scratch, *sum = line + blocks * BLOCK + size;
-    memset(line, 0, (size_t)(blocks * BLOCK + size) * sizeof(float));
+    const struct sums s = sums_of(l);
     for (int i = 0; dx->x && i < y.shape.n; i++)
-        for (size_t p = 0; p < plane; p++) {
-            const size_t at = (size_t)i * image + p * BLOCK;
-            for (int c = 0; c < blocks * BLOCK; c++) {
-                const size_t k = at + blocked_index(l->in, c, 0);
-                line[size / 2 + c] = dy.x[k] * y.x[k] / l->saved[k];
-            }
-            window_sum(l, line, sum);
-            for (int c = 0; c < blocks * BLOCK; c++) {
-                const size_t k = at + blocked_index(l->in, c, 0);
-                dx->x[k] = dy.x[k] * lowered(l->saved[k], beta)
-                           - share * x->x[k] * sum[c];
-            }
+        for (size_t p = 0; p < shape_plane(l->in); p++) {
+            const size_t at = (size_t)i * image_floats(l->in) + p * BLOCK;
+            backward_position(l, &s, x->x + at, l->saved + at, y.x + at,
+                              dy.x + at, dx->x + at);
         }
 }
 

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* Which way is the fastest, by what each has to do, in multiply-adds of the
+ * direct kernels. The constants are of a Zen 4 core with AVX-512, by
+ * conv_bench: what they decide changes little between processors. */
+#include "kernels/conv_pack.h"
+
+enum {
+    PLACES = 36,     /* of Winograd's tile: products for 4x4 outputs */
+    TRANSFORM = 720, /* of a tile's channel, there or back */
+    WEIGHT = 1600,   /* to transform one kernel of 3x3 */
+};
+static const double gemm_slower =
+    1.7; /* with its column matrix and reordering */
+
+static double filled(int channels)
+{
+    return (double)conv_blocks(channels) * CONV_BLOCK;
+}
+
+/* Of all groups, where outputs or inputs of a group fill up blocks. */
+static double direct_work(const struct conv *c, enum conv_pass pass)
+{
+    const double taps = (double)c->kernel_h * c->kernel_w * c->n * c->groups;
+    const int in = c->c / c->groups, out = c->k / c->groups;
+    if (pass != CONV_BACKWARD_DATA)
+        return taps * c->out_h * c->out_w * in * filled(out);
+    return taps * c->h * c->w / (c->stride_h * c->stride_w) * out * filled(in);
+}
+
+static double gemm_work(const struct conv *c)
+{
+    return gemm_slower * c->n * c->out_h * c->out_w * c->kernel_h * c->kernel_w
+           * (c->c / c->groups) * c->k;
+}
+
+static double winograd_work(const struct conv *c, enum conv_pass pass)
+{
+    const int h = pass == CONV_BACKWARD_DATA ? c->h : c->out_h;
+    const int w = pass == CONV_BACKWARD_DATA ? c->w : c->out_w;
+    const double tiles = (double)c->n * ((h + 3) / 4) * ((w + 3) / 4);
+    const double in = filled(c->c / c->groups), out = filled(c->k / c->groups);
+    return c->groups
+           * ((tiles * PLACES + WEIGHT) * in * out
+              + tiles * TRANSFORM * (in + out));
+}
+
+const struct conv_method *conv_best(const struct conv *c, enum conv_pass pass)
+{
+    const struct {
+        const struct conv_method *method;
+        double work;
+    } all[] = {
+        {&conv_gemm,       gemm_work(c)},
+        { &conv_direct,   direct_work(c,        pass)},
+        { &conv_winograd, winograd_work(c,        pass)},
+    };
+    int best = 0;
+    for (int i = 1; i < 3; i++)
+        if (!all[i].method->cannot(c, pass) && all[i].work < all[best].work)
+            best = i;
+    return all[best].method;
+}
