@@ -5,103 +5,23 @@
  *     4      one big-endian u32 per dimension
  *     ...    the values, last dimension fastest
  *
- * http://yann.lecun.com/exdb/mnist. Offsets in messages count unpacked bytes.
- * Nothing is believed before it is checked: a header can claim any size, so
- * memory is taken only up to what the file can hold.
+ * http://yann.lecun.com/exdb/mnist. A header can claim any size, so memory is
+ * taken only up to what the file can hold.
  */
-#include <errno.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <zlib.h>
 
 #include "data/dataset.h"
+#include "data/reader.h"
 
 enum { MAX_DIMENSIONS = 3, NCLASSES = 10, MAX_SIDE = 4096 };
-
-/* deflate packs at most 1032 bytes into one (zlib.net/zlib_tech.html). */
-enum { DEFLATE_RATIO = 1032 };
 
 struct images {
     uint8_t *pixels, *labels;
     float level[256]; /* a pixel's normalised value */
 };
-
-struct reader {
-    const char *path;
-    gzFile file;
-    uint64_t offset, capacity; /* capacity: unpacked bytes it can have */
-    char *error;
-    size_t error_bytes;
-};
-
-__attribute__((format(printf, 2, 3))) static int refuse(const struct reader *r,
-                                                        const char *format, ...)
-{
-    va_list args;
-    const int used = snprintf(r->error, r->error_bytes, "%s: ", r->path);
-    if (used < 0 || (size_t)used >= r->error_bytes)
-        return -1;
-    va_start(args, format);
-    vsnprintf(r->error + used, r->error_bytes - (size_t)used, format, args);
-    va_end(args);
-    return -1;
-}
-
-/* Reads exactly so many bytes. */
-static int take(struct reader *r, void *to, uint64_t bytes, const char *what)
-{
-    uint8_t *at = to;
-    while (bytes) {
-        const unsigned part = bytes < 1u << 20 ? (unsigned)bytes : 1u << 20;
-        const int got = gzread(r->file, at, part);
-        if (got > 0) {
-            at += got;
-            bytes -= (uint64_t)got;
-            r->offset += (uint64_t)got;
-        }
-        if (got == (int)part)
-            continue;
-        int code;
-        const char *message = gzerror(r->file, &code);
-        if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
-            return refuse(r,
-                          "byte %llu: %s is damaged (%s), valid is an IDX "
-                          "file, plain or gzip",
-                          (unsigned long long)r->offset, what,
-                          code == Z_ERRNO ? strerror(errno) : message);
-        return refuse(r,
-                      "byte %llu: found the end of the file within %s, "
-                      "valid is %llu bytes more",
-                      (unsigned long long)r->offset, what,
-                      (unsigned long long)bytes);
-    }
-    return 0;
-}
-
-/* The file must end here. This also makes zlib check gzip's own checksum. */
-static int expect_end(struct reader *r)
-{
-    uint8_t extra;
-    const int got = gzread(r->file, &extra, 1);
-    if (got > 0)
-        return refuse(r,
-                      "byte %llu: found more bytes, valid is the end of the "
-                      "file",
-                      (unsigned long long)r->offset);
-    int code;
-    const char *message = gzerror(r->file, &code);
-    if (got < 0 || code == Z_BUF_ERROR)
-        return refuse(r,
-                      "byte %llu: the end is damaged (%s), valid is a whole "
-                      "file",
-                      (unsigned long long)r->offset, message);
-    return 0;
-}
 
 static uint32_t big_endian(const uint8_t *b)
 {
@@ -116,77 +36,54 @@ static int take_header(struct reader *r, int ndims, uint32_t *dims)
                                                      "columns"};
     uint8_t b[4 + 4 * MAX_DIMENSIONS];
     uint64_t bytes = 1;
-    if (take(r, b, 4, "the magic number"))
+    if (reader_take(r, b, 4, "the magic number"))
         return -1;
     if (b[0] || b[1])
-        return refuse(r, "byte 0: magic 0x%02x%02x, valid is 0x0000", b[0],
-                      b[1]);
+        return reader_refuse(r, "byte 0: magic 0x%02x%02x, valid is 0x0000",
+                             b[0], b[1]);
     if (b[2] != 8)
-        return refuse(r, "byte 2: type 0x%02x, valid is 0x08 (unsigned bytes)",
-                      b[2]);
+        return reader_refuse(
+            r, "byte 2: type 0x%02x, valid is 0x08 (unsigned bytes)", b[2]);
     if (b[3] != ndims)
-        return refuse(r, "byte 3: %d dimensions, valid is %d for %s", b[3],
-                      ndims, ndims == 1 ? "labels" : "images");
-    if (take(r, b + 4, 4 * (uint64_t)ndims, "the sizes"))
+        return reader_refuse(r, "byte 3: %d dimensions, valid is %d for %s",
+                             b[3], ndims, ndims == 1 ? "labels" : "images");
+    if (reader_take(r, b + 4, 4 * (uint64_t)ndims, "the sizes"))
         return -1;
     for (int i = 0; i < ndims; i++) {
         const uint32_t most = i ? MAX_SIDE : INT32_MAX;
         dims[i] = big_endian(b + 4 + 4 * i);
         if (dims[i] < 1 || dims[i] > most)
-            return refuse(r, "byte %d: %u %s, valid is 1 to %u", 4 + 4 * i,
-                          dims[i], axis[i], most);
+            return reader_refuse(r, "byte %d: %u %s, valid is 1 to %u",
+                                 4 + 4 * i, dims[i], axis[i], most);
         bytes *= dims[i]; /* below 2^31 * 2^12 * 2^12 */
     }
     if (r->offset + bytes > r->capacity)
-        return refuse(r,
-                      "byte 4: the sizes make a file of %llu bytes, valid "
-                      "is at most the %llu that this one can hold",
-                      (unsigned long long)(r->offset + bytes),
-                      (unsigned long long)r->capacity);
-    return 0;
-}
-
-static int open_reader(struct reader *r, const char *package)
-{
-    struct stat status;
-    if (stat(r->path, &status)) {
-        if (errno != ENOENT || !package)
-            return refuse(r, "cannot read: %s", strerror(errno));
-        return refuse(r,
-                      "no such file (with .gz or without); the Debian "
-                      "package %s has it",
-                      package);
-    }
-    if (!S_ISREG(status.st_mode))
-        return refuse(r, "found %s, valid is an IDX file, plain or gzip",
-                      S_ISDIR(status.st_mode) ? "a folder" : "a special file");
-    r->file = gzopen(r->path, "rbe");
-    if (!r->file)
-        return refuse(r, "cannot read: %s", strerror(errno));
-    gzbuffer(r->file, 1 << 17);
-    r->capacity = (uint64_t)status.st_size;
-    if (!gzdirect(r->file))
-        r->capacity *= DEFLATE_RATIO;
+        return reader_refuse(
+            r,
+            "byte 4: the sizes make a file of %llu bytes, valid "
+            "is at most the %llu that this one can hold",
+            (unsigned long long)(r->offset + bytes),
+            (unsigned long long)r->capacity);
     return 0;
 }
 
 /* One file: header, values, end. The caller frees *values. */
 static int read_idx(struct reader *r, int ndims, uint32_t *dims,
-                    const char *package, uint8_t **values)
+                    uint8_t **values)
 {
     uint64_t bytes = 1;
     uint8_t *to = NULL;
-    int failed = open_reader(r, package) || take_header(r, ndims, dims);
+    int failed = reader_open(r) || take_header(r, ndims, dims);
     for (int i = 0; !failed && i < ndims; i++)
         bytes *= dims[i];
     if (!failed && !(to = malloc(bytes)))
-        failed =
-            refuse(r, "no memory for %llu bytes", (unsigned long long)bytes);
+        failed = reader_refuse(r, "no memory for %llu bytes",
+                               (unsigned long long)bytes);
     if (!failed)
-        failed = take(r, to, bytes, ndims == 1 ? "the labels" : "the images")
-                 || expect_end(r);
-    if (r->file)
-        gzclose_r(r->file);
+        failed =
+            reader_take(r, to, bytes, ndims == 1 ? "the labels" : "the images")
+            || reader_expect_end(r);
+    reader_close(r);
     if (failed) {
         free(to);
         return -1;
@@ -195,21 +92,12 @@ static int read_idx(struct reader *r, int ndims, uint32_t *dims,
     return 0;
 }
 
-/* FOLDER/NAME.gz, or FOLDER/NAME if only that exists. */
-static void find_file(char *path, const char *folder, const char *name)
-{
-    struct stat status;
-    const int length = snprintf(path, PATH_MAX, "%s/%s.gz", folder, name);
-    if (length < PATH_MAX && stat(path, &status))
-        snprintf(path, PATH_MAX, "%s/%s", folder, name);
-}
-
 static int check_labels(const struct reader *r, const uint8_t *labels, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (labels[i] >= NCLASSES)
-            return refuse(r, "byte %zu: label %d, valid is 0 to %d", 8 + i,
-                          labels[i], NCLASSES - 1);
+            return reader_refuse(r, "byte %zu: label %d, valid is 0 to %d",
+                                 8 + i, labels[i], NCLASSES - 1);
     return 0;
 }
 
@@ -224,25 +112,31 @@ static void close_images(struct dataset *d)
 }
 
 static int load(struct dataset *d, const char *where, enum dataset_part part,
-                const char *package, char *error, size_t error_bytes)
+                const char *missing, char *error, size_t error_bytes)
 {
     static const char *const prefix[] = {"train", "t10k"};
     struct images *own = d->own;
     char path[PATH_MAX], name[64];
     uint32_t dims[3], nlabels[1];
-    struct reader r = {path, .error = error, .error_bytes = error_bytes};
+    const struct reader start = {.path = path,
+                                 .valid = "an IDX file",
+                                 .missing = missing,
+                                 .error = error,
+                                 .error_bytes = error_bytes};
+    struct reader r = start;
     snprintf(name, sizeof(name), "%s-images-idx3-ubyte", prefix[part]);
-    find_file(path, where, name);
-    if (read_idx(&r, 3, dims, package, &own->pixels))
+    reader_find(path, where, name);
+    if (read_idx(&r, 3, dims, &own->pixels))
         return -1;
-    r = (struct reader){path, .error = error, .error_bytes = error_bytes};
+    r = start;
     snprintf(name, sizeof(name), "%s-labels-idx1-ubyte", prefix[part]);
-    find_file(path, where, name);
-    if (read_idx(&r, 1, nlabels, package, &own->labels))
+    reader_find(path, where, name);
+    if (read_idx(&r, 1, nlabels, &own->labels))
         return -1;
     if (nlabels[0] != dims[0])
-        return refuse(&r, "byte 4: %u labels, valid is %u as there are images",
-                      nlabels[0], dims[0]);
+        return reader_refuse(
+            &r, "byte 4: %u labels, valid is %u as there are images",
+            nlabels[0], dims[0]);
     if (check_labels(&r, own->labels, nlabels[0]))
         return -1;
     d->count = dims[0];
@@ -253,7 +147,7 @@ static int load(struct dataset *d, const char *where, enum dataset_part part,
 
 /* mean and deviation of the training set's pixels, as parts of 255 */
 static int open_images(struct dataset *d, const char *where,
-                       enum dataset_part part, const char *package, float mean,
+                       enum dataset_part part, const char *missing, float mean,
                        float deviation, char *error, size_t error_bytes)
 {
     struct images *own = calloc(1, sizeof(*own));
@@ -264,7 +158,7 @@ static int open_images(struct dataset *d, const char *where,
     }
     for (int i = 0; i < 256; i++)
         own->level[i] = ((float)i / 255 - mean) / deviation;
-    if (load(d, where, part, package, error, error_bytes)) {
+    if (load(d, where, part, missing, error, error_bytes)) {
         close_images(d);
         return -1;
     }
@@ -274,8 +168,9 @@ static int open_images(struct dataset *d, const char *where,
 static int open_fashion(struct dataset *d, const char *where,
                         enum dataset_part part, char *error, size_t bytes)
 {
-    return open_images(d, where, part, "dataset-fashion-mnist", 0.2860f,
-                       0.3530f, error, bytes);
+    return open_images(d, where, part,
+                       "the Debian package dataset-fashion-mnist has it",
+                       0.2860f, 0.3530f, error, bytes);
 }
 
 static int open_mnist(struct dataset *d, const char *where,
@@ -302,10 +197,15 @@ static void read_image(const struct dataset *d, size_t index, float *image,
 }
 
 const struct dataset_ops dataset_fashion_mnist = {
-    "fashion-mnist", "/usr/share/datasets/fashion-mnist",
-    open_fashion,    read_image,
-    close_images,
+    .name = "fashion-mnist",
+    .where = "/usr/share/datasets/fashion-mnist",
+    .open = open_fashion,
+    .read = read_image,
+    .close = close_images,
 };
 const struct dataset_ops dataset_mnist = {
-    "mnist", NULL, open_mnist, read_image, close_images,
+    .name = "mnist",
+    .open = open_mnist,
+    .read = read_image,
+    .close = close_images,
 };

@@ -115,5 +115,8 @@ static void close_synthetic(struct dataset *d)
 }
 
 const struct dataset_ops dataset_synthetic = {
-    "synthetic", NULL, open_synthetic, read_synthetic, close_synthetic,
+    .name = "synthetic",
+    .open = open_synthetic,
+    .read = read_synthetic,
+    .close = close_synthetic,
 };
