@@ -157,7 +157,9 @@ def refuse(folder):
     """Bad input: status 2 and one line that says what was found."""
     path = os.path.join(folder, "2.ckpt")
     cases = [(["--net", "lenett"], "did you mean lenet?"),
-             (["--data", "cifar10"], "valid here is"),
+             (["--data", "imagenet"], "valid here is"),
+             (["--data", "cifar10:" + folder + "/x"],
+              "data_batch_1.bin: no such"),
              (["--strategy", "hogwild-sgd"], "valid in this version is sync"),
              (["--precision", "bf16"], "valid is f32"),
              (["--checkpoint", path, "--resume", "--seed", "9"],

@@ -17,7 +17,7 @@ static const struct option_row train_rows[] = {
     {0, "net", "NAME|FILE", OPTION_TEXT, &o.net, 0, 0, NULL,
      "net to train: a built-in name (default lenet) or a file"},
     {0, "data", "NAME[:PATH]", OPTION_TEXT, &o.data, 0, 0, NULL,
-     "data set: fashion-mnist (default), mnist:FOLDER, synthetic[:COUNT]"},
+     "fashion-mnist (default), mnist:FOLDER, cifar10, synthetic[:COUNT]"},
     {0, "epochs", "N", OPTION_INT, &o.epochs, 1, 1e6, NULL,
      "passes over the training set (default 1)"},
     {0, "steps", "N", OPTION_INT, &o.steps, 1, 1e12, NULL,

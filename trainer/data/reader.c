@@ -10,6 +10,10 @@
 /* deflate packs at most 1032 bytes into one (zlib.net/zlib_tech.html). */
 enum { DEFLATE_RATIO = 1032 };
 
+/* PART is below 2 * BUFFER so that zlib unpacks past what was asked for, and
+ * thereby sees that the end of a gzip file is cut off. */
+enum { BUFFER = 1 << 17, PART = 1 << 17 };
+
 int reader_refuse(const struct reader *r, const char *format, ...)
 {
     va_list args;
@@ -46,7 +50,7 @@ int reader_open(struct reader *r)
     r->file = gzopen(r->path, "rbe");
     if (!r->file)
         return reader_refuse(r, "cannot read: %s", strerror(errno));
-    gzbuffer(r->file, 1 << 17);
+    gzbuffer(r->file, BUFFER);
     r->packed = !gzdirect(r->file);
     r->capacity = (uint64_t)status.st_size * (r->packed ? DEFLATE_RATIO : 1);
     return 0;
@@ -63,7 +67,7 @@ int reader_take(struct reader *r, void *to, uint64_t bytes, const char *what)
 {
     uint8_t *at = to;
     while (bytes) {
-        const unsigned part = bytes < 1u << 20 ? (unsigned)bytes : 1u << 20;
+        const unsigned part = bytes < PART ? (unsigned)bytes : PART;
         const int got = gzread(r->file, at, part);
         if (got > 0) {
             at += got;
