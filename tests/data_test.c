@@ -589,6 +589,53 @@ Test(cifar10, names_what_is_wrong_in_an_archive)
     clean_cifar(&f);
 }
 
+/* The image moved and mirrored, with what black is where it has no pixel. */
+static void change(const float *image, const float *black, int form, float *to)
+{
+    const int down = form / 2 / 9 - 4, right = form / 2 % 9 - 4;
+    for (int i = 0; i < PIXELS; i++) {
+        const int x = i % 32, y = i / 32 % 32 + down,
+                  from = (form % 2 ? 31 - x : x) + right;
+        const bool inside = y >= 0 && y < 32 && from >= 0 && from < 32;
+        to[i] = inside ? image[i / 1024 * 1024 + y * 32 + from] : black[i];
+    }
+}
+
+Test(cifar10, augments_by_seed_only)
+{
+    enum { FORMS = 9 * 9 * 2, SEEDS = 4000, LABEL = 9 };
+    static float forms[FORMS][PIXELS];
+    static float image[PIXELS], black[PIXELS], again[PIXELS];
+    int seen[FORMS] = {0}, label;
+    struct dataset d;
+    struct folder f;
+    char error[512];
+    make_cifar(&f);
+    cr_assert_eq(dataset_open(&d, f.name, DATASET_TEST, error, 512), 0, "%s",
+                 error);
+    d.ops->read(&d, 0, image, &label);
+    d.ops->read(&d, 1, black, &label);
+    for (int i = 0; i < FORMS; i++)
+        change(image, black, i, forms[i]);
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        int form = 0;
+        d.ops->read_augmented(&d, 9999, seed, image, &label);
+        cr_assert_eq(label, LABEL);
+        while (form < FORMS && memcmp(forms[form], image, sizeof(image)))
+            form++;
+        cr_assert(form < FORMS, "seed %llu", (unsigned long long)seed);
+        seen[form]++;
+        d.ops->read_augmented(&d, 1, seed + 1, again, &label);
+        cr_assert(!memcmp(again, black, sizeof(black)));
+        d.ops->read_augmented(&d, 9999, seed, again, &label);
+        cr_assert(!memcmp(again, image, sizeof(image)));
+    }
+    for (int i = 0; i < FORMS; i++)
+        cr_assert(seen[i], "%d", i);
+    dataset_close(&d);
+    clean_cifar(&f);
+}
+
 /* Mean 0 and deviation 1 in each channel, as many images of each class. */
 static void expect_normal(const char *name, enum dataset_part part,
                           size_t count)

@@ -9,6 +9,7 @@ the bytes of one that was not; one that is killed leaves a whole checkpoint.
 import array
 import json
 import os
+import random
 import signal
 import struct
 import subprocess
@@ -113,6 +114,29 @@ def same_as_one_rank(folder):
               read(first) == read(second))
 
 
+def augmented(folder):
+    """Ranks change the images as one does; noise shows any difference."""
+    noise = random.Random(1)
+    for name in [f"data_batch_{i}.bin" for i in range(1, 6)] \
+            + ["test_batch.bin"]:
+        with open(os.path.join(folder, name), "wb") as file:
+            if name.startswith("data"):
+                file.write(b"".join(bytes([i % 10]) + noise.randbytes(3072)
+                                    for i in range(500)))
+            file.truncate(10000 * 3073)
+    net = os.path.join(folder, "tiny.net")
+    with open(net, "w") as file:
+        file.write("input 3x32x32\navgpool 4x4\ndense 10\nsoftmax_loss\n")
+    options = ["--steps", "30", "--net", net, "--data", "cifar10:" + folder,
+               "--augment"]
+    one, two = (os.path.join(folder, f"augmented{n}.ckpt") for n in (1, 2))
+    train(1, one, *options)
+    train(2, two, *options)
+    error = distance(export(two), export(one))
+    check("2 ranks augment images as 1 rank does", error < 1e-5,
+          f"(relative difference {error:.2g})")
+
+
 def resume(folder):
     """Needs what same_as_one_rank() left."""
     path = os.path.join(folder, "resumed.ckpt")
@@ -160,6 +184,7 @@ def refuse(folder):
              (["--data", "imagenet"], "valid here is"),
              (["--data", "cifar10:" + folder + "/x"],
               "data_batch_1.bin: no such"),
+             (["--augment"], "--augment: the images of synthetic"),
              (["--strategy", "hogwild-sgd"], "valid in this version is sync"),
              (["--precision", "bf16"], "valid is f32"),
              (["--checkpoint", path, "--resume", "--seed", "9"],
@@ -190,6 +215,7 @@ def main():
         with open(os.path.join(folder, "small.net"), "w") as file:
             file.write(NET)
         same_as_one_rank(folder)
+        augmented(folder)
         resume(folder)
         stop(folder)
         refuse(folder)

@@ -13,6 +13,7 @@
 #include "job.h"
 #include "net/checkpoint.h"
 #include "net/safetensors.h"
+#include "random.h"
 #include "train.h"
 
 static const char net[] = "net tiny\n"
@@ -23,6 +24,10 @@ static const char net[] = "net tiny\n"
                           "dropout 0.2\n"
                           "dense 10\n"
                           "softmax_loss\n";
+
+static const char *const batches[] = {
+    "data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
+    "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"};
 
 static char folder[] = "/tmp/training_test.XXXXXX";
 static coll_comm *comm;
@@ -47,6 +52,8 @@ static void teardown(void)
     static const char *const names[] = {"a", "b", "log", "job"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         remove(file(names[i]));
+    for (int i = 0; i < 6; i++)
+        remove(file(batches[i]));
     cr_assert_eq(rmdir(folder), 0, "something else was left in %s", folder);
     coll_comm_destroy(comm);
 }
@@ -178,6 +185,75 @@ Test(training, resumes_only_what_fits)
     }
 }
 
+/* CIFAR-10 with noise in the first file and black images in the others, which
+ * are holes. */
+static void put_cifar(void)
+{
+    enum { RECORD = 3073, RECORDS = 10000 };
+    unsigned char record[RECORD];
+    for (int i = 0; i < 6; i++) {
+        FILE *to = fopen(file(batches[i]), "wb");
+        cr_assert(to);
+        for (uint64_t j = 0; i == 0 && j < RECORDS; j++) {
+            for (int k = 1; k < RECORD; k++)
+                record[k] = (unsigned char)(random_u64(j, (uint64_t)k) >> 56);
+            record[0] = (unsigned char)(j % 10);
+            cr_assert_eq(fwrite(record, RECORD, 1, to), 1);
+        }
+        cr_assert_eq(ftruncate(fileno(to), (off_t)RECORD * RECORDS), 0);
+        fclose(to);
+    }
+}
+
+Test(training, augments_the_same_when_resumed)
+{
+    struct train whole, plain, t;
+    char data[128];
+    struct train_settings s = settings(), other;
+    put_cifar();
+    snprintf(data, sizeof(data), "cifar10:%s", folder);
+    s.data = data;
+    s.net_text = "input 3x32x32\navgpool 4x4\ndense 10\nsoftmax_loss\n";
+    start(&plain, &s);
+    s.augment = true;
+    start(&whole, &s);
+    cr_assert_eq(train_run(&plain, 6, NULL), 0);
+    cr_assert_eq(train_run(&whole, 6, NULL), 0);
+    cr_assert(memcmp(plain.net.params.x, whole.net.params.x,
+                     whole.net.params.count * sizeof(float)));
+    train_close(&plain);
+    s.checkpoint = file("a");
+    s.checkpoint_every = 3;
+    start(&t, &s);
+    cr_assert_eq(train_run(&t, 3, NULL), 0);
+    train_close(&t);
+    s.resume = file("a");
+    start(&t, &s);
+    cr_assert_eq(t.step, 3);
+    cr_assert_eq(train_run(&t, 6, NULL), 0);
+    expect_same(&whole, &t);
+    train_close(&t);
+    train_close(&whole);
+    other = s;
+    other.augment = false;
+    cr_assert_eq(train_open_data(&t, &other), 0);
+    cr_assert_eq(train_open(&t, comm), 2);
+    cr_assert(strstr(t.error, "50000 images of cifar10 --augment, "
+                              "found 50000 of cifar10"),
+              "%s", t.error);
+    train_close(&t);
+    other.resume = NULL; /* so that "a" is of a run without */
+    start(&t, &other);
+    cr_assert_eq(train_run(&t, 3, NULL), 0);
+    train_close(&t);
+    cr_assert_eq(train_open_data(&t, &s), 0);
+    cr_assert_eq(train_open(&t, comm), 2);
+    cr_assert(strstr(t.error, "50000 images of cifar10, "
+                              "found 50000 of cifar10 --augment"),
+              "%s", t.error);
+    train_close(&t);
+}
+
 Test(training, stops_after_a_step_with_a_checkpoint)
 {
     const volatile sig_atomic_t stop = SIGTERM;
@@ -225,18 +301,22 @@ Test(training, numbers_that_explode_spare_the_checkpoint)
 Test(training, refuses_bad_settings)
 {
     struct train t;
-    struct train_settings wrong[5];
+    struct train_settings wrong[6];
     static const char *const say[] = {"valid in this version is sync",
                                       "1x28x28", "--schedule", "line",
-                                      "valid here is"};
-    for (int i = 0; i < 5; i++)
+                                      "valid here is",
+                                      "--augment: the images of synthetic "
+                                      "are never changed, valid is --data "
+                                      "with one of: cifar10"};
+    for (int i = 0; i < 6; i++)
         wrong[i] = settings();
     wrong[0].strategy = "easgd";
     wrong[1].data = "synthetic:10";
     wrong[2].schedule.name = "cosnie";
     wrong[3].net_text = "net x\ninput 1x12x12\nconf 4 3x3\n";
     wrong[4].data = "imagenet";
-    for (int i = 0; i < 5; i++) {
+    wrong[5].augment = true;
+    for (int i = 0; i < 6; i++) {
         int status = train_open_data(&t, &wrong[i]);
         if (!status)
             status = train_open(&t, comm);

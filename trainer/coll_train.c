@@ -152,6 +152,7 @@ static struct train_settings settings(void)
         .global_batch = o->global_batch,
         .threads = o->threads,
         .seed = (uint64_t)o->seed,
+        .augment = o->augment,
         .optim = {o->lr,     o->momentum, o->weight_decay},
         .schedule = { o->schedule, o->lr, o->gamma,                 o->every, o->warmup, 0},
         .checkpoint = o->checkpoint,

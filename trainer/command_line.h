@@ -11,7 +11,7 @@ struct options {
     long epochs, steps, batch, global_batch, every, warmup, checkpoint_every;
     long seed, threads;
     double lr, gamma, momentum, weight_decay;
-    bool deterministic;
+    bool augment, deterministic;
 };
 
 extern const struct program train_program, eval_program, export_program;

@@ -16,15 +16,31 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* What chance does to an image depends on its step and place in the global
+ * batch, so neither the number of ranks nor a restart changes it. */
+static void load_image(struct train *t, struct share share, int i)
+{
+    const struct dataset *d = &t->train;
+    float *image = t->images + (size_t)i * shape_count(d->image);
+    if (!t->settings.augment) {
+        d->ops->read(d, share.images[i], image, &t->labels[i]);
+        return;
+    }
+    /* Mixed, so that the seeds are not those of learn(). */
+    const uint64_t seed =
+        random_u64(random_mix(~t->settings.seed), (uint64_t)t->step);
+    d->ops->read_augmented(d, share.images[i],
+                           random_u64(seed, share.first + (size_t)i), image,
+                           &t->labels[i]);
+}
+
 static struct share load_batch(struct train *t)
 {
     const struct share share =
         sampler_share(&t->sampler, t->step / t->epoch_steps,
                       t->step % t->epoch_steps, t->rank, t->nranks, t->batch);
-    const size_t pixels = shape_count(t->train.image);
     for (int i = 0; i < share.count; i++)
-        t->train.ops->read(&t->train, share.images[i],
-                           t->images + (size_t)i * pixels, &t->labels[i]);
+        load_image(t, share, i);
     return share;
 }
 
@@ -90,7 +106,7 @@ static int save_checkpoint(struct train *t)
              s->schedule.name);
     snprintf(c.state.optimiser, sizeof(c.state.optimiser), "%s", s->optimiser);
     snprintf(c.state.strategy, sizeof(c.state.strategy), "%s", s->strategy);
-    snprintf(c.state.data, sizeof(c.state.data), "%s", t->train.ops->name);
+    train_data_name(t, c.state.data, sizeof(c.state.data));
     return checkpoint_write(s->checkpoint, &c, t->error, sizeof(t->error)) ? 1
                                                                            : 0;
 }

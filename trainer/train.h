@@ -21,6 +21,7 @@ struct train_settings {
     long batch, global_batch; /* per rank; global_batch > 0 counts instead */
     long threads;             /* of this rank; 0: see gemm_threads() */
     uint64_t seed;
+    bool augment; /* change images by chance: read_augmented() */
     struct optim_settings optim;
     struct schedule_settings schedule; /* train_open() fills in total, and
                                           every if it is 0: an epoch */
@@ -68,6 +69,9 @@ int train_open(struct train *, coll_comm *);
 int train_run(struct train *, long until, struct report *);
 
 void train_close(struct train *);
+
+/* What a checkpoint says the images are: "cifar10", "cifar10 --augment". */
+void train_data_name(const struct train *, char *name, size_t bytes);
 
 /* Both set error and return the exit status: the given one; 1 with what the
  * library said and the step at which it did. */

@@ -29,6 +29,27 @@ int train_comm_failed(struct train *t, coll_status status)
                       *why ? why : coll_status_string(status));
 }
 
+void train_data_name(const struct train *t, char *name, size_t bytes)
+{
+    snprintf(name, bytes, "%s%s", t->train.ops->name,
+             t->settings.augment ? " --augment" : "");
+}
+
+static int refuse_augment(struct train *t)
+{
+    char list[256] = "";
+    for (int i = 0; i < ndatasets; i++) {
+        const size_t used = strlen(list);
+        if (datasets[i]->read_augmented)
+            snprintf(list + used, sizeof(list) - used, "%s%s", used ? ", " : "",
+                     datasets[i]->name);
+    }
+    return train_fail(t, 2,
+                      "--augment: the images of %s are never changed, valid "
+                      "is --data with one of: %s",
+                      t->train.ops->name, list);
+}
+
 int train_open_data(struct train *t, const struct train_settings *settings)
 {
     *t = (struct train){.settings = *settings};
@@ -45,7 +66,9 @@ int train_open_data(struct train *t, const struct train_settings *settings)
         || dataset_open(&t->test, settings->data, DATASET_TEST, text,
                         sizeof(text)))
         return train_fail(t, 2, "--data: %s", text);
-    return 0;
+    return settings->augment && !t->train.ops->read_augmented
+               ? refuse_augment(t)
+               : 0;
 }
 
 /* Sets batch, epoch_steps, nsteps and what the schedule needs of them. */
@@ -108,16 +131,16 @@ static int build(struct train *t)
 static const char *differs(const struct train *t, const struct checkpoint *c,
                            char *text, size_t bytes)
 {
+    char data[sizeof(c->state.data)];
     const struct checkpoint_state *s = &c->state;
     const uint64_t global = (uint64_t)t->batch * (uint64_t)t->nranks;
+    train_data_name(t, data, sizeof(data));
     if (strcmp(c->text, t->net.text))
         return "it has another net than --net";
-    if (strcmp(s->data, t->train.ops->name) || s->images != t->train.count)
+    if (strcmp(s->data, data) || s->images != t->train.count)
         snprintf(text, bytes,
-                 "it was trained on %llu images of %s, --data has "
-                 "%zu of %s",
-                 (unsigned long long)s->images, s->data, t->train.count,
-                 t->train.ops->name);
+                 "it was trained on %llu images of %s, found %zu of %s",
+                 (unsigned long long)s->images, s->data, t->train.count, data);
     else if (s->seed != t->settings.seed)
         snprintf(text, bytes, "--seed was %llu, found %llu",
                  (unsigned long long)s->seed,
@@ -194,6 +217,7 @@ static int agree(struct train *t)
         {"the number of steps", (double)t->nsteps},
         {"the batch", t->batch},
         {"the images", (double)t->train.count},
+        {"--augment", s->augment},
         {"the seed", digest(&s->seed, sizeof(s->seed))},
         {"the net", digest(t->net.text, strlen(t->net.text))},
         {"the learning rate and its kin",

@@ -17,6 +17,7 @@
 #include "data/dataset.h"
 #include "data/reader.h"
 #include "data/tar.h"
+#include "random.h"
 
 enum {
     NCLASSES = 10,
@@ -26,7 +27,8 @@ enum {
     RECORD = 1 + CHANNELS * PLANE,
     RECORDS = 10000,
     FILE_BYTES = RECORD * RECORDS,
-    MOST_FILES = 5
+    MOST_FILES = 5,
+    PAD = 4 /* of augmented images, on each side, as in He et al. 2015 */
 };
 
 #define ARCHIVE "cifar-10-binary.tar.gz"
@@ -240,10 +242,31 @@ static void read_record(const struct dataset *d, size_t index, float *image,
             *image++ = own->level[c][*from++];
 }
 
+/* 32 x 32 pixels anywhere in the image with a black border of PAD, mirrored or
+ * not. */
+static void read_augmented(const struct dataset *d, size_t index, uint64_t seed,
+                           float *image, int *label)
+{
+    const struct records *own = d->own;
+    const uint8_t *from = own->bytes + index * RECORD;
+    const int down = (int)random_below(seed, 0, 2 * PAD + 1) - PAD,
+              right = (int)random_below(seed, 1, 2 * PAD + 1) - PAD;
+    const bool mirrored = random_below(seed, 2, 2);
+    *label = *from++;
+    for (int c = 0; c < CHANNELS; c++, from += PLANE)
+        for (int y = down; y < down + SIDE; y++)
+            for (int i = 0; i < SIDE; i++) {
+                const int x = right + (mirrored ? SIDE - 1 - i : i);
+                const bool inside = x >= 0 && x < SIDE && y >= 0 && y < SIDE;
+                *image++ = own->level[c][inside ? from[y * SIDE + x] : 0];
+            }
+}
+
 const struct dataset_ops dataset_cifar10 = {
     .name = "cifar10",
     .where = "/usr/share/datasets/cifar10",
     .open = open_records,
     .read = read_record,
+    .read_augmented = read_augmented,
     .close = close_records,
 };

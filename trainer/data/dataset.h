@@ -4,6 +4,7 @@
 #define TRAINER_DATA_DATASET_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "tensor.h"
 
@@ -27,6 +28,10 @@ struct dataset_ops {
     /* image gets c*h*w floats, normalised; index < count. Thread-safe. */
     void (*read)(const struct dataset *, size_t index, float *image,
                  int *label);
+    /* As read(), but of the image changed by chance as is usual in training,
+     * such as mirrored: a function of index and seed. NULL: knows no such. */
+    void (*read_augmented)(const struct dataset *, size_t index, uint64_t seed,
+                           float *image, int *label);
     void (*close)(struct dataset *);
 };
 
