@@ -46,60 +46,51 @@ static size_t index_of(const struct conv_view *v, const struct conv_weights *w,
            + (size_t)(v->tap[t].i * w->kernel_w + j);
 }
 
-/* One lane of a tile and block of inputs: every lanes-th float of `packed`.
- * Memory is read and written in its own order, and packed stays in the cache.
- */
-static void pack_lane(const struct conv_view *v, const struct conv_weights *w,
-                      int output, int first, int nc, int lanes,
-                      const float *from, float *packed)
+/* 16 outputs of a tile and a block of inputs, which are so many lanes of each
+ * row of `packed`; back: adds these to the weights. 16 outputs are few enough
+ * for the first cache, whose sets rows of weights like to share. */
+static void move_lanes(const struct conv_view *v, const struct conv_weights *w,
+                       int output, int first, int nc, int lanes, float *weights,
+                       float *packed, bool back)
 {
+    const int n = conv_least(CONV_BLOCK, w->outputs - output);
     for (int c = 0; c < nc; c++)
-        for (int t = 0; t < v->ntaps; t++)
-            packed[(t * nc + c) * lanes] =
-                output < w->outputs ? from[index_of(v, w, output, first + c, t)]
-                                    : 0;
+        for (int t = 0; t < v->ntaps; t++) {
+            float *at = weights + index_of(v, w, output, first + c, t);
+            float *row = packed + (t * nc + c) * lanes;
+            for (int i = 0; i < n && back; i++)
+                at[(size_t)i * w->output] += row[i];
+            for (int i = 0; i < CONV_BLOCK && !back; i++)
+                row[i] = i < n ? at[(size_t)i * w->output] : 0;
+        }
 }
 
-static void unpack_lane(const struct conv_view *v, const struct conv_weights *w,
-                        int output, int first, int nc, int lanes,
-                        const float *packed, float *to)
+static void move_all(const struct conv_view *v, const struct conv_weights *w,
+                     const int *most, int widest, float *weights, float *packed,
+                     bool back)
 {
-    for (int c = 0; c < nc && output < w->outputs; c++)
-        for (int t = 0; t < v->ntaps; t++)
-            to[index_of(v, w, output, first + c, t)] +=
-                packed[(t * nc + c) * lanes];
+    const int blocks = conv_blocks(w->outputs);
+    for (int kb = 0, nk; kb < blocks; kb += nk) {
+        nk = conv_tile_blocks(most, widest, blocks - kb);
+        const int lanes = nk * CONV_BLOCK;
+        for (int c = 0; c < v->channels; c += CONV_BLOCK) {
+            const int nc = conv_least(CONV_BLOCK, v->channels - c);
+            for (int lane = 0; lane < lanes; lane += CONV_BLOCK)
+                move_lanes(v, w, kb * CONV_BLOCK + lane, c, nc, lanes, weights,
+                           packed + lane, back);
+            packed += v->ntaps * nc * lanes;
+        }
+    }
 }
 
 void conv_pack(const struct conv_view *v, const struct conv_weights *w,
                const int *most, int widest, const float *from, float *to)
 {
-    const int blocks = conv_blocks(w->outputs);
-    for (int kb = 0, nk; kb < blocks; kb += nk) {
-        nk = conv_tile_blocks(most, widest, blocks - kb);
-        const int lanes = nk * CONV_BLOCK;
-        for (int c = 0; c < v->channels; c += CONV_BLOCK) {
-            const int nc = conv_least(CONV_BLOCK, v->channels - c);
-            for (int lane = 0; lane < lanes; lane++)
-                pack_lane(v, w, kb * CONV_BLOCK + lane, c, nc, lanes, from,
-                          to + lane);
-            to += v->ntaps * nc * lanes;
-        }
-    }
+    move_all(v, w, most, widest, (float *)(uintptr_t)from, to, false);
 }
 
 void conv_unpack(const struct conv_view *v, const struct conv_weights *w,
                  const int *most, int widest, const float *from, float *to)
 {
-    const int blocks = conv_blocks(w->outputs);
-    for (int kb = 0, nk; kb < blocks; kb += nk) {
-        nk = conv_tile_blocks(most, widest, blocks - kb);
-        const int lanes = nk * CONV_BLOCK;
-        for (int c = 0; c < v->channels; c += CONV_BLOCK) {
-            const int nc = conv_least(CONV_BLOCK, v->channels - c);
-            for (int lane = 0; lane < lanes; lane++)
-                unpack_lane(v, w, kb * CONV_BLOCK + lane, c, nc, lanes,
-                            from + lane, to);
-            from += v->ntaps * nc * lanes;
-        }
-    }
+    move_all(v, w, most, widest, to, (float *)(uintptr_t)from, true);
 }
