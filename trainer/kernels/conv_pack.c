@@ -23,7 +23,7 @@ int conv_widest_for(int columns)
             continue;
         const int tiles = (columns + most[nk] - 1) / most[nk];
         const int used = nk * ((columns + tiles - 1) / tiles);
-        if (used > best_used) {
+        if (used >= best_used) {
             best = nk;
             best_used = used;
         }
