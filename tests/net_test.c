@@ -404,6 +404,49 @@ Test(net, memory_is_shared_where_times_allow)
                  most, sum);
 }
 
+/* Images, blocks and outputs are shared out; only sums over images are rounded
+ * in another order. */
+Test(net, threads_come_to_the_same)
+{
+    const char *const texts[] = {small_net, branched_net,
+                                 "input 17x6x5\nlrn 3\ndropout 0.3\n"
+                                 "conv 33 3x3 pad 1\nprelu\nmaxpool 2x2\n"
+                                 "batchnorm\ndense 40\nrelu\ndense 7\n"
+                                 "softmax_loss\n"};
+    enum { N = 7 };
+    float images[N * 17 * 30];
+    int labels[N];
+    for (size_t t = 0; t < sizeof(texts) / sizeof(texts[0]); t++) {
+        struct net one;
+        create(&one, texts[t], N);
+        make_batch(&one, images, labels, N);
+        const double loss = net_forward(&one, images, labels, N, true, 3, 5, NULL);
+        net_backward(&one, 1, NULL, NULL);
+        for (int nthreads = 2; nthreads <= 9; nthreads += nthreads == 3 ? 6 : 1) {
+            struct net more;
+            char error[200] = "";
+            double largest = 0;
+            create(&more, texts[t], N);
+            cr_assert_eq(net_use_threads(&more, nthreads, error, sizeof(error)),
+                         0, "%s", error);
+            for (int again = 0; again < 2; again++) {
+                cr_assert_float_eq(net_forward(&more, images, labels, N, true, 3,
+                                               5, NULL),
+                                   loss, 1e-5 * loss);
+                net_backward(&more, 1, NULL, NULL);
+            }
+            for (size_t i = 0; i < one.grads.count; i++)
+                largest = fmax(largest, fabs(one.grads.x[i]));
+            for (size_t i = 0; i < one.grads.count; i++)
+                cr_assert_lt(fabs(one.grads.x[i] - more.grads.x[i]),
+                             1e-5 * largest, "%d threads, gradient %zu",
+                             nthreads, i);
+            net_free(&more);
+        }
+        net_free(&one);
+    }
+}
+
 Test(net, state_is_kept_in_training_and_used_in_evaluation)
 {
     const char *const text = "input 2x3x3\nbatchnorm momentum 0.25\n"

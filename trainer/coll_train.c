@@ -331,7 +331,9 @@ static int eval_main(int argc, char **argv)
     coll_comm *comm;
     o = parse_eval(argc, argv);
     open_checkpoint(&eval_program, &c, &net, (int)o->batch);
-    gemm_threads((int)o->threads);
+    if (net_use_threads(&net, o->threads ? (int)o->threads : 1, error,
+                        sizeof(error)))
+        options_die(&eval_program, "--threads: %s", error);
     if (dataset_open(&data, o->data, DATASET_TEST, error, sizeof(error))
         || net_fits(&net, &data, error, sizeof(error)))
         options_die(&eval_program, "--data: %s", error);

@@ -49,7 +49,7 @@ static const struct option_row train_rows[] = {
     {0, "deterministic", NULL, OPTION_FLAG, &o.deterministic, 0, 0, NULL,
      "the same bits in every run with as many ranks; sync always is"},
     {0, "threads", "N", OPTION_INT, &o.threads, 1, 1024, NULL,
-     "threads per rank for matrix products (default 1)"},
+     "threads per rank (default 1)"},
     {0, "precision", "NAME", OPTION_TEXT, &o.precision, 0, 0, "f32",
      "numbers to compute with (default f32)"},
     {0, "checkpoint", "FILE", OPTION_TEXT, &o.checkpoint, 0, 0, NULL,
@@ -72,7 +72,7 @@ static const struct option_row eval_rows[] = {
     {0, "batch", "N", OPTION_INT, &o.batch, 1, 1 << 20, NULL,
      "images per rank at a time (default 64)"},
     {0, "threads", "N", OPTION_INT, &o.threads, 1, 1024, NULL,
-     "threads per rank for matrix products (default 1)"},
+     "threads per rank (default 1)"},
 };
 
 static const struct option_row export_rows[] = {

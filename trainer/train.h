@@ -19,7 +19,7 @@ struct train_settings {
     const char *net_text, *data, *strategy, *optimiser;
     long epochs, steps;       /* steps > 0: so many in all, not epochs */
     long batch, global_batch; /* per rank; global_batch > 0 counts instead */
-    long threads;             /* of this rank; 0: see gemm_threads() */
+    long threads;             /* of this rank; 0: one */
     uint64_t seed;
     bool augment; /* change images by chance: read_augmented() */
     struct optim_settings optim;

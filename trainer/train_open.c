@@ -110,7 +110,9 @@ static int build(struct train *t)
         return train_fail(t, 2, "--net: %s", text);
     if (net_fits(&t->net, &t->train, text, sizeof(text)))
         return train_fail(t, 2, "--net: %s", text);
-    gemm_threads((int)t->settings.threads); /* net_create() set it */
+    const int nthreads = t->settings.threads ? (int)t->settings.threads : 1;
+    if (net_use_threads(&t->net, nthreads, text, sizeof(text)))
+        return train_fail(t, 1, "--threads: %s", text);
     net_init(&t->net, t->settings.seed);
     t->strategy.comm = t->comm;
     t->strategy.net = &t->net;

@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <cblas.h>
-#include <stdlib.h>
 
 void gemm(struct matrix a, struct matrix b, float beta, float *c, int stride)
 {
@@ -18,10 +17,7 @@ void gemm(struct matrix a, struct matrix b, float beta, float *c, int stride)
                     b.stride ? b.stride : b.columns, beta, c, stride);
 }
 
-void gemm_threads(int nthreads)
+void gemm_alone(void)
 {
-    if (nthreads > 0)
-        openblas_set_num_threads(nthreads);
-    else if (!getenv("OPENBLAS_NUM_THREADS"))
-        openblas_set_num_threads(1);
+    openblas_set_num_threads(1);
 }

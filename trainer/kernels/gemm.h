@@ -17,10 +17,9 @@ struct matrix {
  * not be set) or 1. */
 void gemm(struct matrix a, struct matrix b, float beta, float *c, int stride);
 
-/* Threads of all later products of this process. 0: one, unless the
- * environment has OPENBLAS_NUM_THREADS. A net asks for 0 when it is created:
- * ranks usually share the machine, and one thread gives the same bits always.
- */
-void gemm_threads(int nthreads);
+/* From now on each product takes the thread that asks for it and no other: ranks
+ * share machines, threads of a crew do products side by side, and one thread
+ * gives the same bits always. For the whole process; not thread-safe. */
+void gemm_alone(void);
 
 #endif

@@ -112,32 +112,28 @@ static void recall(const struct layer *l, int b, float *mean, float *scale)
         scale[k] = 1 / sqrtf(scale[k] + l->option.batchnorm.eps);
 }
 
-static void forward(struct layer *l, const struct tensor *x, struct tensor y)
+static void forward_block(struct layer *l, const struct tensor *x, float *y,
+                          int b)
 {
-    if (!x->shape.n)
-        return;
-    for (int b = 0; b < shape_blocks(l->in); b++) {
-        float *mean = l->saved + 2 * b * BLOCK, *scale = mean + BLOCK;
-        float times[BLOCK], plus[BLOCK];
-        if (l->training)
-            measure(l, x, b, mean, scale);
-        else
-            recall(l, b, mean, scale);
-        channel_load(l->in, l->params, b, 0, times);
-        channel_load(l->in, l->params + l->in.c, b, 0, plus);
-        for (int k = 0; k < BLOCK; k++) {
-            times[k] *= scale[k];
-            plus[k] -= mean[k] * times[k];
-        }
-        for (int i = 0; i < x->shape.n; i++) {
-            const struct channel_run r = channel_run(l->in, i, b);
-            const float *from = x->x + r.first;
-            float *to = y.x + r.first;
-            for (size_t p = 0; p < r.count; p++)
-                for (int k = 0; k < BLOCK; k++)
-                    to[p * BLOCK + k] =
-                        from[p * BLOCK + k] * times[k] + plus[k];
-        }
+    float *mean = l->saved + 2 * b * BLOCK, *scale = mean + BLOCK;
+    float times[BLOCK], plus[BLOCK];
+    if (l->training)
+        measure(l, x, b, mean, scale);
+    else
+        recall(l, b, mean, scale);
+    channel_load(l->in, l->params, b, 0, times);
+    channel_load(l->in, l->params + l->in.c, b, 0, plus);
+    for (int k = 0; k < BLOCK; k++) {
+        times[k] *= scale[k];
+        plus[k] -= mean[k] * times[k];
+    }
+    for (int i = 0; i < x->shape.n; i++) {
+        const struct channel_run r = channel_run(l->in, i, b);
+        const float *from = x->x + r.first;
+        float *to = y + r.first;
+        for (size_t p = 0; p < r.count; p++)
+            for (int k = 0; k < BLOCK; k++)
+                to[p * BLOCK + k] = from[p * BLOCK + k] * times[k] + plus[k];
     }
 }
 
@@ -183,16 +179,49 @@ static void backward_block(struct layer *l, const struct tensor *x,
     }
 }
 
+/* Threads share out the blocks of channels. */
+struct job {
+    struct layer *l;
+    const struct tensor *x;
+    struct tensor dy;
+    float *to; /* y, or dx */
+};
+
+static void forward_part(void *context, int i, int n)
+{
+    const struct job *j = context;
+    const int blocks = shape_blocks(j->l->in);
+    for (int b = blocks * i / n; b < blocks * (i + 1) / n; b++)
+        forward_block(j->l, j->x, j->to, b);
+}
+
+static void backward_part(void *context, int i, int n)
+{
+    const struct job *j = context;
+    const int blocks = shape_blocks(j->l->in);
+    for (int b = blocks * i / n; b < blocks * (i + 1) / n; b++)
+        backward_block(j->l, j->x, j->dy, j->to, b);
+}
+
+static void forward(struct layer *l, const struct tensor *x, struct tensor y)
+{
+    struct job j = {.l = l, .x = x, .to = y.x};
+    if (x->shape.n)
+        crew_run(l->crew, forward_part, &j);
+}
+
 static void backward(struct layer *l, const struct tensor *x, struct tensor y,
                      struct tensor dy, const struct tensor *dx)
 {
+    struct job j = {l, x, dy, dx->x};
     (void)y;
-    for (int b = 0; x->shape.n && b < shape_blocks(l->in); b++)
-        backward_block(l, x, dy, dx->x, b);
+    if (x->shape.n)
+        crew_run(l->crew, backward_part, &j);
 }
 
 const struct layer_ops layer_batchnorm = {
     .name = "batchnorm",
+    .whole = true,
     .reads = READS_X,
     .parse = parse,
     .describe = describe,

@@ -67,44 +67,95 @@ static struct matrix rows_of(struct layer *l, struct tensor x)
     return (struct matrix){l->scratch, x.shape.n, k, false, k};
 }
 
+/* Threads share out the outputs, for dx the inputs. */
+struct job {
+    struct layer *l;
+    struct matrix x, dy;
+    float *to; /* y, or dx */
+    int stride;
+};
+
+/* From where to where the i-th of n parts goes; whole cache lines. */
+static int edge(int count, int i, int n)
+{
+    const int lines = (count + BLOCK - 1) / BLOCK;
+    const int at = (int)((long long)lines * i / n) * BLOCK;
+    return at < count ? at : count;
+}
+
+static void forward_part(void *context, int i, int n)
+{
+    const struct job *j = context;
+    const struct layer *l = j->l;
+    const int k = inputs_of(l), first = edge(l->out.c, i, n);
+    const int m = edge(l->out.c, i + 1, n) - first;
+    const float *bias = l->params + (size_t)l->out.c * k + first;
+    for (int r = 0; r < j->x.rows; r++)
+        memcpy(j->to + (size_t)r * j->stride + first, bias,
+               (size_t)m * sizeof(float));
+    gemm(j->x, (struct matrix){l->params + (size_t)first * k, m, k, true, 0}, 1,
+         j->to + first, j->stride);
+}
+
 static void forward(struct layer *l, const struct tensor *x, struct tensor y)
 {
-    const int k = inputs_of(l), m = l->out.c, n = x->shape.n;
-    const int stride = (int)image_floats(l->out);
-    const float *bias = l->params + (size_t)m * k;
+    struct job j = {.l = l, .to = y.x, .stride = (int)image_floats(l->out)};
     memset(y.x, 0, shape_floats(y.shape) * sizeof(float));
-    for (int i = 0; i < n; i++)
-        memcpy(y.x + (size_t)i * stride, bias, (size_t)m * sizeof(float));
-    gemm(rows_of(l, *x), (struct matrix){l->params, m, k, true, 0}, 1, y.x,
-         stride);
+    j.x = rows_of(l, *x);
+    crew_run(l->crew, forward_part, &j);
+}
+
+static void weights_part(void *context, int i, int n)
+{
+    const struct job *j = context;
+    struct layer *l = j->l;
+    const int k = inputs_of(l), first = edge(l->out.c, i, n);
+    const int m = edge(l->out.c, i + 1, n) - first;
+    float *dbias = l->grads + (size_t)l->out.c * k + first;
+    struct matrix dy = j->dy;
+    dy.x += first;
+    dy.columns = m;
+    dy.transposed = true;
+    gemm(dy, j->x, 1, l->grads + (size_t)first * k, k);
+    for (int r = 0; r < dy.rows; r++)
+        for (int c = 0; c < m; c++)
+            dbias[c] += dy.x[(size_t)r * dy.stride + c];
+}
+
+static void data_part(void *context, int i, int n)
+{
+    const struct job *j = context;
+    const struct layer *l = j->l;
+    const int k = inputs_of(l), first = edge(k, i, n);
+    const int columns = edge(k, i + 1, n) - first;
+    gemm(j->dy, (struct matrix){l->params + first, l->out.c, columns, false, k},
+         0, j->to + first, j->stride);
 }
 
 static void backward(struct layer *l, const struct tensor *x, struct tensor y,
                      struct tensor dy, const struct tensor *dx)
 {
-    const int k = inputs_of(l), m = l->out.c, n = y.shape.n;
-    const int stride = (int)image_floats(l->out);
-    const struct matrix back = {dy.x, n, m, false, stride};
-    float *dbias = l->grads + (size_t)m * k;
-    gemm((struct matrix){dy.x, n, m, true, stride}, rows_of(l, *x), 1, l->grads,
-         k);
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < m; j++)
-            dbias[j] += dy.x[(size_t)i * stride + j];
+    const int n = y.shape.n;
+    struct job j = {
+        .l = l,
+        .x = rows_of(l, *x),
+        .dy = {dy.x, n, l->out.c, false, (int)image_floats(l->out)},
+    };
+    crew_run(l->crew, weights_part, &j);
     if (!dx->x)
         return;
-    if (are_rows(l)) {
+    j.to = are_rows(l) ? dx->x : l->scratch;
+    j.stride = are_rows(l) ? (int)image_floats(l->in) : inputs_of(l);
+    if (are_rows(l))
         memset(dx->x, 0, shape_floats(dx->shape) * sizeof(float));
-        gemm(back, (struct matrix){l->params, m, k, false, 0}, 1, dx->x,
-             (int)image_floats(l->in));
-        return;
-    }
-    gemm(back, (struct matrix){l->params, m, k, false, 0}, 0, l->scratch, k);
-    conv_to_blocked(l->scratch, dx->x, n, l->in.c, l->in.h, l->in.w);
+    crew_run(l->crew, data_part, &j);
+    if (!are_rows(l))
+        conv_to_blocked(l->scratch, dx->x, n, l->in.c, l->in.h, l->in.w);
 }
 
 const struct layer_ops layer_dense = {
     .name = "dense",
+    .whole = true,
     .reads = READS_X,
     .parse = parse,
     .describe = describe,

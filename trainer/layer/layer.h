@@ -3,7 +3,10 @@
  *
  * A layer is described by one line of a net's text, "conv 20 5x5 pad 2".
  * Parameters, their gradients and whatever forward keeps for backward live in
- * the net's arenas; the layer holds views. Layers are single-threaded.
+ * the net's arenas; the layer holds views. Where a net has several threads,
+ * each calls a layer for its own images, with a copy of the struct that has
+ * scratch and gradients of its own; a layer that is `whole` is called once and
+ * may share its work out itself, by crew.
  */
 #ifndef TRAINER_LAYER_LAYER_H
 #define TRAINER_LAYER_LAYER_H
@@ -11,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "crew.h"
 #include "tensor.h"
 
 enum { LAYER_INPUTS = 8, LAYER_NAME = 32 };
@@ -37,6 +41,7 @@ struct layer {
     size_t nscratch;       /* floats used within one call, shared by layers */
     float *params, *grads; /* views, set by the net */
     float *state, *saved, *scratch;
+    struct crew *crew;       /* of whole layers; NULL: one thread */
     bool before_relu;        /* a relu follows, which matters to init */
     bool learns;             /* it or something before it has parameters */
     bool adds[LAYER_INPUTS]; /* its part of an input's gradient comes to that of
@@ -74,6 +79,8 @@ struct layer_ops {
     const char *name; /* "conv" in "conv 20 5x5" */
     bool loss;        /* y is the log of each class's probability. Ends a net */
     bool joins;       /* takes two inputs or more, others take one */
+    bool whole;       /* wants all images at once; else saved has as many floats
+                         for each */
     unsigned reads;   /* READS_X, READS_Y */
     /* forward may be given y.x == x[0].x, and backward dx[0].x == dy.x. */
     bool in_place;

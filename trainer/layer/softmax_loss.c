@@ -74,6 +74,7 @@ static void backward(struct layer *l, const struct tensor *x, struct tensor y,
 
 const struct layer_ops layer_softmax_loss = {
     .name = "softmax_loss",
+    .whole = true,
     .loss = true,
     .reads = READS_Y,
     .parse = parse,

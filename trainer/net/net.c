@@ -54,9 +54,9 @@ static void set_views(struct net *net)
 
 static struct arena *arena_of(struct net *net, int i)
 {
-    struct arena *const all[] = {&net->params, &net->grads, &net->state,
-                                 &net->work,   &net->saved, &net->scratch,
-                                 &net->spare,  NULL};
+    struct arena *const all[] = {&net->params, &net->grads,   &net->state,
+                                 &net->work,   &net->saved,   &net->scratch,
+                                 &net->spare,  &net->partial, NULL};
     return all[i];
 }
 
@@ -65,7 +65,7 @@ int net_create(struct net *net, const char *text, int batch, char *error,
 {
     assert(batch > 0);
     *net = (struct net){0};
-    gemm_threads(0);
+    gemm_alone();
     net->text = strdup(text);
     if (net_parse(net, text, batch, error, error_bytes))
         goto out;
@@ -87,6 +87,7 @@ void net_free(struct net *net)
 {
     if (!net)
         return;
+    crew_free(net->crew);
     for (int i = 0; arena_of(net, i); i++)
         arena_free(arena_of(net, i));
     free(net->labels);
@@ -95,6 +96,42 @@ void net_free(struct net *net)
     free(net->layers);
     free(net->text);
     *net = (struct net){0};
+}
+
+int net_use_threads(struct net *net, int nthreads, char *error,
+                    size_t error_bytes)
+{
+    size_t nscratch = 0, nparams = 0;
+    assert(nthreads > 0 && !net->crew);
+    if (nthreads == 1)
+        return 0;
+    for (int i = 0; i < net->nlayers; i++) {
+        const struct layer *l = &net->layers[i];
+        nscratch = l->nscratch > nscratch ? l->nscratch : nscratch;
+        if (!l->ops->whole)
+            nparams = l->nparams > nparams ? l->nparams : nparams;
+    }
+    const size_t n = (size_t)nthreads;
+    struct arena scratch = {0}, partial = {0};
+    struct crew *crew = crew_create(nthreads);
+    if (!crew || arena_alloc(&scratch, n * padded(nscratch))
+        || arena_alloc(&partial, (n - 1) * padded(nparams))) {
+        snprintf(error, error_bytes, "no memory for %d threads, or none left",
+                 nthreads);
+        arena_free(&scratch);
+        arena_free(&partial);
+        crew_free(crew);
+        return -1;
+    }
+    arena_free(&net->scratch);
+    net->scratch = scratch;
+    net->partial = partial;
+    net->crew = crew;
+    for (int i = 0; i < net->nlayers; i++) {
+        net->layers[i].scratch = scratch.x;
+        net->layers[i].crew = net->layers[i].ops->whole ? crew : NULL;
+    }
+    return 0;
 }
 
 size_t net_bytes(const struct net *net)
@@ -125,6 +162,83 @@ static struct tensor head(struct tensor t, int n)
 {
     t.shape.n = n;
     return t;
+}
+
+/* A layer's forward, or with dx its backward. */
+struct job {
+    struct layer *l;
+    const struct tensor *x, *dx;
+    struct tensor y, dy;
+};
+
+static void call_layer(const struct job *j)
+{
+    if (j->dx)
+        j->l->ops->backward(j->l, j->x, j->y, j->dy, j->dx);
+    else
+        j->l->ops->forward(j->l, j->x, j->y);
+}
+
+/* Images first to first + n - 1. */
+static struct tensor slice(struct tensor t, bool plain, int first, int n)
+{
+    t.shape.n = 1;
+    const size_t image = plain ? shape_count(t.shape) : shape_floats(t.shape);
+    if (t.x)
+        t.x += (size_t)first * image;
+    t.shape.n = n;
+    return t;
+}
+
+struct shared {
+    const struct net *net;
+    const struct job *job;
+};
+
+/* Each thread takes some images; the first adds to the layer's own gradients.
+ */
+static void run_part(void *context, int i, int n)
+{
+    const struct shared *s = context;
+    const struct job *whole = s->job;
+    const int all = whole->y.shape.n;
+    const int first = (int)((long long)all * i / n);
+    const int count = (int)((long long)all * (i + 1) / n) - first;
+    struct layer l = *whole->l;
+    struct tensor x[LAYER_INPUTS], dx[LAYER_INPUTS] = {0};
+    struct job part = {&l, x, whole->dx ? dx : NULL,
+                       slice(whole->y, false, first, count),
+                       slice(whole->dy, false, first, count)};
+    for (int k = 0; k < l.ninputs; k++) {
+        x[k] = slice(whole->x[k], l.from[k] < 0 && s->net->plain, first, count);
+        if (whole->dx)
+            dx[k] = slice(whole->dx[k], false, first, count);
+    }
+    l.scratch += (size_t)i * padded(l.nscratch);
+    if (l.nsaved)
+        l.saved += l.nsaved / (size_t)l.in.n * (size_t)first;
+    l.first_image += (uint64_t)first;
+    if (i && whole->dx && l.nparams) {
+        l.grads = s->net->partial.x + (size_t)(i - 1) * padded(l.nparams);
+        memset(l.grads, 0, l.nparams * sizeof(float));
+    }
+    call_layer(&part);
+}
+
+static void run_layer(struct net *net, const struct job *j)
+{
+    struct shared s = {net, j};
+    if (!net->crew || j->l->ops->whole) {
+        call_layer(j);
+        return;
+    }
+    crew_run(net->crew, run_part, &s);
+    for (int i = 1; j->dx && i < crew_size(net->crew); i++) {
+        const float *part =
+            net->partial.x + (size_t)(i - 1) * padded(j->l->nparams);
+        for (size_t k = 0; k < j->l->nparams; k++)
+            j->l->grads[k] += part[k];
+    }
 }
 
 /* What layer i reads. */
@@ -198,7 +312,9 @@ double net_forward(struct net *net, const float *images, const int *labels,
         l->training = training;
         l->seed = random_u64(seed, (uint64_t)i);
         l->first_image = first_image;
-        l->ops->forward(l, x, head(net->y[i], n));
+        run_layer(net, &(struct job){
+                           l, x, NULL, head(net->y[i], n), {{0}, NULL}
+        });
     }
     return count_loss(net, ncorrect);
 }
@@ -234,8 +350,8 @@ static void backward(struct net *net, int i)
             spare += shape_floats(l->ins[k]);
         }
     }
-    l->ops->backward(l, x, head(net->y[i], net->n), head(net->dy[i], net->n),
-                     dx);
+    run_layer(net, &(struct job){l, x, dx, head(net->y[i], net->n),
+                                 head(net->dy[i], net->n)});
     for (int k = 0; k < l->ninputs; k++) {
         float *sum = dx[k].x ? net->dy[l->from[k]].x : NULL;
         const size_t count =

@@ -34,6 +34,8 @@ struct net {
     struct tensor images;  /* a copy of the last forward's */
     bool plain;            /* they are (N,C,H,W) */
     int *labels, n;        /* and of its labels; n is how many */
+    struct crew *crew;     /* NULL: one thread */
+    struct arena partial;  /* gradients of threads but the first, of a layer */
 };
 
 /* Builds a net for at most `batch` images. On failure returns -1 and writes
@@ -42,6 +44,11 @@ int net_create(struct net *, const char *text, int batch, char *error,
                size_t error_bytes);
 void net_free(struct net *);
 void net_init(struct net *, uint64_t seed);
+
+/* Lets so many threads compute, from 1. Other numbers of threads give other
+ * roundings. -1 with the reason in error, and then it is one thread. */
+int net_use_threads(struct net *, int nthreads, char *error,
+                    size_t error_bytes);
 
 /* Bytes of all arenas. */
 size_t net_bytes(const struct net *);

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* A crew's threads, alone, so that the thread sanitizer sees all they do. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "crew.h"
+
+enum { MOST = 8, CALLS = 2000 };
+
+static void require(int holds, const char *what)
+{
+    if (holds)
+        return;
+    printf("Bail out! %s\n", what);
+    exit(1);
+}
+
+/* Each part reads what all wrote in the call before, without atomics. */
+struct field {
+    long now[MOST], before[MOST];
+};
+
+static void step(void *context, int i, int n)
+{
+    struct field *f = context;
+    long sum = 1;
+    for (int k = 0; k < n; k++)
+        sum += f->before[k];
+    f->now[i] = sum % 1000003;
+}
+
+static void carry(void *context, int i, int n)
+{
+    struct field *f = context;
+    (void)n;
+    f->before[i] = f->now[i];
+}
+
+static void every_part_runs_once_and_in_order(void)
+{
+    for (int n = 1; n <= MOST; n++) {
+        struct crew *c = crew_create(n);
+        struct field f = {{0}, {0}};
+        long wanted = 0;
+        require(c != NULL && crew_size(c) == n, "no crew");
+        for (int k = 0; k < CALLS; k++) {
+            crew_run(c, step, &f);
+            crew_run(c, carry, &f);
+            wanted = (1 + n * wanted) % 1000003;
+            for (int i = 0; i < n; i++)
+                require(f.before[i] == wanted, "a part saw something else");
+        }
+        crew_free(c);
+    }
+}
+
+static void count(void *context, int i, int n)
+{
+    int *calls = context;
+    require(i == 0 && n == 1, "not one part");
+    ++*calls;
+}
+
+static void nobody_is_a_crew_of_one(void)
+{
+    int calls = 0;
+    require(crew_size(NULL) == 1, "not one");
+    crew_run(NULL, count, &calls);
+    require(calls == 1, "not called once");
+    crew_free(NULL);
+    require(crew_processors() >= 1, "no processor");
+}
+
+static void crews_come_and_go(void)
+{
+    for (int k = 0; k < 50; k++)
+        crew_free(crew_create(1 + k % MOST));
+}
+
+int main(void)
+{
+    static const struct {
+        const char *claim;
+        void (*check)(void);
+    } checks[] = {
+        {"every part runs once, and after the call before",
+         every_part_runs_once_and_in_order                                         },
+        {"nobody is a crew of one",                         nobody_is_a_crew_of_one},
+        {"crews come and go",                               crews_come_and_go      },
+    };
+    const int n = sizeof(checks) / sizeof(checks[0]);
+    printf("1..%d\n", n);
+    for (int i = 0; i < n; i++) {
+        checks[i].check();
+        printf("ok %d - %s\n", i + 1, checks[i].claim);
+    }
+    return 0;
+}

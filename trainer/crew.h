@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* The threads of a rank: they do the parts of one thing at a time, together
+ * with the thread that asks. */
+#ifndef TRAINER_CREW_H
+#define TRAINER_CREW_H
+
+struct crew;
+
+/* nthreads, of which the caller is one. Where the process may use some of the
+ * machine's processors only, and these are enough, each is bound to one of
+ * them. NULL if there is no memory, or the system gives no more threads. */
+struct crew *crew_create(int nthreads);
+void crew_free(struct crew *);
+int crew_size(const struct crew *); /* 1 of NULL */
+
+/* Calls part(context, i, n) for i from 0 to n - 1, each in its own thread, and
+ * returns when all have. n: crew_size(). Not from within a part. */
+void crew_run(struct crew *, void (*part)(void *context, int i, int n),
+              void *context);
+
+/* Processors that this process may use. */
+int crew_processors(void);
+
+#endif
