@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bench.h"
 #include "job.h"
+#include "programs/machine.h"
 #include "programs/options.h"
 #include "report.h"
 #include "sweep.h"
@@ -193,25 +193,6 @@ static void parse(int argc, char **argv)
                     op_word, dtype_word);
 }
 
-/* "AMD EPYC, 2 CPUs": the first word after "model name" on this machine. */
-static void describe_machine(char *out, size_t size)
-{
-    FILE *const file = fopen("/proc/cpuinfo", "r");
-    char line[256], model[100] = "unknown CPU";
-    while (file && fgets(line, sizeof line, file)) {
-        char *const colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) != 0 || !colon)
-            continue;
-        colon[1 + strcspn(colon + 1, "\n")] = '\0';
-        snprintf(model, sizeof model, "%s", colon + 1 + (colon[1] == ' '));
-        break;
-    }
-    if (file)
-        fclose(file);
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    snprintf(out, size, "%s, %ld core%s", model, cores, cores == 1 ? "" : "s");
-}
-
 static bool write_files(const struct job *job)
 {
     static bool (*const writers[])(const struct bench *, const struct job *,
@@ -282,7 +263,7 @@ int main(int argc, char **argv)
         options_die(&program, "-r: found %ld, valid is a rank from 0 to %d",
                     bench.options.root, job.nranks - 1);
     struct baseline *const base = prepare_files(&job);
-    describe_machine(bench.machine, sizeof bench.machine);
+    machine_describe(bench.machine, sizeof bench.machine);
     sweep(&bench, &job, base);
     if (job.rank == 0) {
         table_foot(&bench);
