@@ -15,11 +15,12 @@
 #include "kernels/gemm.h"
 #include "net/checkpoint.h"
 #include "net/safetensors.h"
+#include "net_option.h"
 #include "report.h"
 #include "train.h"
 
 static const struct options *o; /* set first */
-static char *own_net;           /* the text of a net from a file */
+static char *net_words;         /* the text of --net */
 
 /* The signal to stop for; the handler is all that writes it. */
 static volatile sig_atomic_t stop;
@@ -97,40 +98,6 @@ static int print_score(const struct report_final *f)
     return 1;
 }
 
-static void list_nets(char *list, size_t bytes, int *count)
-{
-    const char *const *names = net_names();
-    list[0] = '\0';
-    for (*count = 0; names[*count]; (*count)++) {
-        const size_t used = strlen(list);
-        snprintf(list + used, bytes - used, "%s%s", *count ? ", " : "",
-                 names[*count]);
-    }
-}
-
-/* A built-in name, else a file. */
-static const char *find_net(const char *name)
-{
-    char error[512], list[256];
-    int count;
-    const char *text = net_text(name);
-    if (text)
-        return text;
-    if (!strchr(name, '/') && access(name, F_OK)) {
-        list_nets(list, sizeof(list), &count);
-        const char *near = nearest_name(name, net_names(), count);
-        options_die(&train_program,
-                    "--net: found \"%s\", valid is %s or a file"
-                    "%s%s%s",
-                    name, list, near ? "; did you mean " : "", near ? near : "",
-                    near ? "?" : "");
-    }
-    own_net = file_text(name, 1 << 20, error, sizeof(error));
-    if (!own_net)
-        options_die(&train_program, "--net: %s", error);
-    return own_net;
-}
-
 static struct train_settings settings(void)
 {
     const bool own_file =
@@ -141,8 +108,9 @@ static struct train_settings settings(void)
     if (o->checkpoint_every && !o->checkpoint)
         options_die(&train_program, "--checkpoint-every: found no "
                                     "--checkpoint, which says where to write");
+    net_words = net_option(&train_program, o->net);
     return (struct train_settings){
-        .net_text = find_net(o->net),
+        .net_text = net_words,
         .data = o->data,
         .strategy = o->strategy,
         .optimiser = "sgd",
@@ -294,7 +262,7 @@ static int train_main(int argc, char **argv)
         status = leave(comm, work(&t, comm, start));
     }
     train_close(&t);
-    free(own_net);
+    free(net_words);
     return status;
 }
 

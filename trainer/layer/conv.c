@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* conv OUTPUTS HxW [stride S] [pad P] [groups G] [dilation D] [nobias]:
  * convolution (without flipping), by the kernels that suit shape and pass. */
-#include "kernels/conv.h"
+#include "layer/conv.h"
 
 #include "layer/channel.h"
 #include "layer/words.h"
 
-/* For n images. */
-static struct conv conv_of(const struct layer *l, int n)
+struct conv conv_of(const struct layer *l, int n)
 {
     const struct window_option *o = &l->option.window;
     struct conv c = {
