@@ -22,4 +22,9 @@ void gemm(struct matrix a, struct matrix b, float beta, float *c, int stride);
  * gives the same bits always. For the whole process; not thread-safe. */
 void gemm_alone(void);
 
+/* For what processor OpenBLAS has chosen its kernels, in its words; and their
+ * instruction set in those of kernels/isas.def, NULL if it has none of these. */
+const char *gemm_core(void);
+const char *gemm_isa(void);
+
 #endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* The loop for one instruction set: CONV_ISA, with CONV_LANES floats in each of
+ * CONV_REGISTERS registers. Chains that do not wait for each other are as many
+ * as hide the latency of a multiply-add: 8 on x86, 16 on the widest Arm. */
+#include "kernels/conv_peak.h"
+
+#define GLUE(a, b) a##b
+#define NAME(a, b) GLUE(a, b)
+#define TEXT2(x)   #x
+#define TEXT(x)    TEXT2(x)
+
+/* Two registers hold factor and summand. */
+enum { LANES = CONV_LANES, CHAINS = CONV_REGISTERS > 18 ? 16 : 14 };
+
+typedef float reg __attribute__((vector_size(4 * CONV_LANES)));
+/* As floats lie in memory. */
+typedef float vec
+    __attribute__((vector_size(4 * CONV_LANES), aligned(4), may_alias));
+
+#if defined(__x86_64__) && !defined(__FMA__)
+enum { FUSED = 0 };
+#else
+enum { FUSED = 1 };
+#endif
+
+static void run(long rounds, float factor, float summand, float *x)
+{
+    const reg f = factor - (reg){0}, s = summand - (reg){0};
+    reg acc[CHAINS];
+#pragma GCC unroll 16
+    for (int k = 0; k < CHAINS; k++)
+        acc[k] = *(const vec *)(x + k * LANES);
+    for (long i = 0; i < rounds; i++)
+#pragma GCC unroll 16
+        for (int k = 0; k < CHAINS; k++)
+            if (FUSED)
+                acc[k] = acc[k] * f + s;
+            else
+                acc[k] = k % 2 ? acc[k] * f : acc[k] + s;
+#pragma GCC unroll 16
+    for (int k = 0; k < CHAINS; k++)
+        *(vec *)(x + k * LANES) = acc[k];
+}
+
+const struct conv_peak NAME(conv_peak_, CONV_ISA) = {
+    .name = TEXT(CONV_ISA),
+    .flops = (double)CHAINS * LANES * (FUSED ? 2 : 1),
+    .run = run,
+};
