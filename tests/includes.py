@@ -36,6 +36,7 @@ MAY_INCLUDE = {
         "data": {".", "kernels"},
         "net": {".", "kernels", "layer", "optim", "data"},
         "dist": {".", "kernels", "layer", "optim", "data", "net"},
+        "bench": {".", "kernels", "layer", "net"},
         ".": {"kernels", "layer", "optim", "data", "net", "dist"},
     },
     "topo": {".": set()},

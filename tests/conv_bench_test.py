@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: MIT
+"""conv_bench from outside: shapes, table, files, and what bad input gets.
+
+Usage: conv_bench_test.py BUILD_DIR; prints TAP. Each test is a function whose
+name is its claim.
+"""
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+import tap  # noqa: E402
+
+BUILD = os.path.abspath(sys.argv[1])
+BENCH = os.path.join(BUILD, 'conv_bench')
+PASSES = ['fwd', 'bwd_data', 'bwd_weights']
+QUICK = ['--seconds', '0', '--batch', '2']
+
+# The contract with scripts: names may be added, never changed.
+HEAD_KEYS = {'format', 'net', 'batch', 'dtype', 'threads', 'machine', 'isa',
+             'peak_gflops', 'results', 'sums'}
+ROW_KEYS = {'layer', 'times', 'pass', 'kernel', 'isa'}
+FIGURES = {'gflops', 'percent_of_peak', 'time_ms', 'max_rel_error'}
+# As trainer/bench/error.c derives them; LeNet's sums have at most 2 * 24 * 24
+# or 50 * 25 products.
+BOUNDS = {'direct': 1e-5, 'gemm': 1e-5, 'winograd': 1.5e-4}
+
+# A small net with all that is odd: three names for one shape, groups, strides,
+# dilation, an odd number of channels, images of many channels.
+NET = '''net odd
+input 3x19x17
+first: conv 32 5x5 stride 2 pad 1
+relu
+a: conv 32 3x3 pad 1
+relu
+b: conv 32 3x3 pad 1
+c: conv 32 3x3 pad 1 groups 2
+conv 20 3x2 stride 2
+conv 20 1x1
+conv 36 3x3 pad 2 dilation 2 groups 4 nobias
+dense 10
+softmax_loss
+'''
+
+
+def run(*args):
+    """Returns (status, stdout, stderr)."""
+    done = subprocess.run([BENCH, *map(str, args)], text=True, timeout=60,
+                          capture_output=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def check(condition, *what):
+    tap.expect(condition, *what)
+
+
+def measured(*args):
+    """What --json has, and the table."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'out.json')
+        status, out, err = run(*args, '--json', path)
+        check(status == 0 and not err, args, 'status', status, out, err)
+        check(os.listdir(folder) == ['out.json'], os.listdir(folder))
+        with open(path, encoding='utf-8') as file:
+            return json.load(file), out
+
+
+def own_net(folder, text=NET):
+    path = os.path.join(folder, 'a.net')
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write(text)
+    return path
+
+
+def isas():
+    """Those that this machine has."""
+    return [isa for isa in ('avx512', 'avx2', 'neon', 'scalar')
+            if run('--net', 'lenet', '--isa', isa, '--list')[0] == 0]
+
+
+def listed(net):
+    """Rows of --list, as words."""
+    status, out, err = run('--net', net, '--list')
+    check(status == 0, out, err)
+    return [line.split() for line in out.splitlines()
+            if not line.startswith('#')]
+
+
+def check_row(row):
+    time = row['time_ms']
+    check(0 < time['min'] <= time['p50'], row)
+    check(row['runs'] >= 3, row)
+    check(math.isclose(row['gflops'], row['gflop'] / time['p50'] * 1e3,
+                       rel_tol=1e-4), row)
+    check(math.isclose(row['percent_of_peak'],
+                       100 * row['gflops'] / row['peak_gflops'],
+                       rel_tol=1e-4), row)
+    check(0 <= row['max_rel_error'] <= row['error_bound'], row)
+    check(row['max_rel_error'] > 0 or row['shape']['c'] < 4, row)
+
+
+def check_sums(found):
+    """Times x p50, over what could be done."""
+    rows = found['results']
+    check([s['pass'] for s in found['sums']] == PASSES, found['sums'])
+    for s in found['sums']:
+        mine = [r for r in rows if r['pass'] == s['pass']]
+        done = [r for r in mine if 'cannot' not in r]
+        check(s['convolutions'] == sum(r['times'] for r in done), s)
+        check(s['convolutions'] + s['missing']
+              == sum(r['times'] for r in mine), s)
+        milliseconds = sum(r['times'] * r['time_ms']['p50'] for r in done)
+        check(math.isclose(s['time_ms'], milliseconds, rel_tol=1e-5,
+                           abs_tol=1e-6), s, milliseconds)
+        flop = sum(r['times'] * r['gflop'] for r in done)
+        check(math.isclose(s['gflop'], flop, rel_tol=1e-6), s, flop)
+        if done:
+            check(math.isclose(s['gflops'], flop / milliseconds * 1e3,
+                               rel_tol=1e-4), s)
+
+
+def check_file(found, kernel):
+    check(HEAD_KEYS <= found.keys(), HEAD_KEYS - found.keys())
+    check(found['format'] == 'conv_bench 1' and found['threads'] == 1, found)
+    check(found['peak_gflops'] > 0.1, found['peak_gflops'])
+    for row in found['results']:
+        check(ROW_KEYS <= row.keys(), ROW_KEYS - row.keys())
+        check(kernel in ('auto', row['kernel']), row)
+        if 'cannot' in row:
+            check(row['cannot'] and not FIGURES & row.keys(), row)
+            continue
+        check(FIGURES <= row.keys(), FIGURES - row.keys())
+        check_row(row)
+    check_sums(found)
+
+
+def test_vgg16_has_thirteen_convolutions_of_nine_shapes():
+    rows = listed('vgg16')
+    check(len(rows) == 9, rows)
+    check(sum(int(row[1]) for row in rows) == 13, rows)
+    check({row[0]: int(row[1]) for row in rows} == {
+        'conv1_1': 1, 'conv1_2': 1, 'conv2_1': 1, 'conv2_2': 1, 'conv3_1': 1,
+        'conv3_2': 2, 'conv4_1': 1, 'conv4_2': 2, 'conv5_1': 3}, rows)
+    check([row[9] for row in rows] == ['plain'] + 8 * ['blocked'], rows)
+    # 15.35 billion multiply-adds an image, as the literature has it
+    flop = sum(int(row[1]) * float(row[10]) for row in rows)
+    check(abs(flop / 16 / 2 - 15.347) < 0.001, flop)
+
+
+def test_every_built_in_net_is_listed():
+    for net, convolutions in (('lenet', 2), ('alexnet', 5), ('googlenet', 57),
+                              ('resnet50', 53), ('vgg19', 16)):
+        rows = listed(net)
+        check(sum(int(row[1]) for row in rows) == convolutions, net, rows)
+
+
+def test_lenet_is_measured_by_every_kernel_on_every_isa():
+    check('scalar' in isas())
+    for isa in isas():
+        for kernel in ('auto', 'direct', 'gemm', 'winograd'):
+            found, _ = measured('--net', 'lenet', '--kernel', kernel, '--isa',
+                                isa, *QUICK)
+            check_file(found, kernel)
+            check(found['isa'] == isa, found['isa'])
+            check([(r['layer'], r['pass']) for r in found['results']]
+                  == [('0.conv', 'fwd'), ('0.conv', 'bwd_weights')]
+                  + [('2.conv', p) for p in PASSES], found['results'])
+            for row in found['results']:
+                check(row['isa'] == isa or row['kernel'] == 'gemm', row)
+                check(row.get('max_rel_error', 0) < BOUNDS[row['kernel']], row)
+                check(('cannot' in row) == (kernel == 'winograd'), row)
+
+
+def test_scalar_is_direct_without_vectors():
+    found, _ = measured('--net', 'lenet', '--kernel', 'scalar', *QUICK)
+    check_file(found, 'direct')
+    check({row['isa'] for row in found['results']} == {'scalar'}, found)
+
+
+def test_what_is_left_out_is_told():
+    found, out = measured('--net', 'lenet', *QUICK)
+    check([(r['layer'], r['pass']) for r in found['left_out']]
+          == [('0.conv', 'bwd_data')], found['left_out'])
+    check('# left out: bwd_data of 0.conv' in out, out)
+    check(found['sums'][1]['convolutions'] == 1, found['sums'])
+
+
+def check_cannot(kernel, layers):
+    """Layers of the odd net: what fills no block is left to gemm, and what is
+    not 3x3 with stride 1 to others than Winograd."""
+    if kernel == 'winograd':
+        check('a' not in layers and {'first', '6.conv', '7.conv'} <= layers,
+              layers)
+    else:
+        check(layers <= ({'8.conv'} if kernel == 'direct' else set()), kernel,
+              layers)
+
+
+def test_all_odd_layers_are_right_by_every_kernel():
+    with tempfile.TemporaryDirectory() as folder:
+        net = own_net(folder)
+        for isa in tap.cases(isas(), [isas()[0], 'scalar']):
+            for kernel in ('auto', 'direct', 'gemm', 'winograd'):
+                found, out = measured('--net', net, '--kernel', kernel,
+                                      '--isa', isa, *QUICK)
+                check_file(found, kernel)
+                rows = {(r['layer'], r['pass']): r for r in found['results']}
+                check(len(rows) == 17, rows.keys())
+                check(rows['a', 'fwd']['times'] == 2, rows['a', 'fwd'])
+                check(rows['c', 'fwd']['shape']['groups'] == 2)
+                cannot = {key for key, r in rows.items() if 'cannot' in r}
+                check_cannot(kernel, {layer for layer, _ in cannot})
+                check(out.count('cannot: ') == len(cannot), out)
+
+
+def test_images_of_many_channels_are_blocked():
+    with tempfile.TemporaryDirectory() as folder:
+        net = own_net(folder, NET.replace('input 3x', 'input 16x'))
+        check(listed(net)[0][9] == 'blocked', listed(net))
+        found, _ = measured('--net', net, '--check')
+        check(found['left_out'][0]['layer'] == 'first', found['left_out'])
+
+
+def test_a_pass_alone_is_measured_alone():
+    for name in PASSES:
+        found, _ = measured('--net', 'lenet', '--pass', name, '--iterations',
+                            3, '--batch', 1)
+        check({r['pass'] for r in found['results']} == {name}, found)
+        check([s['pass'] for s in found['sums']] == [name], found)
+        check({r['runs'] for r in found['results']} == {3}, found)
+
+
+def test_checking_measures_no_time():
+    found, out = measured('--net', 'lenet', '--check')
+    check(found['results'] and not found['sums'], found)
+    check(all('time_ms' not in r and r['max_rel_error'] < 1e-5
+              for r in found['results']), found)
+    check('# wrong: 0 of 5\n' in out, out)
+
+
+def test_a_plot_is_drawn():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'a.png')
+        status, out, err = run('--net', 'lenet', *QUICK, '--plot', path)
+        check(status == 0, out, err)
+        with open(path, 'rb') as file:
+            check(file.read(8) == b'\x89PNG\r\n\x1a\n', 'no PNG')
+        check(os.listdir(folder) == ['a.png'], os.listdir(folder))
+
+
+def refused(*args):
+    """The one line that options nobody can mean get."""
+    status, out, err = run(*args)
+    check(status == 2 and not out, args, 'status', status, out, err)
+    lines = err.splitlines()
+    check(len(lines) == 1 and lines[0].startswith('conv_bench: '), err)
+    return lines[0]
+
+
+def test_bad_input_gets_one_line_with_what_is_valid():
+    for args, words in (
+            (['--net', 'vgg61'], ['--net', 'vgg61', 'did you mean vgg16?']),
+            (['--net', '/nowhere/x'], ['--net', '/nowhere/x']),
+            (['--kernel', 'winogard'], ['winogard', 'did you mean winograd?']),
+            (['--kernel', 'tile'], ['--kernel', 'this version', 'direct']),
+            (['--isa', 'amx'], ['--isa', 'this version', 'scalar']),
+            (['--isa', 'avx21'], ['avx21', 'scalar']),
+            (['--isa', 'sclar'], ['did you mean scalar?']),
+            (['--dtype', 'bf16'], ['--dtype', 'this version', 'f32']),
+            (['--dtype', 'f16'], ['f16', 'f32']),
+            (['--pass', 'bwd_dat'], ['did you mean bwd_data?']),
+            (['--threads', '2'], ['--threads', '2', 'valid is 1']),
+            (['--threads', '0'], ['--threads', '0']),
+            (['--batch', '0'], ['--batch', '0']),
+            (['--batch', '100000'], ['--batch 100000', 'too large']),
+            (['--iterations', '0'], ['--iterations', '0']),
+            (['--seconds', '-1'], ['--seconds', '-1']),
+            (['--jsn', 'x'], ['did you mean --json?']),
+            (['--json', '/nowhere/x'], ['--json', '/nowhere/x']),
+            (['--plot', '/nowhere/x'], ['--plot', '/nowhere/x']),
+            (['--list', '--json', 'x'], ['--list', '--json']),
+            (['--list', '--check'], ['--list', '--check']),
+            (['vgg16'], ['vgg16', 'options only'])):
+        line = refused(*args)
+        check(all(word in line for word in words), args, line)
+
+
+def test_scalar_goes_with_no_other_isa():
+    best = isas()[0]
+    if best == 'scalar':
+        raise tap.Skip('this machine has no other')
+    line = refused('--kernel', 'scalar', '--isa', best)
+    check(f'"{best}", valid with --kernel scalar is scalar' in line, line)
+
+
+def test_an_isa_of_another_processor_is_refused():
+    other = [isa for isa in ('avx512', 'avx2', 'neon') if isa not in isas()]
+    check(other, isas())
+    for isa in other:
+        check('processor' in refused('--isa', isa), isa)
+
+
+def test_a_bad_net_is_refused():
+    with tempfile.TemporaryDirectory() as folder:
+        net = own_net(folder, 'input 1x8x8\ndense 10\nsoftmax_loss\n')
+        check('without a convolution' in refused('--net', net))
+        net = own_net(folder, 'input 1x8x8\nconv 20 9x9\nsoftmax_loss\n')
+        check('line 2' in refused('--net', net))
+
+
+if __name__ == '__main__':
+    sys.exit(tap.run([(tap.claim(test), test)
+                      for name, test in list(globals().items())
+                      if name.startswith('test_')]))

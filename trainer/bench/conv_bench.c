@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/* conv_bench: how fast the convolutions of a net are, and how fast and how
+ * right they could be. Manual: conv_bench.1. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/clock.h"
+#include "bench/error.h"
+#include "bench/operands.h"
+#include "bench/peak.h"
+#include "bench/results.h"
+#include "file.h"
+#include "kernels/gemm.h"
+#include "net_option.h"
+#include "programs/machine.h"
+
+enum { FEWEST_RUNS = 3, MOST_RUNS = 1000 };
+
+static struct bench bench;
+
+__attribute__((noreturn)) static void no_memory(const struct bench_result *r)
+{
+    fflush(stdout);
+    fprintf(stderr, "conv_bench: no memory for %s of %s with %d images\n",
+            pass_name(r->pass), r->of->layer, r->of->conv.n);
+    exit(1);
+}
+
+static void read_convs(void)
+{
+    const struct bench_options *o = bench.options;
+    char error[512];
+    char *text = net_option(&conv_bench_program, o->net);
+    const int failed =
+        convs_read(&bench.convs, text, (int)o->batch, error, sizeof(error));
+    free(text);
+    if (failed)
+        options_die(&conv_bench_program, "--net %s with --batch %ld: %s",
+                    o->net, o->batch, error);
+    if (!bench.convs.count)
+        options_die(&conv_bench_program,
+                    "--net: found %s without a convolution, valid is a net "
+                    "with a line such as conv 20 5x5",
+                    o->net);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The operands stay the same, and in the caches as far as those reach. The
+ * first run does not count. */
+static void measure(struct bench_result *r, const struct conv_method *m)
+{
+    const struct bench_options *o = bench.options;
+    const struct conv *c = &r->of->conv;
+    static double seconds[MOST_RUNS];
+    struct operands operands;
+    if (operands_create(&operands, c, r->of->bias, m, r->pass))
+        no_memory(r);
+    operands_run(&operands, c, m, r->pass);
+    const long fewest = o->iterations ? o->iterations : FEWEST_RUNS;
+    const double end = clock_seconds() + (o->iterations ? 0 : o->seconds);
+    for (double now = clock_seconds();
+         r->runs < MOST_RUNS && (r->runs < fewest || now < end);) {
+        const double begun = now;
+        operands_run(&operands, c, m, r->pass);
+        now = clock_seconds();
+        seconds[r->runs++] = now - begun;
+    }
+    operands_free(&operands);
+    qsort(seconds, (size_t)r->runs, sizeof(seconds[0]), by_size);
+    r->min = seconds[0];
+    r->p50 = (seconds[(r->runs - 1) / 2] + seconds[r->runs / 2]) / 2;
+}
+
+static void find(struct bench_result *r)
+{
+    const struct bench_options *o = bench.options;
+    const struct conv *c = &r->of->conv;
+    const struct conv_method *m = o->method ? o->method : conv_best(c, r->pass);
+    r->kernel = m->name;
+    r->isa = m == &conv_gemm ? bench.gemm_isa : o->isa;
+    r->cannot = m->cannot(c, r->pass);
+    if (r->cannot)
+        return;
+    r->bound = error_bound(c, m, r->pass);
+    r->error = error_of(c, r->of->bias, m, r->pass);
+    if (r->error < 0)
+        no_memory(r);
+    if (o->check)
+        return;
+    r->peak = peak_flops(r->isa);
+    measure(r, m);
+}
+
+static void find_all(void)
+{
+    for (int i = 0; i < bench.convs.count * CONV_PASSES; i++) {
+        const struct net_conv *c = &bench.convs.all[i / CONV_PASSES];
+        const enum conv_pass pass = (enum conv_pass)(i % CONV_PASSES);
+        if (!bench.options->pass[pass] || bench_leaves_out(c, pass))
+            continue;
+        struct bench_result *r = &bench.results[bench.nresults];
+        *r = (struct bench_result){.of = c, .pass = pass};
+        find(r);
+        bench.nresults++;
+        table_row(&bench, r);
+    }
+}
+
+/* Before time is spent on what it will hold. */
+static void check_file(const char *option, const char *path)
+{
+    char error[512];
+    if (path && file_possible(path, error, sizeof(error)))
+        options_die(&conv_bench_program, "%s: %s", option, error);
+}
+
+/* OpenBLAS is to have one thread, as the trainer lets it. */
+static void prepare(void)
+{
+    const struct bench_options *o = bench.options;
+    check_file("--json", o->json);
+    check_file("--plot", o->plot);
+    gemm_alone();
+    machine_describe(bench.machine, sizeof(bench.machine));
+    bench.gemm_isa = gemm_isa() ? gemm_isa() : conv_use(NULL);
+    conv_use(o->isa);
+    bench.results =
+        calloc((size_t)bench.convs.count * CONV_PASSES, sizeof(*bench.results));
+    if (!bench.results)
+        abort();
+}
+
+static int failed(const char *what)
+{
+    fprintf(stderr, "conv_bench: %s\n", what);
+    return 1;
+}
+
+static int tell(void)
+{
+    const struct bench_options *o = bench.options;
+    char error[512];
+    int status = bench_wrongs(&bench) > 0;
+    table_foot(&bench);
+    if (o->json && json_write(&bench, o->json, error, sizeof(error)))
+        status = failed(error);
+    if (o->plot && plot_bars(&bench, o->plot, error, sizeof(error)))
+        status = failed(error);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    int status = 0;
+    bench.options = bench_parse(argc, argv);
+    read_convs();
+    prepare();
+    if (bench.options->list) {
+        table_shapes(&bench);
+    } else {
+        table_head(&bench);
+        find_all();
+        status = tell();
+    }
+    if (fflush(stdout) || ferror(stdout))
+        status = failed("cannot write to standard output");
+    free(bench.results);
+    free(bench.convs.all);
+    return status;
+}

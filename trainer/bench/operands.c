@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#include "bench/operands.h"
+
+#include <stdlib.h>
+
+#include "random.h"
+
+size_t conv_inputs(const struct conv *c)
+{
+    return (size_t)c->n * (size_t)c->c * (size_t)c->h * (size_t)c->w;
+}
+
+size_t conv_outputs(const struct conv *c)
+{
+    return (size_t)c->n * (size_t)c->k * (size_t)c->out_h * (size_t)c->out_w;
+}
+
+size_t conv_weights(const struct conv *c)
+{
+    return (size_t)c->k * (size_t)(c->c / c->groups)
+           * (size_t)(c->kernel_h * c->kernel_w);
+}
+
+enum { SEED_X, SEED_Y, SEED_W, SEED_BIAS };
+
+static void fill(float *x, size_t count, uint64_t seed, uint64_t first)
+{
+    for (size_t i = 0; i < count; i++)
+        x[i] = 2 * random_unit(seed, first + i) - 1;
+}
+
+/* An image at a time, so that no second copy of all of them is needed. */
+static int fill_blocked(float *x, int n, int c, int h, int w, uint64_t seed)
+{
+    const size_t image = (size_t)c * (size_t)h * (size_t)w;
+    float *plain = malloc(image * sizeof(float));
+    for (int i = 0; plain && i < n; i++) {
+        fill(plain, image, seed, (uint64_t)i * image);
+        conv_to_blocked(plain, x + (size_t)i * conv_blocked(1, c, h, w), 1, c,
+                        h, w);
+    }
+    free(plain);
+    return plain ? 0 : -1;
+}
+
+static int fill_inputs(struct operands *o, const struct conv *c,
+                       enum conv_pass pass)
+{
+    int failed = 0;
+    if (pass != CONV_BACKWARD_DATA && c->plain)
+        fill(o->x.x, conv_inputs(c), SEED_X, 0);
+    else if (pass != CONV_BACKWARD_DATA)
+        failed = fill_blocked(o->x.x, c->n, c->c, c->h, c->w, SEED_X);
+    if (pass != CONV_FORWARD && !failed)
+        failed = fill_blocked(o->y.x, c->n, c->k, c->out_h, c->out_w, SEED_Y);
+    if (pass != CONV_BACKWARD_WEIGHTS)
+        fill(o->w.x, conv_weights(c), SEED_W, 0);
+    if (o->bias.x)
+        fill(o->bias.x, (size_t)c->k, SEED_BIAS, 0);
+    return failed;
+}
+
+int operands_create(struct operands *o, const struct conv *c, bool bias,
+                    const struct conv_method *m, enum conv_pass pass)
+{
+    *o = (struct operands){0};
+    if (arena_alloc(&o->x, c->plain ? conv_inputs(c)
+                                    : conv_blocked(c->n, c->c, c->h, c->w))
+        || arena_alloc(&o->y, conv_blocked(c->n, c->k, c->out_h, c->out_w))
+        || arena_alloc(&o->w, conv_weights(c))
+        || (bias && arena_alloc(&o->bias, (size_t)c->k))
+        || arena_alloc(&o->scratch, m->scratch(c, pass))
+        || fill_inputs(o, c, pass)) {
+        operands_free(o);
+        return -1;
+    }
+    return 0;
+}
+
+void operands_free(struct operands *o)
+{
+    arena_free(&o->x);
+    arena_free(&o->y);
+    arena_free(&o->w);
+    arena_free(&o->bias);
+    arena_free(&o->scratch);
+}
+
+void operands_run(struct operands *o, const struct conv *c,
+                  const struct conv_method *m, enum conv_pass pass)
+{
+    switch (pass) {
+    case CONV_FORWARD:
+        m->forward(c, o->x.x, o->w.x, o->bias.x, o->y.x, o->scratch.x);
+        break;
+    case CONV_BACKWARD_DATA:
+        m->backward_data(c, o->y.x, o->w.x, o->x.x, o->scratch.x);
+        break;
+    default:
+        m->backward_weights(c, o->x.x, o->y.x, o->w.x, o->scratch.x);
+    }
+}

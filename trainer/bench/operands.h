@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* What a pass reads and writes, in memory as the trainer has it. */
+#ifndef TRAINER_BENCH_OPERANDS_H
+#define TRAINER_BENCH_OPERANDS_H
+
+#include "kernels/conv.h"
+
+/* Two of x, y and w are inputs and the third is the result: y of a forward
+ * pass, the gradient by x or by w of the others. */
+struct operands {
+    struct arena x, y, w, bias, scratch;
+};
+
+/* Inputs are random in [-1, 1] and depend on nothing but the shape; the result
+ * is zero. -1: no memory, and nothing to free. */
+int operands_create(struct operands *, const struct conv *, bool bias,
+                    const struct conv_method *, enum conv_pass);
+void operands_free(struct operands *);
+
+/* The pass, once. */
+void operands_run(struct operands *, const struct conv *,
+                  const struct conv_method *, enum conv_pass);
+
+/* Numbers of a plain x, y and w. */
+size_t conv_inputs(const struct conv *);
+size_t conv_outputs(const struct conv *);
+size_t conv_weights(const struct conv *);
+
+#endif

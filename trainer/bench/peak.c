@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+#include "bench/peak.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "bench/clock.h"
+#include "kernels/conv_peak.h"
+
+static const struct conv_peak *const all[] = {
+#define ISA(name) &conv_peak_##name,
+#include "kernels/isas.def"
+#undef ISA
+};
+enum { NISAS = sizeof(all) / sizeof(all[0]) };
+
+/* One trial lasts about a millisecond: some of a hundred are not interrupted,
+ * and the last ones find a clock that has risen. */
+static double measure(const struct conv_peak *p)
+{
+    float x[CONV_PEAK_FLOATS];
+    double best = 0;
+    long rounds = 1000;
+    for (int i = 0; i < CONV_PEAK_FLOATS; i++)
+        x[i] = 1 + (float)i / CONV_PEAK_FLOATS;
+    const double begun = clock_seconds();
+    for (double now = begun; now < begun + 0.1;) {
+        p->run(rounds, 0.5F, 0.5F, x);
+        const double end = clock_seconds(), seconds = end - now;
+        const double rate = (double)rounds * p->flops / seconds;
+        best = rate > best ? rate : best;
+        if (seconds < 0.5e-3)
+            rounds *= 2;
+        now = end;
+    }
+    return best;
+}
+
+double peak_flops(const char *isa)
+{
+    static double known[NISAS];
+    for (int i = 0; i < NISAS; i++) {
+        if (strcmp(all[i]->name, isa))
+            continue;
+        if (known[i] <= 0)
+            known[i] = measure(all[i]);
+        return known[i];
+    }
+    return 0;
+}
