@@ -12,6 +12,7 @@
 #include "coll/coll.h"
 #include "command_line.h"
 #include "file.h"
+#include "kernel_choice.h"
 #include "kernels/gemm.h"
 #include "net/checkpoint.h"
 #include "net/safetensors.h"
@@ -108,6 +109,9 @@ static struct train_settings settings(void)
     if (o->checkpoint_every && !o->checkpoint)
         options_die(&train_program, "--checkpoint-every: found no "
                                     "--checkpoint, which says where to write");
+    char error[200];
+    if (kernel_choose(o->kernel, error, sizeof(error)))
+        options_die(&train_program, "--kernel: %s", error);
     net_words = net_option(&train_program, o->net);
     return (struct train_settings){
         .net_text = net_words,

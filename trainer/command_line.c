@@ -9,7 +9,7 @@
 
 static struct options o = {
     .net = "lenet", .data = "fashion-mnist", .strategy = "sync",
-    .schedule = "fixed", .precision = "f32", .epochs = 1, .batch = 64,
+    .schedule = "fixed", .precision = "f32", .kernel = "auto", .epochs = 1, .batch = 64,
     .seed = 1, .lr = 0.01, .gamma = 0.1,
 };
 
@@ -52,6 +52,9 @@ static const struct option_row train_rows[] = {
      "threads per rank (default 1)"},
     {0, "precision", "NAME", OPTION_TEXT, &o.precision, 0, 0, "f32",
      "numbers to compute with (default f32)"},
+    {0, "kernel", "NAME", OPTION_TEXT, &o.kernel, 0, 0, NULL,
+     "how to convolve: auto (default, by rule), measured (timed once on a "
+     "machine), direct, gemm, winograd"},
     {0, "checkpoint", "FILE", OPTION_TEXT, &o.checkpoint, 0, 0, NULL,
      "write the state of training there after each epoch"},
     {0, "checkpoint-every", "N", OPTION_INT, &o.checkpoint_every, 1, 1e12,

@@ -76,9 +76,17 @@ extern const struct conv_method conv_winograd;
 /* By a column matrix and OpenBLAS. It can do all. */
 extern const struct conv_method conv_gemm;
 
-/* The one that is taken for the fastest, by a rule that depends on nothing but
- * the shape, so that runs repeat bit by bit. */
+/* The one to take: by what conv_choose() has set, else by a rule that depends
+ * on nothing but the shape, so that runs repeat bit by bit. It can do the pass.
+ */
 const struct conv_method *conv_best(const struct conv *, enum conv_pass);
+
+/* How all later nets choose; NULL, or NULL from it: by the rule. Not
+ * thread-safe.
+ */
+typedef const struct conv_method *conv_choose_fn(const struct conv *,
+                                                 enum conv_pass);
+void conv_choose(conv_choose_fn *);
 
 /* Between (N, C, H, W) and blocked. */
 void conv_to_blocked(const float *plain, float *blocked, int n, int c, int h,

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+"""coll_train --kernel from outside: all ways learn the same, and what was
+measured is kept.
+
+Usage: kernel_choice_test.py BUILD_DIR; prints TAP. Each test is a function whose
+name is its claim.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+import tap  # noqa: E402
+
+TRAIN = os.path.join(os.path.abspath(sys.argv[1]), 'coll_train')
+NET = '''input 3x16x16
+conv 32 3x3 pad 1
+relu
+conv 32 3x3 pad 1
+relu
+conv 16 5x5 stride 2
+dense 10
+softmax_loss
+'''
+FOLDER = tempfile.TemporaryDirectory()
+CACHE = os.path.join(FOLDER.name, 'libcoll', 'conv.txt')
+
+
+def train(*options, status=0):
+    net = os.path.join(FOLDER.name, 'small.net')
+    log = os.path.join(FOLDER.name, 'log')
+    with open(net, 'w', encoding='ascii') as file:
+        file.write(NET)
+    done = subprocess.run(
+        [TRAIN, '--net', net, '--data', 'synthetic:96x3x16x16', '--batch', '16',
+         '--lr', '0.002', '--log', log, *options], text=True, timeout=60,
+        capture_output=True, check=False,
+        env=dict(os.environ, XDG_CACHE_HOME=FOLDER.name))
+    tap.expect(done.returncode == status, done.returncode, done.stderr)
+    if status:
+        return done.stderr
+    with open(log, encoding='ascii') as file:
+        return [json.loads(line)['loss'] for line in file]
+
+
+def kept():
+    with open(CACHE, encoding='ascii') as file:
+        return file.read()
+
+
+@tap.case
+def test_all_ways_learn_the_same():
+    plain = train('--kernel', 'auto')
+    for name in 'direct', 'gemm', 'winograd', 'measured':
+        for threads in '1', '2':
+            other = train('--kernel', name, '--threads', threads)
+            for a, b in zip(plain, other):
+                tap.expect(abs(a - b) < 1e-4 * a, name, threads, plain, other)
+    tap.expect(plain[-2] < plain[0], 'nothing was learned:', plain)
+
+
+@tap.case
+def test_what_was_measured_is_kept_and_repeats_bit_by_bit():
+    first = train('--kernel', 'measured')
+    text = kept()
+    lines = text.splitlines()
+    tap.expect(lines[0].startswith('conv 1 '), lines[0])
+    for words in 'forward', 'backward_data', 'backward_weights':
+        tap.expect(any(f' {words} ' in line for line in lines), words, text)
+    tap.expect(train('--kernel', 'measured') == first, 'other bits')
+    tap.expect(kept() == text, 'it was measured again')
+
+
+@tap.case
+def test_what_is_kept_is_taken():
+    train('--kernel', 'measured')
+    rows = [line.split() for line in kept().splitlines()[1:]]
+    with open(CACHE, 'w', encoding='ascii') as file:
+        file.write(HEAD[0] + '\n')
+        for row in rows:
+            file.write(' '.join(row[:-1] + ['gemm']) + '\n')
+    tap.expect(train('--kernel', 'measured') == train('--kernel', 'gemm'),
+               'not what the file says')
+
+
+@tap.case
+def test_a_file_of_another_machine_or_a_broken_one_is_written_anew():
+    for text in ('conv 1 none Another machine\n', '', 'x' * 5000, '\0\n\n',
+                 HEAD[0] + '\n1 2 3\n16 3 16 nonsense\n'):
+        with open(CACHE, 'w', encoding='ascii') as file:
+            file.write(text)
+        train('--kernel', 'measured')
+        tap.expect(kept().startswith(HEAD[0]), kept()[:200])
+        tap.expect('nonsense' not in kept() and len(kept().splitlines()) > 6,
+                   kept())
+
+
+@tap.case
+def test_without_a_folder_it_is_measured_and_not_kept():
+    os.remove(CACHE)
+    os.chmod(os.path.dirname(CACHE), 0o500)
+    try:
+        train('--kernel', 'measured')
+    finally:
+        os.chmod(os.path.dirname(CACHE), 0o700)
+
+
+@tap.case
+def test_other_names_are_refused():
+    error = train('--kernel', 'windograd', status=2)
+    tap.expect('did you mean winograd?' in error and error.count('\n') == 1,
+               error)
+
+
+train('--kernel', 'measured')
+HEAD = kept().splitlines()
+sys.exit(tap.run())

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+/* The file has a line for each pass of a shape that was timed:
+ *
+ *     conv 1 avx512 AMD EPYC, 2 cores
+ *     8 64 56 56 64 1 3 3 1 1 1 1 1 1 0 forward winograd
+ *
+ * A file of another machine, or one that cannot be read, is written anew.
+ * Nothing is lost with it but time. */
+#include "kernel_choice.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "file.h"
+#include "kernels/conv.h"
+#include "programs/machine.h"
+#include "programs/options.h"
+#include "random.h"
+
+static const struct conv_method *const methods[] = {&conv_direct, &conv_gemm,
+                                                    &conv_winograd};
+enum { NMETHODS = sizeof(methods) / sizeof(methods[0]), MOST = 4096 };
+
+static const char *const passes[] = {"forward", "backward_data",
+                                     "backward_weights"};
+
+/* --- what is known -------------------------------------------------------- */
+
+static struct known {
+    struct conv shape;
+    enum conv_pass pass;
+    const struct conv_method *method;
+} known[MOST];
+static int nknown;
+
+static bool same(const struct conv *a, const struct conv *b)
+{
+    return a->n == b->n && a->c == b->c && a->h == b->h && a->w == b->w
+           && a->k == b->k && a->groups == b->groups
+           && a->kernel_h == b->kernel_h && a->kernel_w == b->kernel_w
+           && a->stride_h == b->stride_h && a->stride_w == b->stride_w
+           && a->pad_h == b->pad_h && a->pad_w == b->pad_w
+           && a->dilation_h == b->dilation_h && a->dilation_w == b->dilation_w
+           && a->plain == b->plain;
+}
+
+static const struct conv_method *recall(const struct conv *c,
+                                        enum conv_pass pass)
+{
+    for (int i = 0; i < nknown; i++)
+        if (known[i].pass == pass && same(&known[i].shape, c))
+            return known[i].method;
+    return NULL;
+}
+
+static const struct conv_method *find(const char *name)
+{
+    for (int i = 0; i < NMETHODS; i++)
+        if (!strcmp(methods[i]->name, name))
+            return methods[i];
+    return NULL;
+}
+
+/* --- the file ------------------------------------------------------------- */
+
+static bool file_path(char *path, size_t bytes)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    const bool own = cache && *cache == '/';
+    if (!own && (!home || *home != '/'))
+        return false;
+    const int used = snprintf(path, bytes, "%s%s/libcoll/conv.txt",
+                              own ? cache : home, own ? "" : "/.cache");
+    return used > 0 && (size_t)used < bytes;
+}
+
+static void first_line(char *text, size_t bytes)
+{
+    char machine[200];
+    machine_describe(machine, sizeof(machine));
+    snprintf(text, bytes, "conv 1 %s %s\n", conv_use(NULL), machine);
+}
+
+static bool read_line(const char *line, struct known *k)
+{
+    struct conv *c = &k->shape;
+    char pass[20], method[20];
+    int plain;
+    if (sscanf(line, "%d %d %d %d %d %d %d %d %d %d %d %d %d %d %d %19s %19s",
+               &c->n, &c->c, &c->h, &c->w, &c->k, &c->groups, &c->kernel_h,
+               &c->kernel_w, &c->stride_h, &c->stride_w, &c->pad_h, &c->pad_w,
+               &c->dilation_h, &c->dilation_w, &plain, pass, method)
+        != 17)
+        return false;
+    c->plain = plain;
+    k->method = find(method);
+    for (enum conv_pass p = 0; p < CONV_PASSES; p++)
+        if (!strcmp(passes[p], pass)) {
+            k->pass = p;
+            return k->method != NULL;
+        }
+    return false;
+}
+
+static void load(void)
+{
+    char path[PATH_MAX], error[200], first[300];
+    if (!file_path(path, sizeof(path)))
+        return;
+    char *text = file_text(path, 1 << 20, error, sizeof(error));
+    first_line(first, sizeof(first));
+    char *at = text;
+    if (text && !strncmp(text, first, strlen(first)))
+        while ((at = strchr(at, '\n')) && *++at && nknown < MOST)
+            if (read_line(at, &known[nknown]))
+                nknown++;
+    free(text);
+}
+
+/* What cannot be written is timed again by the next run. */
+static void store(void)
+{
+    char path[PATH_MAX], error[PATH_MAX + 100], first[300];
+    struct new_file f;
+    if (!file_path(path, sizeof(path)))
+        return;
+    for (char *slash = path; (slash = strchr(slash + 1, '/'));) {
+        *slash = '\0';
+        const bool made = !mkdir(path, 0700) || errno == EEXIST;
+        *slash = '/';
+        if (!made)
+            return;
+    }
+    if (file_begin(&f, path, error, sizeof(error)))
+        return;
+    first_line(first, sizeof(first));
+    fputs(first, f.stream);
+    for (int i = 0; i < nknown; i++) {
+        const struct conv *c = &known[i].shape;
+        fprintf(f.stream,
+                "%d %d %d %d %d %d %d %d %d %d %d %d %d %d %d %s %s\n", c->n,
+                c->c, c->h, c->w, c->k, c->groups, c->kernel_h, c->kernel_w,
+                c->stride_h, c->stride_w, c->pad_h, c->pad_w, c->dilation_h,
+                c->dilation_w, c->plain, passes[known[i].pass],
+                known[i].method->name);
+    }
+    file_commit(&f, error, sizeof(error));
+}
+
+/* --- timing --------------------------------------------------------------- */
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+struct operands {
+    float *x, *y, *w, *scratch;
+};
+
+static void fill(float *x, size_t count)
+{
+    for (size_t i = 0; x && i < count; i++)
+        x[i] = 2 * random_unit(1, i) - 1;
+}
+
+static double run(const struct conv_method *m, const struct conv *c,
+                  enum conv_pass pass, const struct operands *o)
+{
+    const double start = now();
+    if (pass == CONV_FORWARD)
+        m->forward(c, o->x, o->w, NULL, o->y, o->scratch);
+    else if (pass == CONV_BACKWARD_DATA)
+        m->backward_data(c, o->y, o->w, o->x, o->scratch);
+    else
+        m->backward_weights(c, o->x, o->y, o->w, o->scratch);
+    return now() - start;
+}
+
+/* The fastest of three; the first also brings the memory. */
+static const struct conv_method *fastest(const struct conv *c,
+                                         enum conv_pass pass)
+{
+    const size_t nx = conv_blocked(c->n, c->c, c->h, c->w);
+    const size_t ny = conv_blocked(c->n, c->k, c->out_h, c->out_w);
+    const size_t nw = (size_t)c->k * (size_t)(c->c / c->groups)
+                      * (size_t)(c->kernel_h * c->kernel_w);
+    const struct conv_method *best = NULL;
+    double least = 0;
+    struct operands o = {malloc(nx * sizeof(float) + 1),
+                         malloc(ny * sizeof(float) + 1),
+                         malloc(nw * sizeof(float) + 1), NULL};
+    fill(o.x, nx);
+    fill(o.y, ny);
+    fill(o.w, nw);
+    for (int i = 0; i < NMETHODS && o.x && o.y && o.w; i++) {
+        if (methods[i]->cannot(c, pass))
+            continue;
+        o.scratch = malloc(methods[i]->scratch(c, pass) * sizeof(float) + 1);
+        for (int k = 0; k < 3 && o.scratch; k++) {
+            const double seconds = run(methods[i], c, pass, &o);
+            if (!best || seconds < least) {
+                best = methods[i];
+                least = seconds;
+            }
+        }
+        free(o.scratch);
+    }
+    free(o.x);
+    free(o.y);
+    free(o.w);
+    return best;
+}
+
+/* At most so much work at once: of large layers a few images will do. */
+static struct conv with_few_images(struct conv c)
+{
+    const double image = 2.0 * c.out_h * c.out_w * c.k * (c.c / c.groups)
+                         * c.kernel_h * c.kernel_w;
+    const double most = 4e9;
+    while (c.n > 1 && c.n * image > most)
+        c.n = (c.n + 1) / 2;
+    return c;
+}
+
+static const struct conv_method *measured(const struct conv *c,
+                                          enum conv_pass pass)
+{
+    const struct conv_method *method = recall(c, pass);
+    if (method)
+        return method;
+    const struct conv few = with_few_images(*c);
+    method = fastest(&few, pass);
+    if (method && nknown < MOST) {
+        known[nknown++] = (struct known){*c, pass, method};
+        store();
+    }
+    return method;
+}
+
+/* --- names ---------------------------------------------------------------- */
+
+static const struct conv_method *forced;
+
+static const struct conv_method *force(const struct conv *c,
+                                       enum conv_pass pass)
+{
+    (void)c;
+    (void)pass;
+    return forced;
+}
+
+int kernel_choose(const char *name, char *error, size_t error_bytes)
+{
+    const char *const names[] = {"auto",     "direct",   "gemm",
+                                 "measured", "winograd", NULL};
+    forced = find(name);
+    conv_choose(forced ? force : !strcmp(name, "measured") ? measured : NULL);
+    if (forced || !strcmp(name, "auto"))
+        return 0;
+    if (!strcmp(name, "measured")) {
+        if (!nknown)
+            load();
+        return 0;
+    }
+    const char *near = nearest_name(name, names, 5);
+    snprintf(error, error_bytes,
+             "found \"%s\", valid is auto, direct, gemm, measured or "
+             "winograd%s%s%s",
+             name, near ? "; did you mean " : "", near ? near : "",
+             near ? "?" : "");
+    return -1;
+}
