@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "coll/coll.h"
+#include "clock.h"
 #include "command_line.h"
 #include "file.h"
 #include "kernel_choice.h"
@@ -39,13 +39,6 @@ static void catch_signals(void)
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* One whole line, so that those of several ranks do not mix. */
@@ -209,7 +202,7 @@ static int finish_report(struct report *r, const struct train *t, double start,
 {
     char error[512];
     int failed = 0;
-    const struct report_final f = summary(t, now() - start);
+    const struct report_final f = summary(t, clock_now() - start);
     if (!exit_status)
         report_final(r, &f);
     failed |= draw(r, t);
@@ -253,7 +246,7 @@ static int work(struct train *t, coll_comm *comm, double start)
 
 static int train_main(int argc, char **argv)
 {
-    const double start = now();
+    const double start = clock_now();
     struct train t;
     coll_comm *comm;
     o = parse_train(argc, argv);
@@ -294,7 +287,7 @@ static void open_checkpoint(const struct program *p, struct checkpoint *c,
 
 static int eval_main(int argc, char **argv)
 {
-    const double start = now();
+    const double start = clock_now();
     struct checkpoint c;
     struct net net;
     struct dataset data;
@@ -312,12 +305,12 @@ static int eval_main(int argc, char **argv)
     int status = join(&comm);
     if (!status) {
         struct strategy strategy = {.comm = comm, .net = &net};
-        const double began = now();
+        const double began = clock_now();
         const coll_status failed = evaluate(&net, &data, &strategy, &score);
-        const double seconds = now() - began;
+        const double seconds = clock_now() - began;
         const struct report_final f = {
             score.accuracy, score.loss, (double)data.count / seconds,
-            strategy.seconds / seconds, now() - start};
+            strategy.seconds / seconds, clock_now() - start};
         if (failed)
             complain("%s", *coll_last_error(comm) ? coll_last_error(comm)
                                                   : coll_status_string(failed));

@@ -5,17 +5,10 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "file.h"
 #include "plot.h"
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* Without memory the curves end early; training does not. */
 static void remember(struct report *r, const struct report_point *p)
@@ -95,7 +88,7 @@ int report_open(struct report *r, const char *log_path, long first_step,
                 char *error, size_t error_bytes)
 {
     *r = (struct report){.log_path = log_path, .first_step = first_step};
-    r->started = now();
+    r->started = clock_now();
     if (!log_path)
         return 0;
     if (first_step && keep_lines(r, error, error_bytes))
@@ -113,7 +106,7 @@ int report_open(struct report *r, const char *log_path, long first_step,
 static void draw_bar(struct report *r, const struct report_point *p)
 {
     enum { WIDTH = 24 };
-    const double t = now();
+    const double t = clock_now();
     char bar[WIDTH + 1];
     if (t - r->drawn < 0.1 && p->step != r->nsteps)
         return;

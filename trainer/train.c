@@ -4,17 +4,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "net/checkpoint.h"
 #include "random.h"
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* What chance does to an image depends on its step and place in the global
  * batch, so neither the number of ranks nor a restart changes it. */
@@ -182,7 +175,7 @@ int train_run(struct train *t, long until, struct report *report)
 {
     bool stopped = false;
     while (t->step < until && t->step < t->nsteps && !stopped) {
-        const double start = now(), talked = t->strategy.seconds;
+        const double start = clock_now(), talked = t->strategy.seconds;
         const struct share share = load_batch(t);
         int ncorrect;
         const double loss = learn(t, share, &ncorrect);
@@ -201,7 +194,7 @@ int train_run(struct train *t, long until, struct report *report)
                        t->net.params.count);
         t->step++;
         stopped = sums.stop > 0;
-        const double seconds = now() - start,
+        const double seconds = clock_now() - start,
                      comm = t->strategy.seconds - talked;
         const bool last = t->step == t->nsteps;
         const bool saves = checkpoint_due(t, last || stopped);

@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "programs/options.h"
 
 #define STRATEGY(name, file) extern const struct strategy_ops strategy_##name;
@@ -41,39 +41,32 @@ const struct strategy_ops *strategy_find(const char *name, char *error,
     return NULL;
 }
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 coll_status strategy_finish(struct strategy *s)
 {
-    const double start = now();
+    const double start = clock_now();
     const coll_status status = s->ops->finish(s);
-    s->seconds += now() - start;
+    s->seconds += clock_now() - start;
     return status;
 }
 
 coll_status strategy_reduce(struct strategy *s, double *x, size_t count,
                             coll_op op)
 {
-    const double start = now();
+    const double start = clock_now();
     const coll_status status =
         coll_allreduce(x, x, count, COLL_F64, op, s->comm, NULL);
-    s->seconds += now() - start;
+    s->seconds += clock_now() - start;
     return status;
 }
 
 coll_status strategy_average_state(struct strategy *s)
 {
-    const double start = now();
+    const double start = clock_now();
     struct arena *state = &s->net->state;
     const coll_status status =
         state->count ? coll_allreduce(state->x, state->x, state->count,
                                       COLL_F32, COLL_AVG, s->comm, NULL)
                      : COLL_OK;
-    s->seconds += now() - start;
+    s->seconds += clock_now() - start;
     return status;
 }
