@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "kernels/conv.h"
 #include "kernels/gemm.h"
 #include "net/parse.h"
@@ -312,9 +313,13 @@ double net_forward(struct net *net, const float *images, const int *labels,
         l->training = training;
         l->seed = random_u64(seed, (uint64_t)i);
         l->first_image = first_image;
+        if (net->clock)
+            net->clock->forward[i].start = clock_now();
         run_layer(net, &(struct job){
                            l, x, NULL, head(net->y[i], n), {{0}, NULL}
         });
+        if (net->clock)
+            net->clock->forward[i].end = clock_now();
     }
     return count_loss(net, ncorrect);
 }
@@ -340,6 +345,8 @@ static void backward(struct net *net, int i)
     struct layer *l = &net->layers[i];
     struct tensor x[LAYER_INPUTS], dx[LAYER_INPUTS] = {0};
     float *spare = net->spare.x;
+    if (net->clock)
+        net->clock->backward[i].start = clock_now();
     inputs_of(net, i, x);
     for (int k = 0; k < l->ninputs; k++) {
         if (l->from[k] < 0 || !net->layers[l->from[k]].learns)
@@ -359,6 +366,8 @@ static void backward(struct net *net, int i)
         for (size_t j = 0; j < count; j++)
             sum[j] += dx[k].x[j];
     }
+    if (net->clock)
+        net->clock->backward[i].end = clock_now();
 }
 
 void net_backward(struct net *net, float scale, grads_ready_fn *ready,

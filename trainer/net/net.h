@@ -20,6 +20,16 @@
 
 #include "layer/layer.h"
 
+/* When a layer worked, as of clock_now(). */
+struct net_span {
+    double start, end;
+};
+
+/* Of each layer; net_forward() and net_backward() write what they run. */
+struct net_clock {
+    struct net_span *forward, *backward;
+};
+
 struct net {
     char *text; /* as given, for checkpoints */
     struct layer *layers;
@@ -36,6 +46,7 @@ struct net {
     int *labels, n;        /* and of its labels; n is how many */
     struct crew *crew;     /* NULL: one thread */
     struct arena partial;  /* gradients of threads but the first, of a layer */
+    const struct net_clock *clock; /* the caller's; NULL: not measured */
 };
 
 /* Builds a net for at most `batch` images. On failure returns -1 and writes
