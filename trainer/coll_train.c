@@ -128,18 +128,23 @@ static struct train_settings settings(void)
     };
 }
 
-/* Rank 0 alone writes files. Returns the exit status. */
-static int check_files(void)
+/* Rank 0 alone writes files, but for the traces. Returns the exit status. */
+static int check_files(coll_comm *comm)
 {
+    char trace[PATH_MAX + 16];
+    const int rank = coll_comm_user_rank(comm);
+    if (o->trace)
+        trace_path(trace, sizeof(trace), o->trace, rank, coll_comm_count(comm));
     const struct {
         const char *option, *path;
     } files[] = {
-        {"--checkpoint", o->checkpoint},
-        {"--log",        o->log       },
-        {"--plot",       o->plot      },
+        {"--trace",      o->trace ? trace : NULL},
+        {"--checkpoint", o->checkpoint          },
+        {"--log",        o->log                 },
+        {"--plot",       o->plot                },
     };
     char error[512];
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < (rank ? 1 : 4); i++)
         if (files[i].path
             && file_possible(files[i].path, error, sizeof(error))) {
             complain("%s: %s", files[i].option, error);
@@ -170,6 +175,34 @@ static int draw(const struct report *r, const struct train *t)
     if (!o->plot || !report_plot(r, o->plot, title, error, sizeof(error)))
         return 0;
     complain("--plot: %s", error);
+    return 1;
+}
+
+static int start_profile(struct profile *p, struct train *t)
+{
+    if (!o->trace && (!o->profile || t->rank))
+        return 0;
+    if (profile_open(p, &t->net, t->nsteps - t->step, o->trace != NULL)) {
+        complain("rank %d: no memory for the times of layers", t->rank);
+        return 1;
+    }
+    t->profile = p;
+    return 0;
+}
+
+/* Also of a run that was stopped or failed. */
+static int show_profile(const struct train *t)
+{
+    char path[PATH_MAX + 16], error[512];
+    if (o->profile && t->rank == 0)
+        profile_print(t->profile, arena_bytes(t->optim_state.count), stdout);
+    if (!o->trace)
+        return 0;
+    trace_path(path, sizeof(path), o->trace, t->rank, t->nranks);
+    if (!trace_write(&t->profile->trace, &t->net, t->rank, path, error,
+                     sizeof(error)))
+        return 0;
+    complain("--trace: %s", error);
     return 1;
 }
 
@@ -210,6 +243,8 @@ static int finish_report(struct report *r, const struct train *t, double start,
         complain("--log: %s", error);
         failed = 1;
     }
+    if (t->profile)
+        failed |= show_profile(t);
     if (!exit_status)
         failed |= print_score(&f);
     return exit_status ? exit_status : failed;
@@ -218,23 +253,29 @@ static int finish_report(struct report *r, const struct train *t, double start,
 static int run(struct train *t, double start)
 {
     struct report report = {0};
+    struct profile profile = {0};
     const bool root = t->rank == 0;
     const bool idle = t->step >= t->nsteps;
     if (root && start_report(&report, t))
         return 1;
-    int status = train_run(t, t->nsteps, root ? &report : NULL);
+    int status = start_profile(&profile, t);
+    if (!status)
+        status = train_run(t, t->nsteps, root ? &report : NULL);
     if (!status && idle)
         status = score_again(t);
     if (root)
         status = finish_report(&report, t, start, status);
+    else if (t->profile && show_profile(t))
+        status = status ? status : 1;
     if (t->error[0] && (status < 128 || root))
         complain("%s", t->error);
+    profile_close(&profile);
     return status;
 }
 
 static int work(struct train *t, coll_comm *comm, double start)
 {
-    int status = coll_comm_user_rank(comm) ? 0 : check_files();
+    int status = check_files(comm);
     if (status)
         return status;
     status = train_open(t, comm);

@@ -65,6 +65,10 @@ static const struct option_row train_rows[] = {
      "write one JSON object per step there"},
     {0, "plot", "FILE", OPTION_TEXT, &o.plot, 0, 0, NULL,
      "draw loss, accuracy and learning rate there (PNG)"},
+    {0, "profile", NULL, OPTION_FLAG, &o.profile, 0, 0, NULL,
+     "print the time of each layer and part of a step, and the memory"},
+    {0, "trace", "FILE", OPTION_TEXT, &o.trace, 0, 0, NULL,
+     "write there what this run's steps 2 to 6 did when, for Perfetto"},
 };
 
 static const struct option_row eval_rows[] = {

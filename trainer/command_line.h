@@ -7,11 +7,11 @@
 
 struct options {
     const char *net, *data, *strategy, *schedule, *precision, *kernel;
-    const char *log, *checkpoint, *resume, *plot, *safetensors;
+    const char *log, *checkpoint, *resume, *plot, *safetensors, *trace;
     long epochs, steps, batch, global_batch, every, warmup, checkpoint_every;
     long seed, threads;
     double lr, gamma, momentum, weight_decay;
-    bool augment, deterministic;
+    bool augment, deterministic, profile;
 };
 
 extern const struct program train_program, eval_program, export_program;

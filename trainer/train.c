@@ -29,18 +29,23 @@ static void load_image(struct train *t, struct share share, int i)
 
 static struct share load_batch(struct train *t)
 {
+    profile_enter(t->profile, PROFILE_READ);
     const struct share share =
         sampler_share(&t->sampler, t->step / t->epoch_steps,
                       t->step % t->epoch_steps, t->rank, t->nranks, t->batch);
     for (int i = 0; i < share.count; i++)
         load_image(t, share, i);
+    profile_enter(t->profile, PROFILE_REST);
     return share;
 }
 
 static void grads_ready(void *context, size_t first, size_t count)
 {
-    struct strategy *s = context;
-    s->ops->grads_ready(s, first, count); /* finish() returns its error */
+    struct train *t = context;
+    profile_enter(t->profile, PROFILE_COMMUNICATION);
+    /* finish() returns its error */
+    t->strategy.ops->grads_ready(&t->strategy, first, count);
+    profile_enter(t->profile, PROFILE_BACKWARD);
 }
 
 /* Fills the net's gradients with this rank's part of the mean over the global
@@ -53,11 +58,13 @@ static double learn(struct train *t, struct share share, int *ncorrect)
         return 0;
     }
     const uint64_t seed = random_u64(~t->settings.seed, (uint64_t)t->step);
+    profile_enter(t->profile, PROFILE_FORWARD);
     const double loss = net_forward(&t->net, t->images, t->labels, share.count,
                                     true, seed, share.first, ncorrect);
+    profile_enter(t->profile, PROFILE_BACKWARD);
     net_backward(&t->net, 1.0f / (float)share.global_count,
-                 t->strategy.ops->grads_ready ? grads_ready : NULL,
-                 &t->strategy);
+                 t->strategy.ops->grads_ready ? grads_ready : NULL, t);
+    profile_enter(t->profile, PROFILE_REST);
     return loss;
 }
 
@@ -176,9 +183,11 @@ int train_run(struct train *t, long until, struct report *report)
     bool stopped = false;
     while (t->step < until && t->step < t->nsteps && !stopped) {
         const double start = clock_now(), talked = t->strategy.seconds;
+        profile_begin(t->profile, t->step + 1);
         const struct share share = load_batch(t);
         int ncorrect;
         const double loss = learn(t, share, &ncorrect);
+        profile_enter(t->profile, PROFILE_COMMUNICATION);
         coll_status status = strategy_finish(&t->strategy);
         if (status)
             return train_comm_failed(t, status);
@@ -188,10 +197,12 @@ int train_run(struct train *t, long until, struct report *report)
             return train_comm_failed(t, status);
         if (!isfinite(sums.loss))
             return not_finite(t, loss);
+        profile_enter(t->profile, PROFILE_UPDATE);
         t->optim->step(&t->settings.optim,
                        schedule_lr(&t->settings.schedule, t->step),
                        t->net.params.x, t->net.grads.x, t->optim_state.x,
                        t->net.params.count);
+        profile_end(t->profile, share.count);
         t->step++;
         stopped = sums.stop > 0;
         const double seconds = clock_now() - start,

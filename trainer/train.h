@@ -13,6 +13,7 @@
 #include "evaluate.h"
 #include "net/net.h"
 #include "optim/optim.h"
+#include "profile.h"
 #include "report.h"
 
 struct train_settings {
@@ -47,6 +48,7 @@ struct train {
     int *labels;
     double seconds, comm_seconds, images_done; /* of this run's steps */
     struct score score;                        /* the last evaluation */
+    struct profile *profile; /* the caller's; NULL: not measured */
     char error[1024];
 };
 

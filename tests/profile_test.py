@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: MIT
+"""coll_train --profile and --trace, from outside.
+
+Usage: profile_test.py BUILD_DIR [WORD...]; prints TAP. Each test is a function
+whose name is its claim. What the tables and traces should say follows from the
+text of the net below, and from the times of steps in the log.
+"""
+import functools
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+import tap  # noqa: E402
+from tap import case, expect  # noqa: E402
+
+BUILD = os.path.abspath(sys.argv[1])
+TRAIN = os.path.join(BUILD, 'coll_train')
+COLLRUN = os.path.join(BUILD, 'collrun')
+ENV = {**{k: v for k, v in os.environ.items() if not k.startswith('COLL_')},
+       'OPENBLAS_NUM_THREADS': '1', 'COLL_STORE': 'off'}
+BATCH = 32
+# Nothing learns in the pooling, so it has no backward, and the convolution
+# behind it has no gradient of its input. A name may need care in JSON.
+NET = '''net probe
+input 1x28x28
+maxpool 2x2
+conv 32 3x3 pad 1
+l"e\\ft: relu
+conv 48 3x3 pad 1 nobias
+right: conv 32 1x1
+add from right l"e\\ft
+dense 10
+softmax_loss
+'''
+NAMES = ['-', '-', 'l"e\\ft', '-', 'right', '-', '-', '-']
+KINDS = ['maxpool', 'conv', 'relu', 'conv', 'conv', 'add', 'dense',
+         'softmax_loss']
+SHAPES = ['1x28x28', '1x14x14', '32x14x14', '32x14x14', '48x14x14', '32x14x14',
+          '32x14x14', '10', '10']
+# Multiply-adds of an image, and how many gradients are as much again.
+WORK = {1: (14 * 14 * 32 * 9, 1), 3: (14 * 14 * 32 * 48 * 9, 2),
+        4: (14 * 14 * 48 * 32, 2), 6: (14 * 14 * 32 * 10, 2)}
+NPARAMS = (32 * 9 + 32) + 48 * 32 * 9 + (32 * 48 + 32) + (6272 * 10 + 10)
+PARTS = ['reading images', 'forward', 'backward', 'communication', 'update',
+         'rest']
+SPAN_SLACK = 0.01  # microseconds: doubles round times since the machine began
+
+
+def train(*options, ranks=1, folder=None, images=10 * BATCH):
+    """Returns (status, stdout, stderr, names of new files). Without a folder
+    the files are gone then."""
+    with tempfile.TemporaryDirectory(prefix='profile_test.') as own:
+        folder = folder or own
+        with open(os.path.join(folder, 'probe.net'), 'w') as file:
+            file.write(NET)
+        before = set(os.listdir(folder))
+        start = [COLLRUN, '-n', str(ranks)] if ranks > 1 else []
+        done = subprocess.run(
+            [*start, TRAIN, '--net', './probe.net', '--data',
+             f'synthetic:{images}', '--batch', str(BATCH), *options],
+            env=ENV, cwd=folder, text=True, capture_output=True, timeout=120,
+            check=False)
+        return (done.returncode, done.stdout, done.stderr,
+                sorted(set(os.listdir(folder)) - before))
+
+
+def succeeds(*options, **how):
+    status, out, err, files = train(*options, **how)
+    expect(status == 0 and not err, status, out, err)
+    return out, files
+
+
+def rows_of(out, first):
+    """The words of the lines behind the one that begins so, up to a blank."""
+    lines = out.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith(first)) + 1
+    return lines[at:lines.index('', at)]
+
+
+def named_rows(out, first):
+    """{name: [numbers]} of a table whose numbers come last."""
+    split = [re.fullmatch(r' +(.*?) +([\d.]+) +([\d.]+)', line)
+             for line in rows_of(out, first)]
+    return {m[1]: [float(m[2]), float(m[3])] for m in split}
+
+
+@functools.cache
+def profiled():
+    """What one run printed, and the milliseconds of its steps."""
+    with tempfile.TemporaryDirectory(prefix='profile_test.') as folder:
+        out, _ = succeeds('--profile', '--log', 'log', '--epochs', '4',
+                          folder=folder)
+        with open(os.path.join(folder, 'log')) as file:
+            log = [json.loads(line) for line in file]
+    return out, [line['step_ms'] for line in log if 'step' in line]
+
+
+def layer_rows():
+    """(number, name, kind, input, output, milliseconds of forward and
+    backward, share, GFLOP/s of both); None for "-"."""
+    def number(word):
+        return None if word == '-' else float(word)
+    rows = []
+    for line in rows_of(profiled()[0], 'layer'):
+        words = line.replace(' +', '+').split() if ' +' in line \
+            else line.split()
+        rows.append((int(words[0]), *words[1:5], *map(number, words[5:])))
+    return rows
+
+
+@case
+def test_without_the_options_nothing_is_written():
+    out, files = succeeds('--steps', '4')
+    expect(out.count('\n') == 1 and out.startswith('test accuracy '), out)
+    expect(not files, files)
+
+
+@case
+def test_the_last_line_stays_last():
+    expect(profiled()[0].splitlines()[-1].startswith('test accuracy '))
+
+
+@case
+def test_every_layer_has_a_line():
+    rows = layer_rows()
+    expect([row[0] for row in rows] == list(range(len(KINDS))), rows)
+    expect([row[1] for row in rows] == NAMES, rows)
+    expect([row[2] for row in rows] == KINDS, rows)
+    inputs = SHAPES[:-1]
+    inputs[5] += '+1'  # of two, the first
+    expect([row[3] for row in rows] == inputs, rows)
+    expect([row[4] for row in rows] == SHAPES[1:], rows)
+    for row in rows:
+        expect(row[5] is not None, 'no time of forward', row)
+        expect((row[6] is None) == (row[0] == 0), 'backward', row)
+
+
+@case
+def test_rates_are_those_of_the_definition():
+    for row in layer_rows():
+        multiply_adds, gradients = WORK.get(row[0], (0, 0))
+        for took, rate, times in ((row[5], row[8], 1),
+                                  (row[6], row[9], gradients)):
+            if not multiply_adds:
+                expect(rate is None, row)
+                continue
+            want = 2e-6 * BATCH * multiply_adds * times / took
+            rounding = 0.051 + want * 0.0006 / took
+            expect(abs(rate - want) <= rounding, row, 'not', want)
+
+
+@case
+def test_parts_sum_to_the_wall_time():
+    out, step_ms = profiled()
+    expect(f'{len(step_ms) - 1} steps of {BATCH} images' in out, out)
+    rows = named_rows(out, 'part of the step')
+    expect(list(rows) == [*PARTS, 'step'], rows)
+    want = sum(step_ms[1:]) / len(step_ms[1:])
+    parts = sum(rows[name][0] for name in PARTS)
+    expect(abs(parts - want) < 0.03 * want, parts, 'ms, not', want)
+    expect(abs(rows['step'][0] - want) < 0.03 * want, rows, want)
+    percent = sum(rows[name][1] for name in PARTS)
+    expect(abs(percent - 100) < 0.5, rows)
+
+
+@case
+def test_layers_fill_forward_and_backward():
+    rows = named_rows(profiled()[0], 'part of the step')
+    both = rows['forward'][1] + rows['backward'][1]
+    layers = sum(row[7] for row in layer_rows())
+    expect(0.8 * both < layers < both + 0.05 * (len(KINDS) + 2), layers,
+           'percent in layers, in forward and backward', both)
+    expect(both > 50 and rows['rest'][1] < 10, rows)
+    expect(rows['reading images'][0] > 0 and rows['update'][0] > 0, rows)
+
+
+def floats(shape, blocked=True):
+    c, *plane = map(int, shape.split('x'))
+    h, w = plane or (1, 1)
+    return ((c + 15) // 16 * 16 if blocked else c) * h * w
+
+
+@case
+def test_memory_is_counted_with_and_without_sharing():
+    rows = {name: numbers[0]
+            for name, numbers in named_rows(profiled()[0], 'memory').items()}
+    page = os.sysconf('SC_PAGESIZE')
+    bytes_ = (NPARAMS * 4 // page + 1) * page
+    for name in ('parameters', 'gradients', 'optimiser'):
+        expect(rows[name] == bytes_, rows, 'not', bytes_)
+    outputs = sum(floats(shape) for shape in SHAPES[1:])
+    gradients = sum(floats(shape) for shape in SHAPES[2:])
+    apart = [4 * BATCH * (floats(SHAPES[0], blocked) + outputs + gradients)
+             for blocked in (False, True)]
+    expect(rows['the same without sharing'] in apart, rows, 'none of', apart)
+    shared = rows['outputs and their gradients']
+    expect(shared < rows['the same without sharing'], rows)
+    expect(rows['peak of the whole process'] > shared + 3 * bytes_, rows)
+
+
+def events_of(path):
+    with open(path) as file:
+        return json.load(file)['traceEvents']
+
+
+def within(inner, outer):
+    return (outer['ts'] - SPAN_SLACK <= inner['ts']
+            and inner['ts'] + inner['dur']
+            <= outer['ts'] + outer['dur'] + SPAN_SLACK)
+
+
+def check_step(step, events):
+    """That the parts lie in the step, one behind the other, and the layers in
+    their part, in their order."""
+    parts = [e for e in events if e['cat'] == 'part' and within(e, step)]
+    expect([e['name'] for e in parts] == PARTS[:-1], step, parts)
+    behind = sorted(parts, key=lambda e: e['ts'])
+    expect(behind == parts, 'parts out of order', parts)
+    for one, other in zip(parts, parts[1:]):
+        expect(one['ts'] + one['dur'] <= other['ts'] + SPAN_SLACK, one, other)
+    names = [f'{i} {kind}{"" if name == "-" else " " + name}'
+             for i, (kind, name) in enumerate(zip(KINDS, NAMES))]
+    for part, want in ((parts[1], names), (parts[2], names[:0:-1])):
+        layers = [e for e in events
+                  if e['cat'] == part['name'] and within(e, part)]
+        layers.sort(key=lambda e: e['ts'])
+        expect([e['name'] for e in layers] == want, part, layers)
+        for one, other in zip(layers, layers[1:]):
+            expect(one['ts'] + one['dur'] <= other['ts'] + SPAN_SLACK, one,
+                   other)
+    return 1 + len(parts) + 2 * len(names) - 1
+
+
+def check_trace(path, rank):
+    events = events_of(path)
+    for event in events:
+        expect(event['ph'] == 'X' and event['tid'] == 0, event)
+        expect(event['pid'] == rank and event['dur'] >= 0, event)
+    steps = [e for e in events if e['cat'] == 'step']
+    expect([e['name'] for e in steps] == [f'step {i}' for i in range(2, 7)],
+           steps)
+    for one, other in zip(steps, steps[1:]):
+        expect(one['ts'] + one['dur'] <= other['ts'] + SPAN_SLACK, one, other)
+    expect(sum(check_step(step, events) for step in steps) == len(events),
+           'events that belong nowhere')
+
+
+@case
+def test_a_trace_has_five_steps_with_all_in_them():
+    with tempfile.TemporaryDirectory(prefix='profile_test.') as folder:
+        out, files = succeeds('--trace', 'run.json', '--steps', '12',
+                              folder=folder)
+        expect(out.count('\n') == 1, out)
+        expect(files == ['run.json'], files)
+        check_trace(os.path.join(folder, 'run.json'), 0)
+
+
+@case
+def test_each_rank_writes_its_own_trace():
+    with tempfile.TemporaryDirectory(prefix='profile_test.') as folder:
+        os.mkdir(os.path.join(folder, 'a.b'))
+        out, files = succeeds('--trace', 'run.json', '--profile', '--steps',
+                              '8', ranks=2, folder=folder)
+        expect(files == ['run.0.json', 'run.1.json'], files)
+        expect(out.count('profile of rank') == 1, out)
+        for rank in range(2):
+            check_trace(os.path.join(folder, f'run.{rank}.json'), rank)
+        _, files = succeeds('--trace', 'a.b/run', '--steps', '2', ranks=2,
+                            folder=folder)
+        expect(sorted(os.listdir(os.path.join(folder, 'a.b')))
+               == ['run.0', 'run.1'], files)
+
+
+@case
+def test_the_first_step_and_short_batches_do_not_count():
+    out, _ = succeeds('--profile', '--epochs', '3', images=2 * BATCH + 5)
+    expect(f'profile of rank 0: 5 steps of {BATCH} images' in out, out)
+    out, _ = succeeds('--profile', '--epochs', '3', images=5)
+    expect('profile of rank 0: 2 steps of 5 images' in out, out)
+
+
+@case
+def test_one_step_leaves_nothing_to_measure():
+    with tempfile.TemporaryDirectory(prefix='profile_test.') as folder:
+        out, _ = succeeds('--profile', '--trace', 'run.json', '--steps', '1',
+                          folder=folder)
+        expect('no step to measure' in out and 'memory' in out, out)
+        expect(events_of(os.path.join(folder, 'run.json')) == [])
+
+
+@case
+def test_a_job_file_takes_both():
+    with tempfile.TemporaryDirectory(prefix='profile_test.') as folder:
+        with open(os.path.join(folder, 'job.yaml'), 'w') as file:
+            file.write('profile: true\ntrace: run.json\nsteps: 8\n')
+        out, files = succeeds('job.yaml', folder=folder)
+        expect('part of the step' in out, out)
+        expect(files == ['run.json'], files)
+
+
+@case
+def test_bad_input_is_refused():
+    with tempfile.TemporaryDirectory(prefix='profile_test.') as folder:
+        for name, text in (('flag', 'profile: yes'), ('list', 'trace: [a]'),
+                           ('near', 'profle: true')):
+            with open(os.path.join(folder, name + '.yaml'), 'w') as file:
+                file.write(text + '\n')
+        for words, say in (
+                (['--trace', '/nowhere/x.json'],
+                 '--trace: /nowhere/x.json: cannot write'),
+                (['--trace', folder], '--trace: ' + folder),
+                (['--trace'], '--trace'),
+                (['--profile=yes'], '--profile'),
+                (['--profle'], 'did you mean --profile?'),
+                (['flag.yaml'], 'flag.yaml:1:10: profile: found "yes"'),
+                (['list.yaml'], 'list.yaml:1:8: trace: found a list'),
+                (['near.yaml'], 'did you mean profile?')):
+            status, out, err, files = train(*words, folder=folder)
+            expect(status == 2 and say in err and err.count('\n') == 1
+                   and not out and not files, words, status, out, err, files)
+
+
+sys.exit(tap.run(tap.chosen(tap.CASES)))
