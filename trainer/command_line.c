@@ -147,11 +147,14 @@ const struct options *parse_train(int argc, char **argv)
     int noperands;
     char error[512];
     argc = join_resume(argc, argv);
-    static char **again; /* options point into it, so it stays */
-    again = calloc((size_t)argc + 1, sizeof(*again));
+    /* Options point at the words, so they stay; parsing drops some. */
+    static char **words;
+    words = calloc(2 * (size_t)argc + 1, sizeof(*words));
     for (int i = 0; i < argc; i++)
-        if (!again || !(again[i] = strdup(argv[i])))
+        if (!words || !(words[i] = strdup(argv[i])))
             abort();
+    char **again = words + argc;
+    memcpy(again, words, (size_t)argc * sizeof(*words));
     options_parse(&train_program, argc, argv, &noperands, false);
     if (noperands > 1)
         options_die(&train_program, "found \"%s\", valid is one job file",
