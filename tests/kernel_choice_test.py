@@ -35,7 +35,7 @@ def train(*options, status=0):
         file.write(NET)
     done = subprocess.run(
         [TRAIN, '--net', net, '--data', 'synthetic:96x3x16x16', '--batch', '16',
-         '--lr', '0.002', '--log', log, *options], text=True, timeout=60,
+         '--epochs', '5', '--lr', '0.002', '--log', log, *options], text=True, timeout=60,
         capture_output=True, check=False,
         env=dict(os.environ, XDG_CACHE_HOME=FOLDER.name))
     tap.expect(done.returncode == status, done.returncode, done.stderr)
@@ -58,7 +58,7 @@ def test_all_ways_learn_the_same():
             other = train('--kernel', name, '--threads', threads)
             for a, b in zip(plain, other):
                 tap.expect(abs(a - b) < 1e-4 * a, name, threads, plain, other)
-    tap.expect(plain[-2] < plain[0], 'nothing was learned:', plain)
+    tap.expect(sum(plain[-7:-1]) < sum(plain[:6]), 'nothing was learned:', plain)
 
 
 @tap.case

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
+#include "clock.h"
 #include "file.h"
 #include "kernels/conv.h"
 #include "programs/machine.h"
@@ -153,13 +153,6 @@ static void store(void)
 
 /* --- timing --------------------------------------------------------------- */
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 struct operands {
     float *x, *y, *w, *scratch;
 };
@@ -173,14 +166,14 @@ static void fill(float *x, size_t count)
 static double run(const struct conv_method *m, const struct conv *c,
                   enum conv_pass pass, const struct operands *o)
 {
-    const double start = now();
+    const double start = clock_now();
     if (pass == CONV_FORWARD)
         m->forward(c, o->x, o->w, NULL, o->y, o->scratch);
     else if (pass == CONV_BACKWARD_DATA)
         m->backward_data(c, o->y, o->w, o->x, o->scratch);
     else
         m->backward_weights(c, o->x, o->y, o->w, o->scratch);
-    return now() - start;
+    return clock_now() - start;
 }
 
 /* The fastest of three; the first also brings the memory. */

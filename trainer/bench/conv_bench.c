@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/clock.h"
+#include "clock.h"
 #include "bench/error.h"
 #include "bench/operands.h"
 #include "bench/peak.h"
@@ -63,12 +63,12 @@ static void measure(struct bench_result *r, const struct conv_method *m)
         no_memory(r);
     operands_run(&operands, c, m, r->pass);
     const long fewest = o->iterations ? o->iterations : FEWEST_RUNS;
-    const double end = clock_seconds() + (o->iterations ? 0 : o->seconds);
-    for (double now = clock_seconds();
+    const double end = clock_now() + (o->iterations ? 0 : o->seconds);
+    for (double now = clock_now();
          r->runs < MOST_RUNS && (r->runs < fewest || now < end);) {
         const double begun = now;
         operands_run(&operands, c, m, r->pass);
-        now = clock_seconds();
+        now = clock_now();
         seconds[r->runs++] = now - begun;
     }
     operands_free(&operands);

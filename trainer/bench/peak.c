@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "bench/clock.h"
+#include "clock.h"
 #include "kernels/conv_peak.h"
 
 static const struct conv_peak *const all[] = {
@@ -23,10 +23,10 @@ static double measure(const struct conv_peak *p)
     long rounds = 1000;
     for (int i = 0; i < CONV_PEAK_FLOATS; i++)
         x[i] = 1 + (float)i / CONV_PEAK_FLOATS;
-    const double begun = clock_seconds();
+    const double begun = clock_now();
     for (double now = begun; now < begun + 0.1;) {
         p->run(rounds, 0.5F, 0.5F, x);
-        const double end = clock_seconds(), seconds = end - now;
+        const double end = clock_now(), seconds = end - now;
         const double rate = (double)rounds * p->flops / seconds;
         best = rate > best ? rate : best;
         if (seconds < 0.5e-3)
