@@ -52,6 +52,11 @@ const struct conv_isa *conv_isa(void)
     return isa;
 }
 
+const struct lanes *lanes(void)
+{
+    return conv_isa()->lanes;
+}
+
 bool conv_set_outputs(struct conv *c)
 {
     const int h = c->h + 2 * c->pad_h - (c->kernel_h - 1) * c->dilation_h - 1;

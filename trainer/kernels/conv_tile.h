@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "kernels/conv.h"
+#include "kernels/lanes.h"
 
 enum {
     TILE_BLOCKS = 4,     /* of output channels, at most */
@@ -50,6 +51,7 @@ typedef void conv_sum_fn(const struct conv_sum *);
 struct conv_isa {
     const char *name;
     const struct conv_transforms *transforms;
+    const struct lanes *lanes;
     int most[TILE_BLOCKS + 1]; /* positions, for so many blocks; 0: none */
     conv_tile_fn *tile[TILE_BLOCKS + 1][TILE_POSITIONS + 1];
     int sum_most[TILE_BLOCKS + 1]; /* channels; all powers of two up to it */

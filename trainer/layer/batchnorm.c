@@ -8,6 +8,7 @@
  */
 #include <math.h>
 
+#include "kernels/lanes.h"
 #include "layer/channel.h"
 #include "layer/words.h"
 
@@ -48,31 +49,9 @@ static void init(struct layer *l, uint64_t seed)
     }
 }
 
-/* Sums of x - shift and of its square, so that a mean far from 0 takes no
- * digits from the variance. */
-static void add_moments(const float *x, size_t count, const float *shift,
-                        double *sums, double *squares)
-{
-    enum { SHORT = 64 };
-    while (count) {
-        const size_t n = count < SHORT ? count : SHORT;
-        float s[BLOCK] = {0}, q[BLOCK] = {0};
-        for (size_t p = 0; p < n; p++)
-            for (int k = 0; k < BLOCK; k++) {
-                const float d = x[p * BLOCK + k] - shift[k];
-                s[k] += d;
-                q[k] += d * d;
-            }
-        for (int k = 0; k < BLOCK; k++) {
-            sums[k] += (double)s[k];
-            squares[k] += (double)q[k];
-        }
-        x += n * BLOCK;
-        count -= n;
-    }
-}
-
-/* This batch's mean and 1 / deviation of a block; moves the running ones. */
+/* This batch's mean and 1 / deviation of a block; moves the running ones. Sums
+ * are of x less one of its values, so that a mean far from 0 takes no digits
+ * from the variance. */
 static void measure(struct layer *l, const struct tensor *x, int b, float *mean,
                     float *scale)
 {
@@ -84,7 +63,7 @@ static void measure(struct layer *l, const struct tensor *x, int b, float *mean,
         shift[k] = x->x[channel_run(l->in, 0, b).first + (size_t)k];
     for (int i = 0; i < x->shape.n; i++) {
         const struct channel_run r = channel_run(l->in, i, b);
-        add_moments(x->x + r.first, r.count, shift, sums, squares);
+        lanes()->moments(x->x + r.first, shift, r.count, sums, squares);
     }
     for (int k = 0; k < BLOCK; k++) {
         const double off = sums[k] / count, c = shift[k] + off;
@@ -129,11 +108,7 @@ static void forward_block(struct layer *l, const struct tensor *x, float *y,
     }
     for (int i = 0; i < x->shape.n; i++) {
         const struct channel_run r = channel_run(l->in, i, b);
-        const float *from = x->x + r.first;
-        float *to = y + r.first;
-        for (size_t p = 0; p < r.count; p++)
-            for (int k = 0; k < BLOCK; k++)
-                to[p * BLOCK + k] = from[p * BLOCK + k] * times[k] + plus[k];
+        lanes()->affine(x->x + r.first, times, plus, y + r.first, r.count);
     }
 }
 
@@ -147,8 +122,8 @@ static void backward_block(struct layer *l, const struct tensor *x,
     float a[BLOCK], c[BLOCK] = {0}, d[BLOCK] = {0};
     for (int i = 0; i < x->shape.n; i++) {
         const struct channel_run r = channel_run(l->in, i, b);
-        channel_sum(dy.x + r.first, NULL, NULL, r.count, dbias);
-        channel_sum(dy.x + r.first, x->x + r.first, mean, r.count, dweight);
+        lanes()->sum(dy.x + r.first, x->x + r.first, mean, r.count, dbias,
+                     dweight);
     }
     for (int k = 0; k < BLOCK; k++)
         dweight[k] *= (double)scale[k];
@@ -170,12 +145,8 @@ static void backward_block(struct layer *l, const struct tensor *x,
     }
     for (int i = 0; i < x->shape.n; i++) {
         const struct channel_run r = channel_run(l->in, i, b);
-        const float *from = x->x + r.first, *back = dy.x + r.first;
-        float *to = dx + r.first;
-        for (size_t p = 0; p < r.count; p++)
-            for (int k = 0; k < BLOCK; k++)
-                to[p * BLOCK + k] = a[k] * back[p * BLOCK + k]
-                                    + c[k] * from[p * BLOCK + k] + d[k];
+        lanes()->affine2(dy.x + r.first, a, x->x + r.first, c, d, dx + r.first,
+                         r.count);
     }
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* bias: y = x + b, one number a channel. */
+#include "kernels/lanes.h"
 #include "layer/channel.h"
 #include "layer/words.h"
 
@@ -27,12 +28,11 @@ static void forward(struct layer *l, const struct tensor *x, struct tensor y)
     for (int i = 0; i < x->shape.n; i++)
         for (int b = 0; b < shape_blocks(l->in); b++) {
             const struct channel_run r = channel_run(l->in, i, b);
-            float bias[BLOCK];
+            float ones[BLOCK], bias[BLOCK];
+            for (int k = 0; k < BLOCK; k++)
+                ones[k] = 1;
             channel_load(l->in, l->params, b, 0, bias);
-            for (size_t p = 0; p < r.count; p++)
-                for (int k = 0; k < BLOCK; k++)
-                    y.x[r.first + p * BLOCK + k] =
-                        x->x[r.first + p * BLOCK + k] + bias[k];
+            lanes()->affine(x->x + r.first, ones, bias, y.x + r.first, r.count);
         }
 }
 
@@ -44,7 +44,7 @@ static void backward(struct layer *l, const struct tensor *x, struct tensor y,
         double sums[BLOCK] = {0};
         for (int i = 0; i < y.shape.n; i++) {
             const struct channel_run r = channel_run(l->in, i, b);
-            channel_sum(dy.x + r.first, NULL, NULL, r.count, sums);
+            lanes()->sum(dy.x + r.first, NULL, NULL, r.count, sums, NULL);
         }
         channel_add(l->in, sums, b, l->grads);
     }

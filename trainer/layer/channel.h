@@ -37,25 +37,4 @@ static inline void channel_add(struct shape s, const double *sums, int b,
         to[b * BLOCK + k] += (float)sums[k];
 }
 
-/* sums[k] += what x has in channel k, times z - shift[k] unless z is NULL.
- * Short sums are float, long ones double. */
-static inline void channel_sum(const float *x, const float *z,
-                               const float *shift, size_t count, double *sums)
-{
-    enum { SHORT = 64 };
-    while (count) {
-        const size_t n = count < SHORT ? count : SHORT;
-        float part[BLOCK] = {0};
-        for (size_t p = 0; p < n; p++)
-            for (int k = 0; k < BLOCK; k++)
-                part[k] += z ? x[p * BLOCK + k] * (z[p * BLOCK + k] - shift[k])
-                             : x[p * BLOCK + k];
-        for (int k = 0; k < BLOCK; k++)
-            sums[k] += (double)part[k];
-        x += n * BLOCK;
-        z = z ? z + n * BLOCK : NULL;
-        count -= n;
-    }
-}
-
 #endif

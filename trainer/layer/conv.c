@@ -3,6 +3,7 @@
  * convolution (without flipping), by the kernels that suit shape and pass. */
 #include "layer/conv.h"
 
+#include "kernels/lanes.h"
 #include "layer/channel.h"
 #include "layer/words.h"
 
@@ -134,7 +135,7 @@ static void backward_bias(struct layer *l, struct tensor dy)
         double sums[BLOCK] = {0};
         for (int i = 0; i < dy.shape.n; i++) {
             const struct channel_run r = channel_run(l->out, i, b);
-            channel_sum(dy.x + r.first, NULL, NULL, r.count, sums);
+            lanes()->sum(dy.x + r.first, NULL, NULL, r.count, sums, NULL);
         }
         channel_add(l->out, sums, b, dbias);
     }

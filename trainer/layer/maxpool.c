@@ -3,49 +3,32 @@
  * padding never wins. The gradient goes to the first of equal ones. */
 #include <string.h>
 
+#include "kernels/lanes.h"
 #include "layer/pool.h"
 
-/* Of 16 channels. */
-static void largest(const float *plane, int width, struct window v, float *to)
+static struct lanes_window inside(const struct layer *l, struct window v)
 {
-    float best[BLOCK];
-    memcpy(best, plane + ((size_t)v.top * width + v.left) * BLOCK,
-           sizeof(best));
-    for (int i = v.top; i < v.bottom; i++)
-        for (int j = v.left; j < v.right; j++) {
-            const float *x = plane + ((size_t)i * width + j) * BLOCK;
-            for (int k = 0; k < BLOCK; k++)
-                best[k] = x[k] > best[k] ? x[k] : best[k];
-        }
-    memcpy(to, best, sizeof(best));
+    return (struct lanes_window){v.bottom - v.top, v.right - v.left,
+                                 (size_t)l->in.w * BLOCK};
+}
+
+static size_t corner(const struct layer *l, struct window v)
+{
+    return ((size_t)v.top * (size_t)l->in.w + (size_t)v.left) * BLOCK;
 }
 
 static void forward(struct layer *l, const struct tensor *x, struct tensor y)
 {
     const size_t in = shape_plane(l->in) * BLOCK,
                  nplanes = (size_t)x->shape.n * (size_t)shape_blocks(l->in);
+    const struct lanes *by = lanes();
     float *to = y.x;
     for (size_t p = 0; p < nplanes; p++)
         for (int i = 0; i < l->out.h; i++)
-            for (int j = 0; j < l->out.w; j++, to += BLOCK)
-                largest(x->x + p * in, l->in.w, pool_window(l, i, j), to);
-}
-
-/* Adds to the first elements of a window that are equal to y. */
-static void give_back(const float *plane, int width, struct window v,
-                      const float *y, const float *dy, float *dx)
-{
-    float left[BLOCK]; /* of dy, where the element is yet to come */
-    memcpy(left, dy, sizeof(left));
-    for (int i = v.top; i < v.bottom; i++)
-        for (int j = v.left; j < v.right; j++) {
-            const size_t at = ((size_t)i * width + j) * BLOCK;
-            for (int k = 0; k < BLOCK; k++) {
-                const float given = plane[at + k] == y[k] ? left[k] : 0;
-                dx[at + k] += given;
-                left[k] = plane[at + k] == y[k] ? 0 : left[k];
+            for (int j = 0; j < l->out.w; j++, to += BLOCK) {
+                const struct window v = pool_window(l, i, j);
+                by->largest(x->x + p * in + corner(l, v), inside(l, v), to);
             }
-        }
 }
 
 static void backward(struct layer *l, const struct tensor *x, struct tensor y,
@@ -56,12 +39,16 @@ static void backward(struct layer *l, const struct tensor *x, struct tensor y,
     if (!dx->x)
         return;
     memset(dx->x, 0, nplanes * in * sizeof(float));
+    const struct lanes *by = lanes();
     size_t at = 0;
     for (size_t p = 0; p < nplanes; p++)
         for (int i = 0; i < l->out.h; i++)
-            for (int j = 0; j < l->out.w; j++, at += BLOCK)
-                give_back(x->x + p * in, l->in.w, pool_window(l, i, j),
-                          y.x + at, dy.x + at, dx->x + p * in);
+            for (int j = 0; j < l->out.w; j++, at += BLOCK) {
+                const struct window v = pool_window(l, i, j);
+                const size_t first = p * in + corner(l, v);
+                by->to_largest(x->x + first, inside(l, v), y.x + at, dy.x + at,
+                               dx->x + first);
+            }
 }
 
 const struct layer_ops layer_maxpool = {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* scale: y = x g, one number a channel. */
+#include "kernels/lanes.h"
 #include "layer/channel.h"
 #include "layer/words.h"
 
@@ -28,12 +29,10 @@ static void multiply(const struct layer *l, struct tensor from, float *to)
     for (int i = 0; i < from.shape.n; i++)
         for (int b = 0; b < shape_blocks(l->in); b++) {
             const struct channel_run r = channel_run(l->in, i, b);
+            const float zeros[BLOCK] = {0};
             float g[BLOCK];
             channel_load(l->in, l->params, b, 0, g);
-            for (size_t p = 0; p < r.count; p++)
-                for (int k = 0; k < BLOCK; k++)
-                    to[r.first + p * BLOCK + k] =
-                        from.x[r.first + p * BLOCK + k] * g[k];
+            lanes()->affine(from.x + r.first, g, zeros, to + r.first, r.count);
         }
 }
 
@@ -47,12 +46,13 @@ static void backward(struct layer *l, const struct tensor *x, struct tensor y,
 {
     static const float zeros[BLOCK];
     for (int b = 0; b < shape_blocks(l->in); b++) {
-        double sums[BLOCK] = {0};
+        double sums[BLOCK] = {0}, products[BLOCK] = {0};
         for (int i = 0; i < y.shape.n; i++) {
             const struct channel_run r = channel_run(l->in, i, b);
-            channel_sum(dy.x + r.first, x->x + r.first, zeros, r.count, sums);
+            lanes()->sum(dy.x + r.first, x->x + r.first, zeros, r.count, sums,
+                         products);
         }
-        channel_add(l->in, sums, b, l->grads);
+        channel_add(l->in, products, b, l->grads);
     }
     if (dx->x)
         multiply(l, dy, dx->x);

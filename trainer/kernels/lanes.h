@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* Loops over positions of 16 channels, compiled for each row of isas.def. What
+ * has one number a channel is an array of 16. Arrays may be the same, but not
+ * overlap otherwise. */
+#ifndef TRAINER_KERNELS_LANES_H
+#define TRAINER_KERNELS_LANES_H
+
+#include <stddef.h>
+
+/* A window's part inside its plane: rows and columns, and the floats to the
+ * next row of the plane. */
+struct lanes_window {
+    int rows, columns;
+    size_t row;
+};
+
+struct lanes {
+    /* y = x times + plus */
+    void (*affine)(const float *x, const float *times, const float *plus,
+                   float *y, size_t positions);
+    /* y = a z + b x + c */
+    void (*affine2)(const float *z, const float *a, const float *x,
+                    const float *b, const float *c, float *y, size_t positions);
+    /* sums += x, products += x (z - shift). z may be NULL: no products. Short
+     * sums are float, long ones double; so they are below. */
+    void (*sum)(const float *x, const float *z, const float *shift,
+                size_t positions, double *sums, double *products);
+    /* sums += x - shift, squares += (x - shift)^2 */
+    void (*moments)(const float *x, const float *shift, size_t positions,
+                    double *sums, double *squares);
+    /* y = the largest of a window */
+    void (*largest)(const float *x, struct lanes_window, float *y);
+    /* Adds dy to dx where x is first equal to y. */
+    void (*to_largest)(const float *x, struct lanes_window, const float *y,
+                       const float *dy, float *dx);
+};
+
+/* Of the instruction set that conv_use() has set, else of the best. */
+const struct lanes *lanes(void);
+
+#define ISA(name) extern const struct lanes lanes_##name;
+#include "kernels/isas.def"
+#undef ISA
+
+#endif
