@@ -315,9 +315,9 @@ Test(net, built_in_nets_have_their_parameters)
         char error[200] = "";
         size_t nparams = 0;
         cr_assert_str_eq(net_names()[i], nets[i].name);
-        cr_assert_eq(net_parse(&net, net_text(nets[i].name), 3, error,
-                               sizeof(error)),
-                     0, "%s: %s", nets[i].name, error);
+        cr_assert_eq(
+            net_parse(&net, net_text(nets[i].name), 3, error, sizeof(error)), 0,
+            "%s: %s", nets[i].name, error);
         for (int k = 0; k < net.nlayers; k++)
             nparams += net.layers[k].nparams;
         cr_expect_eq(nparams, nets[i].nparams, "%s has %zu", nets[i].name,
@@ -420,9 +420,11 @@ Test(net, threads_come_to_the_same)
         struct net one;
         create(&one, texts[t], N);
         make_batch(&one, images, labels, N);
-        const double loss = net_forward(&one, images, labels, N, true, 3, 5, NULL);
+        const double loss =
+            net_forward(&one, images, labels, N, true, 3, 5, NULL);
         net_backward(&one, 1, NULL, NULL);
-        for (int nthreads = 2; nthreads <= 9; nthreads += nthreads == 3 ? 6 : 1) {
+        for (int nthreads = 2; nthreads <= 9;
+             nthreads += nthreads == 3 ? 6 : 1) {
             struct net more;
             char error[200] = "";
             double largest = 0;
@@ -430,9 +432,9 @@ Test(net, threads_come_to_the_same)
             cr_assert_eq(net_use_threads(&more, nthreads, error, sizeof(error)),
                          0, "%s", error);
             for (int again = 0; again < 2; again++) {
-                cr_assert_float_eq(net_forward(&more, images, labels, N, true, 3,
-                                               5, NULL),
-                                   loss, 1e-5 * loss);
+                cr_assert_float_eq(
+                    net_forward(&more, images, labels, N, true, 3, 5, NULL),
+                    loss, 1e-5 * loss);
                 net_backward(&more, 1, NULL, NULL);
             }
             for (size_t i = 0; i < one.grads.count; i++)
@@ -464,12 +466,14 @@ Test(net, state_is_kept_in_training_and_used_in_evaluation)
     for (int i = 0; i < 4; i++)
         for (int p = 0; p < 9; p++)
             squares += pow(images[i * 18 + p] - mean, 2);
-    const double before = net_forward(&net, images, labels, 4, false, 1, 0, NULL);
+    const double before =
+        net_forward(&net, images, labels, 4, false, 1, 0, NULL);
     cr_assert_eq(net.state.x[0], 0);
     net_forward(&net, images, labels, 4, true, 1, 0, NULL);
     cr_assert_float_eq(net.state.x[0], 0.25 * mean, 1e-6);
     cr_assert_float_eq(net.state.x[2], 0.75 + 0.25 * squares / 35, 1e-6);
-    cr_assert_neq(net_forward(&net, images, labels, 4, false, 1, 0, NULL), before);
+    cr_assert_neq(net_forward(&net, images, labels, 4, false, 1, 0, NULL),
+                  before);
     net_free(&net);
 }
 
@@ -602,4 +606,70 @@ Test(net, every_truncation_of_a_text_is_refused_or_whole)
         cr_assert_eq(strncmp(error, "line ", 5), 0, "%s", error);
         net_free(&net);
     }
+}
+
+/* Words of nets, put together by chance. */
+static void make_text(char *text, size_t bytes, uint64_t seed)
+{
+    static const char *const words[] = {
+        "conv",    "maxpool",
+        "avgpool", "batchnorm",
+        "scale",   "bias",
+        "relu",    "prelu",
+        "lrn",     "dense",
+        "dropout", "add",
+        "concat",  "softmax_loss",
+        "input",   "net",
+        "from",    "a",
+        "b",       "a:",
+        "b:",      "c:",
+        "c",       "global",
+        "3x3",     "2x2",
+        "stride",  "pad",
+        "groups",  "dilation",
+        "ceil",    "nobias",
+        "1",       "2",
+        "16",      "0.5",
+        "eps",     "momentum",
+        "alpha",   "smoothing",
+        "#",       "\n",
+        "\n",      "\n",
+        "\n",      "99999999",
+        "-1",      ":",
+        "4x6x6",   "x",
+        "nan",     "1e30",
+    };
+    enum { NWORDS = sizeof(words) / sizeof(words[0]) };
+    size_t used = (size_t)snprintf(text, bytes, "input 4x6x6\n");
+    for (uint64_t i = 0; i < 60 && used + 20 < bytes; i++)
+        used += (size_t)snprintf(text + used, bytes - used, "%s%s",
+                                 words[random_below(seed, i, NWORDS)],
+                                 random_below(seed + 1, i, 9) ? " " : "\n");
+}
+
+Test(net, any_words_are_refused_or_a_net)
+{
+    int nets = 0;
+    for (uint64_t seed = 0; seed < 20000; seed++) {
+        struct net net = {0};
+        char text[800], error[400] = "";
+        make_text(text, sizeof(text), seed << 20);
+        if (seed % 4) /* cut, so that some are good */
+            strcpy(text + random_below(seed, 99, 40) + 12,
+                   "\ndense 3\nsoftmax_loss\n");
+        if (net_parse(&net, text, 2, error, sizeof(error)))
+            cr_assert_eq(strncmp(error, "line ", 5), 0, "%s\n%s", text, error);
+        else
+            nets++;
+        free(net.layers);
+        if (nets % 8 == 1 && !error[0]
+            && !net_create(&net, text, 2, error, sizeof(error))) {
+            float images[2 * 4 * 36] = {0};
+            net_init(&net, seed);
+            net_forward(&net, images, (int[]){0, 1}, 2, true, 1, 0, NULL);
+            net_backward(&net, 1, NULL, NULL);
+            net_free(&net);
+        }
+    }
+    cr_assert_gt(nets, 100, "%d are nets", nets);
 }
