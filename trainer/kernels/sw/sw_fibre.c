@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernels/sw/sw_fibre.h"
+
+#include <stdint.h>
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SW_TSAN 1
+#endif
+#if __has_feature(address_sanitizer)
+#define SW_ASAN 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define SW_TSAN 1
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define SW_ASAN 1
+#endif
+
+#if defined(SW_TSAN)
+void *__tsan_get_current_fiber(void);
+void *__tsan_create_fiber(unsigned flags);
+void __tsan_destroy_fiber(void *);
+void __tsan_switch_to_fiber(void *, unsigned flags);
+#endif
+#if defined(SW_ASAN)
+void __asan_unpoison_memory_region(const volatile void *, size_t);
+#endif
+
+/* makecontext hands over integers only: the two halves of the address. */
+static void enter(unsigned high, unsigned low)
+{
+    struct sw_fibre *f =
+        (struct sw_fibre *)((uintptr_t)high << 16 << 16 | (uintptr_t)low);
+    f->run(f->argument);
+}
+
+void sw_fibre_start(struct sw_fibre *f, unsigned char *stack,
+                    void (*run)(void *), void *argument)
+{
+    const uintptr_t self = (uintptr_t)f;
+    f->run = run;
+    f->argument = argument;
+    f->stack = stack;
+    getcontext(&f->here);
+    f->here.uc_stack.ss_sp = stack;
+    f->here.uc_stack.ss_size = SW_STACK_BYTES;
+    f->here.uc_link = NULL;
+    makecontext(&f->here, (void (*)(void))enter, 2,
+                (unsigned)(self >> 16 >> 16), (unsigned)self);
+#if defined(SW_ASAN)
+    /* What an earlier function marked there, which never returned. */
+    __asan_unpoison_memory_region(stack, SW_STACK_BYTES);
+#endif
+#if defined(SW_TSAN)
+    f->sanitizer = __tsan_create_fiber(0);
+#endif
+}
+
+void sw_fibre_resume(struct sw_fibre *f)
+{
+#if defined(SW_TSAN)
+    f->sanitizer_caller = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(f->sanitizer, 0);
+#endif
+    swapcontext(&f->caller, &f->here);
+}
+
+void sw_fibre_pause(struct sw_fibre *f)
+{
+#if defined(SW_TSAN)
+    __tsan_switch_to_fiber(f->sanitizer_caller, 0);
+#endif
+    swapcontext(&f->here, &f->caller);
+}
+
+void sw_fibre_end(struct sw_fibre *f)
+{
+    (void)f;
+#if defined(SW_TSAN)
+    __tsan_destroy_fiber(f->sanitizer);
+#endif
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernels/sw/sw_transform.h"
+
+enum { TILE = 64, ROW_PIECE = 8192 }; /* floats: 32 KB of the LDM each */
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+static size_t floats(int a, int b)
+{
+    return sizeof(float) * (size_t)a * (size_t)b;
+}
+
+struct tile {
+    int batch, row, column, rows, columns;
+};
+
+/* Tiles are dealt to CPEs like cards. */
+static struct tile tile_of(const struct sw_transpose *t, int i)
+{
+    const int down = (t->rows + TILE - 1) / TILE;
+    const int across = (t->columns + TILE - 1) / TILE;
+    struct tile tile = {
+        .batch = i / across / down,
+        .row = i / across % down * TILE,
+        .column = i % across * TILE,
+    };
+    tile.rows = least(TILE, t->rows - tile.row);
+    tile.columns = least(TILE, t->columns - tile.column);
+    return tile;
+}
+
+static int tiles(const struct sw_transpose *t)
+{
+    return t->batches * ((t->rows + TILE - 1) / TILE)
+           * ((t->columns + TILE - 1) / TILE);
+}
+
+static void turn(const float *from, float *to, struct tile tile, bool reversed)
+{
+    for (int row = 0; row < tile.rows; row++)
+        for (int column = 0; column < tile.columns; column++) {
+            const int at = reversed ? tile.columns - 1 - column : column;
+            to[at * tile.rows + row] = from[row * tile.columns + column];
+        }
+}
+
+static void transpose_tile(struct sw_cpe *cpe, const struct sw_transpose *t,
+                           struct tile tile, float *from, float *to)
+{
+    struct sw_reply reply = {0};
+    const int first =
+        t->reversed ? t->columns - tile.column - tile.columns : tile.column;
+    sw_get(cpe, from,
+           t->from + (size_t)tile.batch * t->from_batch
+               + (size_t)tile.row * t->from_row + (size_t)tile.column,
+           (struct sw_stretch){
+               floats(tile.rows, tile.columns), floats(1, tile.columns),
+               sizeof(float) * t->from_row - floats(1, tile.columns)},
+           &reply);
+    sw_wait(cpe, &reply, 1);
+    turn(from, to, tile, t->reversed);
+    sw_put(cpe, to,
+           t->to + (size_t)tile.batch * t->to_batch + (size_t)first * t->to_row
+               + (size_t)tile.row,
+           (struct sw_stretch){
+               floats(tile.rows, tile.columns), floats(1, tile.rows),
+               sizeof(float) * t->to_row - floats(1, tile.rows)},
+           &reply);
+    sw_wait(cpe, &reply, 2);
+}
+
+static void transpose(struct sw_cpe *cpe, const void *argument)
+{
+    const struct sw_transpose *t = argument;
+    float *from = sw_ldm(cpe, floats(TILE, TILE));
+    float *to = sw_ldm(cpe, floats(TILE, TILE));
+    for (int i = sw_row(cpe) * SW_SIDE + sw_column(cpe); i < tiles(t);
+         i += SW_CPES)
+        transpose_tile(cpe, t, tile_of(t, i), from, to);
+}
+
+const char *sw_transpose(struct sw_machine *m, const struct sw_transpose *t)
+{
+    return sw_spawn(m, transpose, t);
+}
+
+static void copy(struct sw_cpe *cpe, const void *argument)
+{
+    const struct sw_copy *c = argument;
+    float *piece = sw_ldm(cpe, floats(1, ROW_PIECE));
+    for (int row = sw_row(cpe) * SW_SIDE + sw_column(cpe); row < c->rows;
+         row += SW_CPES)
+        for (int at = 0; at < c->columns; at += ROW_PIECE) {
+            const size_t bytes = floats(1, least(ROW_PIECE, c->columns - at));
+            const struct sw_stretch whole = {bytes, bytes, 0};
+            struct sw_reply reply = {0};
+            sw_get(cpe, piece, c->from + (size_t)row * c->from_row + at, whole,
+                   &reply);
+            sw_wait(cpe, &reply, 1);
+            sw_put(cpe, piece, c->to + (size_t)row * c->to_row + at, whole,
+                   &reply);
+            sw_wait(cpe, &reply, 2);
+        }
+}
+
+const char *sw_copy(struct sw_machine *m, const struct sw_copy *c)
+{
+    return sw_spawn(m, copy, c);
+}
+
+/* --- the layouts -------------------------------------------------------- */
+
+struct sw_transpose sw_images_to_tile(const float *from, float *to, int n,
+                                      int c, int places)
+{
+    return (struct sw_transpose){from,
+                                 to,
+                                 c,
+                                 n,
+                                 places,
+                                 (size_t)places,
+                                 (size_t)places * (size_t)c,
+                                 (size_t)n,
+                                 (size_t)n * (size_t)c,
+                                 false};
+}
+
+struct sw_transpose sw_images_from_tile(const float *from, float *to, int n,
+                                        int c, int places)
+{
+    return (struct sw_transpose){from,
+                                 to,
+                                 c,
+                                 places,
+                                 n,
+                                 (size_t)n,
+                                 (size_t)n * (size_t)c,
+                                 (size_t)places,
+                                 (size_t)places * (size_t)c,
+                                 false};
+}
+
+struct sw_transpose sw_images_to_tile_backward(const float *from, float *to,
+                                               int n, int c, int places)
+{
+    return (struct sw_transpose){from,
+                                 to,
+                                 n,
+                                 c,
+                                 places,
+                                 (size_t)places * (size_t)c,
+                                 (size_t)places,
+                                 (size_t)c,
+                                 (size_t)n * (size_t)c,
+                                 false};
+}
+
+struct sw_transpose sw_weights_to_tile(const float *from, float *to, int no,
+                                       int ni, int taps)
+{
+    return (struct sw_transpose){
+        from, to, 1, no * ni, taps, 0, (size_t)taps, 0, (size_t)no * (size_t)ni,
+        false};
+}
+
+struct sw_transpose sw_weights_from_tile(const float *from, float *to, int no,
+                                         int ni, int taps)
+{
+    return (struct sw_transpose){
+        from, to,           1,    taps, no * ni, 0, (size_t)no * (size_t)ni,
+        0,    (size_t)taps, false};
+}
+
+struct sw_transpose sw_weights_to_tile_backward(const float *from, float *to,
+                                                int no, int ni, int taps)
+{
+    return (struct sw_transpose){from,
+                                 to,
+                                 ni,
+                                 no,
+                                 taps,
+                                 (size_t)taps,
+                                 (size_t)taps * (size_t)ni,
+                                 (size_t)no,
+                                 (size_t)no * (size_t)ni,
+                                 true};
+}
