@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: MIT */
+/* Convolution on the Sunway core group in software: equal to loops as plain
+ * as the definition; bytes of DMA and of scratch-pad as the formulas have
+ * them; swCaffe's table for VGG-16. Speaks TAP. */
+#include "sw_checks.h"
+
+#include "kernels/sw/sw_conv.h"
+#include "thorough.h"
+
+static struct sw_machine *machine;
+
+/* A convolution with all that it reads, and what is right. */
+struct layer {
+    struct conv c;
+    char words[160];
+    size_t nx, ny, nw;
+    float *x, *w, *dy, *y, *dx, *dw;
+};
+
+/* All three passes at once; each product counts for what it goes into. */
+static void reference(struct layer *l)
+{
+    const struct conv *c = &l->c;
+    const int in = c->c / c->groups, per = c->k / c->groups;
+    const int taps = c->kernel_h * c->kernel_w;
+    memset(l->y, 0, l->ny * sizeof(float));
+    memset(l->dx, 0, l->nx * sizeof(float));
+    memset(l->dw, 0, l->nw * sizeof(float));
+    for (int o = 0; o < (int)l->ny; o++) {
+        const int q = o % c->out_w, r = o / c->out_w % c->out_h;
+        const int k = o / c->out_w / c->out_h % c->k;
+        const int n = o / c->out_w / c->out_h / c->k;
+        for (int m = 0; m < in * taps; m++) {
+            const int row = r * c->stride_h - c->pad_h
+                            + m % taps / c->kernel_w * c->dilation_h;
+            const int column =
+                q * c->stride_w - c->pad_w + m % c->kernel_w * c->dilation_w;
+            const int channel = k / per * in + m / taps;
+            if (row < 0 || row >= c->h || column < 0 || column >= c->w)
+                continue;
+            const int a = ((n * c->c + channel) * c->h + row) * c->w + column;
+            const int b = k * in * taps + m;
+            l->y[o] += l->x[a] * l->w[b];
+            l->dx[a] += l->dy[o] * l->w[b];
+            l->dw[b] += l->dy[o] * l->x[a];
+        }
+    }
+}
+
+/* False if no window fits. */
+static bool make(struct layer *l, struct conv c, uint64_t seed)
+{
+    snprintf(l->words, sizeof(l->words),
+             "%d of %dx%dx%d, %d outputs of %d groups, %dx%d stride %dx%d pad "
+             "%dx%d dilation %dx%d",
+             c.n, c.c, c.h, c.w, c.k, c.groups, c.kernel_h, c.kernel_w,
+             c.stride_h, c.stride_w, c.pad_h, c.pad_w, c.dilation_h,
+             c.dilation_w);
+    if (!conv_set_outputs(&c))
+        return false;
+    l->c = c;
+    l->nx = (size_t)(c.n * c.c * c.h * c.w);
+    l->ny = (size_t)(c.n * c.k * c.out_h * c.out_w);
+    l->nw = (size_t)(c.k * (c.c / c.groups) * c.kernel_h * c.kernel_w);
+    l->x = eighths(l->nx, seed);
+    l->w = eighths(l->nw, seed + 1);
+    l->dy = eighths(l->ny, seed + 2);
+    l->y = unset(l->ny);
+    l->dx = unset(l->nx);
+    l->dw = unset(l->nw);
+    reference(l);
+    return true;
+}
+
+static void drop(struct layer *l)
+{
+    float *all[] = {l->x, l->w, l->dy, l->y, l->dx, l->dw};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        free(all[i]);
+}
+
+/* One pass of it, as it is asked for, and what was counted. */
+static struct sw_conv_counts run(const struct layer *l, struct sw_conv job)
+{
+    const float *wanted[] = {l->y, l->dx, l->dw};
+    const size_t count[] = {l->ny, l->nx, l->nw};
+    struct sw_conv_counts counts;
+    job.conv = l->c;
+    job.in = job.pass == CONV_BACKWARD_DATA ? l->dy : l->x;
+    job.by = job.pass == CONV_BACKWARD_WEIGHTS ? l->dy : l->w;
+    job.out = unset(count[job.pass]);
+    const char *cannot = sw_conv_cannot(&job);
+    require(!cannot, "%s: %s", l->words, cannot);
+    float *scratch = unset(sw_conv_scratch(&job));
+    const char *error = sw_conv(machine, &job, scratch, &counts);
+    require(!error, "%s: %s", l->words, error);
+    equal(job.out, wanted[job.pass], count[job.pass], l->words);
+    require(counts.work.ldm_bytes <= SW_LDM_BYTES, "too much LDM");
+    free(scratch);
+    free(job.out);
+    return counts;
+}
+
+/* --- the implicit plans ------------------------------------------------- */
+
+/* Bytes and messages as the formulas have them. */
+static void as_the_formulas(const struct layer *l, const struct sw_counts *c,
+                            const struct sw_geometry *g, struct sw_plan p)
+{
+    const struct sw_traffic t = sw_plan_traffic(g, p);
+    require(c->get_bytes == t.in_bytes + t.weight_bytes, "%s: gets %zu",
+            l->words, c->get_bytes);
+    require(c->put_bytes == t.out_bytes, "%s: puts %zu", l->words,
+            c->put_bytes);
+    require(c->instructions
+                == t.products * (size_t)g->ni * (size_t)g->no * (size_t)p.images
+                       / SW_LANES,
+            "%s: %zu instructions", l->words, c->instructions);
+    /* Registers are 32 bytes, and three arrays are filled up to them. */
+    const size_t ldm = sw_plan_ldm_bytes(g, p);
+    require(c->ldm_bytes >= ldm && c->ldm_bytes < ldm + 96,
+            "%s: %zu bytes of LDM, not %zu", l->words, c->ldm_bytes, ldm);
+}
+
+/* All passes by each of the loops, with little LDM too so that there are
+ * several blocks. */
+static void all_plans(struct conv c, uint64_t seed)
+{
+    struct layer l;
+    require(make(&l, c, seed), "%s", l.words);
+    for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++) {
+        const struct sw_geometry g = sw_geometry_of(&l.c, pass);
+        for (int loops = 0; loops < SW_LOOPS; loops++)
+            for (int kb = 2; kb <= 60; kb += 58) {
+                struct sw_plan p;
+                if (!sw_plan_fit(&g, (enum sw_loops)loops, kb, &p))
+                    continue;
+                const struct sw_conv_counts counts =
+                    run(&l, (struct sw_conv){
+                                .pass = pass, .way = SW_IMPLICIT, .plan = &p});
+                as_the_formulas(&l, &counts.work, &g, p);
+                require(counts.work.ldm_bytes <= (size_t)kb * 1024,
+                        "%s: %zu bytes of LDM", l.words, counts.work.ldm_bytes);
+            }
+    }
+    drop(&l);
+}
+
+static void implicit_plans_are_right(void)
+{
+    static const struct conv some[] = {
+        {32, 32, 4, 5, 8,  1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false},
+        {64, 32, 3, 3, 16, 1, 3, 3, 1, 1, 0, 0, 1, 1, 0, 0, false},
+        {32, 64, 2, 6, 24, 1, 1, 3, 1, 1, 0, 2, 1, 1, 0, 0, false},
+        {32, 32, 5, 4, 40, 1, 2, 1, 1, 1, 1, 0, 1, 1, 0, 0, false},
+        {96, 32, 1, 7, 8,  1, 1, 5, 1, 1, 0, 4, 1, 1, 0, 0, false},
+        {32, 64, 4, 4, 8,  1, 1, 1, 1, 1, 0, 0, 1, 1, 0, 0, false},
+    };
+    for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++)
+        all_plans(some[i], 10 * i);
+}
+
+/* Counted anew, loop by loop as swCaffe's kernel has them. */
+static void bytes_are_those_of_the_loops(void)
+{
+    const struct conv shape = {32, 32, 5, 9, 16, 1, 3, 3,    1,
+                               1,  1,  1, 1, 1,  0, 0, false};
+    struct layer l;
+    require(make(&l, shape, 5), "%s", l.words);
+    const struct sw_geometry g = sw_geometry_of(&l.c, CONV_FORWARD);
+    const struct sw_plan p = {SW_BATCH_AWARE, 32, 4};
+    size_t gets = 0;
+    for (int start = 0; start < 9; start += 4) {
+        const int end = start + 4 < 9 ? start + 4 : 9;
+        for (int y = 0; y < 5; y++)
+            for (int i = 0; i < 3; i++)
+                for (int x = start; x < end + 2; x++) {
+                    if (y + i < 1 || y + i > 5 || x < 1 || x > 9)
+                        continue;
+                    gets += (size_t)(4 * 32 * 32);
+                    for (int j = 0; j < 3; j++)
+                        if (x - j >= start && x - j < end)
+                            gets += (size_t)(4 * 32 * 16);
+                }
+    }
+    const struct sw_conv_counts counts = run(
+        &l,
+        (struct sw_conv){.pass = CONV_FORWARD, .way = SW_IMPLICIT, .plan = &p});
+    require(counts.work.get_bytes == gets, "%zu bytes, not %zu",
+            counts.work.get_bytes, gets);
+    require(counts.work.put_bytes == 4 * 5 * 9 * 16 * 32, "what is put");
+    as_the_formulas(&l, &counts.work, &g, p);
+    drop(&l);
+}
+
+/* swCaffe's layers of VGG-16 at 128 images: which go the implicit way, how
+ * many columns the LDM holds, and how many bytes that is. */
+static void the_table_of_vgg16(void)
+{
+    static const struct {
+        int ni, no, size;
+        bool forward, backward;
+        int columns;
+        size_t bytes;
+    } rows[] = {
+        {3,   64,  224, false, false, 0,  0    },
+        {64,  64,  224, true,  false, 58, 60928},
+        {64,  128, 112, true,  false, 29, 61440},
+        {128, 128, 112, true,  true,  28, 61440},
+        {128, 256, 56,  true,  true,  13, 59392},
+        {256, 256, 56,  true,  true,  12, 61440},
+        {256, 512, 28,  true,  true,  5,  61440},
+        {512, 512, 28,  true,  true,  2,  57344},
+        {512, 512, 14,  true,  true,  2,  57344},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct conv c = {128,
+                         rows[i].ni,
+                         rows[i].size,
+                         rows[i].size,
+                         rows[i].no,
+                         1,
+                         3,
+                         3,
+                         1,
+                         1,
+                         1,
+                         1,
+                         1,
+                         1,
+                         0,
+                         0,
+                         false};
+        struct sw_plan p;
+        conv_set_outputs(&c);
+        const struct sw_geometry g = sw_geometry_of(&c, CONV_FORWARD);
+        require(sw_implicit_is_taken(&c, CONV_FORWARD) == rows[i].forward
+                    && sw_implicit_is_taken(&c, CONV_BACKWARD_DATA)
+                           == rows[i].backward
+                    && sw_implicit_is_taken(&c, CONV_BACKWARD_WEIGHTS)
+                           == rows[i].backward,
+                "row %zu: the way", i);
+        if (!rows[i].forward)
+            continue;
+        require(sw_column_stride(&g, SW_FORWARD_KB, 1) == rows[i].columns,
+                "row %zu: %d columns", i, sw_column_stride(&g, 60, 1));
+        require(sw_plan_fit(&g, SW_BATCH_AWARE, SW_FORWARD_KB, &p)
+                    && p.columns == rows[i].columns
+                    && sw_plan_ldm_bytes(&g, p) == rows[i].bytes,
+                "row %zu: %d columns in %zu bytes", i, p.columns,
+                sw_plan_ldm_bytes(&g, p));
+    }
+}
+
+/* The same figures from the machine: a layer that is wide, but one row high,
+ * so that the columns that the LDM holds are there. */
+static void scratch_pad_of_vgg16(int ni, int no, int width, size_t bytes)
+{
+    struct layer l;
+    const struct conv c = {128, ni, 1, width, no, 1, 1, 1,    1,
+                           1,   0,  0, 1,     1,  0, 0, false};
+    struct sw_plan p;
+    require(make(&l, c, 3), "%s", l.words);
+    const struct sw_geometry g = sw_geometry_of(&l.c, CONV_FORWARD);
+    require(sw_plan_fit(&g, SW_BATCH_AWARE, SW_FORWARD_KB, &p), "it fits");
+    const struct sw_conv_counts counts = run(
+        &l,
+        (struct sw_conv){.pass = CONV_FORWARD, .way = SW_IMPLICIT, .plan = &p});
+    require(counts.work.ldm_bytes == bytes, "%zu bytes of LDM, not %zu",
+            counts.work.ldm_bytes, bytes);
+    drop(&l);
+}
+
+static void the_table_on_the_machine(void)
+{
+    scratch_pad_of_vgg16(64, 64, 58, 60928);
+    scratch_pad_of_vgg16(64, 128, 29, 61440);
+    scratch_pad_of_vgg16(128, 128, 28, 61440);
+    scratch_pad_of_vgg16(128, 256, 13, 59392);
+    scratch_pad_of_vgg16(512, 512, 2, 57344);
+}
+
+/* By the rule, the way that the layers of VGG-16 go. */
+static void layers_that_the_rule_takes(void)
+{
+    const struct conv c = {128, 128, 2, 3, 64, 1, 3, 3,    1,
+                           1,   1,   1, 1, 1,  0, 0, false};
+    struct layer l;
+    require(make(&l, c, 9), "%s", l.words);
+    for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++) {
+        require(sw_implicit_is_taken(&l.c, pass), "the rule");
+        const struct sw_conv_counts counts =
+            run(&l, (struct sw_conv){.pass = pass});
+        require(counts.work.spawns == 1, "%zu kernels", counts.work.spawns);
+    }
+    drop(&l);
+}
+
+/* --- the explicit way, and both ----------------------------------------- */
+
+static struct conv odd(uint64_t seed)
+{
+    struct conv c = {
+        .n = pick(seed, 0, 0, 3),
+        .c = pick(seed, 1, 1, 12),
+        .h = pick(seed, 2, 1, 14),
+        .w = pick(seed, 3, 1, 20),
+        .k = pick(seed, 4, 1, 20),
+        .groups = 1,
+        .kernel_h = pick(seed, 5, 1, 5),
+        .kernel_w = pick(seed, 6, 1, 5),
+        .stride_h = pick(seed, 7, 1, 4),
+        .stride_w = pick(seed, 8, 1, 4),
+        .pad_h = pick(seed, 9, 0, 4),
+        .pad_w = pick(seed, 10, 0, 4),
+        .dilation_h = pick(seed, 11, 1, 3),
+        .dilation_w = pick(seed, 12, 1, 3),
+    };
+    if (pick(seed, 13, 0, 3) == 0) {
+        c.groups = pick(seed, 14, 2, 3);
+        c.c *= c.groups;
+        c.k *= c.groups;
+    }
+    return c;
+}
+
+/* The column matrix is written whole, and the image read once. */
+static void column_bytes(const struct layer *l, const struct sw_counts *work)
+{
+    const struct conv *c = &l->c;
+    const size_t rows =
+        (size_t)(c->c * c->kernel_h * c->kernel_w * c->out_h * c->out_w);
+    const int m = (c->k / c->groups + 7) / 8 * 8;
+    const int p = (c->out_h * c->out_w + 127) / 128 * 128;
+    const size_t product =
+        (size_t)c->n * (size_t)c->groups * (size_t)m * (size_t)p * 4;
+    require(work->put_bytes == (size_t)c->n * rows * 4 + product,
+            "%s: puts %zu bytes", l->words, work->put_bytes);
+}
+
+static void odd_layers_never_exceed_64_kb(void)
+{
+    const uint64_t most = cases(400, 40);
+    for (uint64_t seed = 0; seed < most; seed++) {
+        struct layer l;
+        if (!make(&l, odd(seed), seed << 8))
+            continue;
+        for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++) {
+            const struct sw_conv_counts counts =
+                run(&l, (struct sw_conv){.pass = pass, .way = SW_EXPLICIT});
+            if (pass == CONV_FORWARD)
+                column_bytes(&l, &counts.work);
+        }
+        drop(&l);
+    }
+}
+
+/* Where a plan is said to fit, its bytes are within what it may have; the
+ * machine's own check has the last word in the tests above. */
+static void plans_keep_to_64_kb(void)
+{
+    int fits = 0;
+    for (uint64_t seed = 0; seed < 2000; seed++) {
+        struct conv c = {
+            .n = 32 * pick(seed, 0, 1, 16),
+            .c = 32 * pick(seed, 1, 1, 32),
+            .h = pick(seed, 2, 1, 230),
+            .w = pick(seed, 3, 1, 230),
+            .k = 32 * pick(seed, 4, 1, 32),
+            .groups = 1,
+            .kernel_h = pick(seed, 5, 1, 7),
+            .kernel_w = pick(seed, 6, 1, 7),
+            .stride_h = 1,
+            .stride_w = 1,
+            .pad_h = pick(seed, 7, 0, 3),
+            .pad_w = pick(seed, 8, 0, 3),
+            .dilation_h = 1,
+            .dilation_w = 1,
+        };
+        if (!conv_set_outputs(&c))
+            continue;
+        for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++) {
+            struct sw_plan p;
+            const struct sw_geometry g = sw_geometry_of(&c, pass);
+            for (int loops = 0; loops < SW_LOOPS; loops++)
+                if (sw_plan_fit(&g, (enum sw_loops)loops, 60, &p)) {
+                    fits++;
+                    require(sw_plan_ldm_bytes(&g, p) <= 60 * 1024, "too much");
+                    require(loops != SW_BATCH_AWARE || p.columns == c.out_w
+                                || pass == CONV_BACKWARD_DATA
+                                || pass == CONV_BACKWARD_WEIGHTS
+                                || p.columns == sw_column_stride(&g, 60, 1),
+                            "seed %d: the column stride", (int)seed);
+                }
+        }
+    }
+    require(fits > 1000, "%d plans", fits);
+}
+
+/* --- as the trainer calls it -------------------------------------------- */
+
+static void by_the_interface(struct conv shape, uint64_t seed)
+{
+    struct layer l;
+    if (!make(&l, shape, seed))
+        return;
+    const struct conv *c = &l.c;
+    const size_t bx = conv_blocked(c->n, c->c, c->h, c->w);
+    const size_t by = conv_blocked(c->n, c->k, c->out_h, c->out_w);
+    const size_t plane = (size_t)(c->out_h * c->out_w);
+    float *x = unset(bx), *dy = unset(by), *y = unset(by), *dx = unset(bx);
+    float *bias = eighths((size_t)c->k, seed + 7),
+          *dw = eighths(l.nw, seed + 8);
+    float *back = unset(l.nx > l.ny ? l.nx : l.ny);
+    size_t most = 0;
+    for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++)
+        if (conv_tile_sw.scratch(c, pass) > most)
+            most = conv_tile_sw.scratch(c, pass);
+    float *scratch = unset(most);
+    conv_to_blocked(l.x, x, c->n, c->c, c->h, c->w);
+    conv_to_blocked(l.dy, dy, c->n, c->k, c->out_h, c->out_w);
+    conv_tile_sw.forward(c, c->plain ? l.x : x, l.w, bias, y, scratch);
+    conv_to_plain(y, back, c->n, c->k, c->out_h, c->out_w);
+    for (size_t i = 0; i < l.ny; i++)
+        l.y[i] += bias[i / plane % (size_t)c->k];
+    equal(back, l.y, l.ny, "y");
+    for (size_t i = 0; i < l.nw; i++)
+        l.dw[i] += dw[i];
+    conv_tile_sw.backward_weights(c, c->plain ? l.x : x, dy, dw, scratch);
+    equal(dw, l.dw, l.nw, "dw");
+    if (!c->plain) {
+        conv_tile_sw.backward_data(c, dy, l.w, dx, scratch);
+        conv_to_plain(dx, back, c->n, c->c, c->h, c->w);
+        equal(back, l.dx, l.nx, "dx");
+    }
+    float *all[] = {x, dy, y, dx, bias, dw, back, scratch};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        free(all[i]);
+    drop(&l);
+}
+
+static void it_is_a_method(void)
+{
+    static const struct conv some[] = {
+        {2, 3,  9, 8, 20, 1, 5, 5, 2, 2, 2, 2, 1, 1, 0, 0, true },
+        {1, 32, 6, 6, 16, 2, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false},
+        {3, 20, 5, 4, 17, 1, 3, 3, 1, 1, 1, 1, 2, 1, 0, 0, false},
+    };
+    for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++)
+        by_the_interface(some[i], 100 * i);
+    struct conv wide = some[2];
+    wide.w = 9000;
+    conv_set_outputs(&wide);
+    require(conv_tile_sw.cannot(&wide, CONV_FORWARD) != NULL, "too wide");
+    require(!conv_tile_sw.cannot(&some[0], CONV_FORWARD), "it can");
+    require(conv_tile_sw.cannot(&some[0], CONV_BACKWARD_DATA) != NULL,
+            "a plain input");
+    require(!strcmp(conv_tile_sw.name, "tile"), "its name");
+}
+
+/* The widest rows that it says it can. */
+static void the_widest_rows(void)
+{
+    struct conv c = {1, 1, 2, 0, 1, 1, 1, 3, 1, 1, 0, 1, 1, 1, 0, 0, false};
+    struct layer l;
+    for (int stride = 1; stride < 4; stride += 2) {
+        c.stride_w = stride;
+        for (c.w = 8192; conv_set_outputs(&c), conv_tile_sw.cannot(&c, 0);)
+            c.w--;
+        require(make(&l, c, 4), "%s", l.words);
+        for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++)
+            run(&l, (struct sw_conv){.pass = pass});
+        drop(&l);
+    }
+}
+
+int main(void)
+{
+    static const struct sw_check checks[] = {
+        {"implicit plans are right",      implicit_plans_are_right     },
+        {"bytes are those of the loops",  bytes_are_those_of_the_loops },
+        {"the table of VGG-16",           the_table_of_vgg16           },
+        {"the table on the machine",      the_table_on_the_machine     },
+        {"layers that the rule takes",    layers_that_the_rule_takes   },
+        {"odd layers never exceed 64 KB", odd_layers_never_exceed_64_kb},
+        {"plans keep to 64 KB",           plans_keep_to_64_kb          },
+        {"it is a method",                it_is_a_method               },
+        {"the widest rows",               the_widest_rows              },
+    };
+    machine = new_machine();
+    const int status =
+        run_checks(checks, (int)(sizeof(checks) / sizeof(checks[0])));
+    free_machine(machine);
+    return status;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* Convolution on a core group, all passes, of tensors as the framework has
+ * them: (image, channel, row, column), (output, input, row, column). */
+#ifndef TRAINER_KERNELS_SW_SW_CONV_H
+#define TRAINER_KERNELS_SW_SW_CONV_H
+
+#include "kernels/conv.h"
+#include "kernels/sw/sw_machine.h"
+#include "kernels/sw/sw_plan.h"
+
+enum sw_way {
+    SW_BY_RULE,  /* as swCaffe chooses */
+    SW_EXPLICIT, /* by a column matrix, image by image; it can do all */
+    SW_IMPLICIT  /* without, if sw_implicit_can */
+};
+
+/* A pass: y from x and w, dx from dy and w, or dw from x and dy. */
+struct sw_conv {
+    struct conv conv;
+    enum conv_pass pass;
+    enum sw_way way;
+    const struct sw_plan *plan; /* of the implicit; NULL: sw_plan_best */
+    const float *in;            /* x, dy or x */
+    const float *by;            /* w, w or dy */
+    float *out;                 /* y, dx or dw: all of it is written */
+};
+
+/* What the machine did for it: other orders of numbers, and the rest. */
+struct sw_conv_counts {
+    struct sw_counts transforms, work;
+};
+
+/* NULL, or why it cannot. */
+const char *sw_conv_cannot(const struct sw_conv *);
+
+size_t sw_conv_scratch(const struct sw_conv *); /* floats */
+
+/* NULL, or what the machine found wrong. Clears the machine's counts; counts
+ * may be NULL. */
+const char *sw_conv(struct sw_machine *, const struct sw_conv *, float *scratch,
+                    struct sw_conv_counts *counts);
+
+/* Of kernels/conv.h. Activations are reordered from and to blocks, and the
+ * bias is added, by the host and in no count. */
+extern const struct conv_method conv_tile_sw;
+
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* The machine as a way to convolve: a struct conv_method. A machine lies in
+ * the scratch of each call, and plain copies of the tensors beside it. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "kernels/sw/sw_conv.h"
+
+enum { LINE = 64 }; /* bytes to which a machine is aligned */
+
+static size_t machine_floats(void)
+{
+    return (sw_machine_bytes() + LINE) / sizeof(float) + 1;
+}
+
+static size_t x_floats(const struct conv *c)
+{
+    return (size_t)c->n * (size_t)c->c * (size_t)c->h * (size_t)c->w;
+}
+
+static size_t y_floats(const struct conv *c)
+{
+    return (size_t)c->n * (size_t)c->k * (size_t)c->out_h * (size_t)c->out_w;
+}
+
+static size_t w_floats(const struct conv *c)
+{
+    return (size_t)c->k * (size_t)(c->c / c->groups) * (size_t)c->kernel_h
+           * (size_t)c->kernel_w;
+}
+
+static const char *cannot(const struct conv *c, enum conv_pass pass)
+{
+    const struct sw_conv job = {.conv = *c, .pass = pass};
+    if (c->plain && pass == CONV_BACKWARD_DATA)
+        return "there is no gradient of a plain input";
+    return sw_conv_cannot(&job);
+}
+
+static size_t scratch_of(const struct conv *c, enum conv_pass pass)
+{
+    const struct sw_conv job = {.conv = *c, .pass = pass};
+    return machine_floats() + x_floats(c) + y_floats(c) + w_floats(c)
+           + sw_conv_scratch(&job);
+}
+
+struct floats {
+    float *x, *y, *dw, *rest;
+    struct sw_machine *machine;
+};
+
+static struct floats lay_out(const struct conv *c, float *scratch)
+{
+    const uintptr_t at = (uintptr_t)scratch;
+    struct floats f;
+    f.machine =
+        sw_machine_create((unsigned char *)scratch + (LINE - at % LINE) % LINE);
+    f.x = scratch + machine_floats();
+    f.y = f.x + x_floats(c);
+    f.dw = f.y + y_floats(c);
+    f.rest = f.dw + w_floats(c);
+    return f;
+}
+
+/* What the machine finds wrong is our own mistake. */
+static void run(struct floats *f, const struct sw_conv *job)
+{
+    const char *error = sw_conv(f->machine, job, f->rest, NULL);
+    if (error) {
+        fprintf(stderr, "convolution by tiles: %s\n", error);
+        abort();
+    }
+    sw_machine_free(f->machine);
+}
+
+static const float *plain_x(const struct conv *c, const float *x, float *to)
+{
+    if (c->plain)
+        return x;
+    conv_to_plain(x, to, c->n, c->c, c->h, c->w);
+    return to;
+}
+
+static void forward(const struct conv *c, const float *x, const float *w,
+                    const float *bias, float *y, float *scratch)
+{
+    struct floats f = lay_out(c, scratch);
+    const size_t plane = (size_t)c->out_h * (size_t)c->out_w;
+    run(&f, &(struct sw_conv){.conv = *c,
+                              .pass = CONV_FORWARD,
+                              .in = plain_x(c, x, f.x),
+                              .by = w,
+                              .out = f.y});
+    for (size_t i = 0; bias && i < y_floats(c); i++)
+        f.y[i] += bias[i / plane % (size_t)c->k];
+    conv_to_blocked(f.y, y, c->n, c->k, c->out_h, c->out_w);
+}
+
+static void backward_data(const struct conv *c, const float *dy, const float *w,
+                          float *dx, float *scratch)
+{
+    struct floats f = lay_out(c, scratch);
+    conv_to_plain(dy, f.y, c->n, c->k, c->out_h, c->out_w);
+    run(&f, &(struct sw_conv){.conv = *c,
+                              .pass = CONV_BACKWARD_DATA,
+                              .in = f.y,
+                              .by = w,
+                              .out = f.x});
+    conv_to_blocked(f.x, dx, c->n, c->c, c->h, c->w);
+}
+
+static void backward_weights(const struct conv *c, const float *x,
+                             const float *dy, float *dw, float *scratch)
+{
+    struct floats f = lay_out(c, scratch);
+    conv_to_plain(dy, f.y, c->n, c->k, c->out_h, c->out_w);
+    run(&f, &(struct sw_conv){.conv = *c,
+                              .pass = CONV_BACKWARD_WEIGHTS,
+                              .in = plain_x(c, x, f.x),
+                              .by = f.y,
+                              .out = f.dw});
+    for (size_t i = 0; i < w_floats(c); i++)
+        dw[i] += f.dw[i];
+}
+
+const struct conv_method conv_tile_sw = {
+    .name = "tile",
+    .cannot = cannot,
+    .scratch = scratch_of,
+    .forward = forward,
+    .backward_data = backward_data,
+    .backward_weights = backward_weights,
+};
