@@ -4,7 +4,7 @@
  * them; swCaffe's table for VGG-16. Speaks TAP. */
 #include "sw_checks.h"
 
-#include "kernels/sw/sw_conv.h"
+#include "kernels/sw/sw_cost.h"
 #include "thorough.h"
 
 static struct sw_machine *machine;
@@ -79,6 +79,21 @@ static void drop(struct layer *l)
         free(all[i]);
 }
 
+/* What is counted is what the cost model counts without running it. */
+static void as_expected(const struct layer *l, const struct sw_counts *found,
+                        struct sw_counts wanted)
+{
+    require(found->get_bytes == wanted.get_bytes
+                && found->put_bytes == wanted.put_bytes,
+            "%s: gets %zu and puts %zu bytes, not %zu and %zu", l->words,
+            found->get_bytes, found->put_bytes, wanted.get_bytes,
+            wanted.put_bytes);
+    require(found->row_messages == wanted.row_messages
+                && found->column_messages == wanted.column_messages
+                && found->instructions == wanted.instructions,
+            "%s: messages or instructions", l->words);
+}
+
 /* One pass of it, as it is asked for, and what was counted. */
 static struct sw_conv_counts run(const struct layer *l, struct sw_conv job)
 {
@@ -96,6 +111,7 @@ static struct sw_conv_counts run(const struct layer *l, struct sw_conv job)
     require(!error, "%s: %s", l->words, error);
     equal(job.out, wanted[job.pass], count[job.pass], l->words);
     require(counts.work.ldm_bytes <= SW_LDM_BYTES, "too much LDM");
+    as_expected(l, &counts.work, sw_conv_expected(&job));
     free(scratch);
     free(job.out);
     return counts;
@@ -278,6 +294,24 @@ static void the_table_on_the_machine(void)
     scratch_pad_of_vgg16(128, 128, 28, 61440);
     scratch_pad_of_vgg16(128, 256, 13, 59392);
     scratch_pad_of_vgg16(512, 512, 2, 57344);
+}
+
+/* By hand: 64 messages a cycle are 8 broadcasts, as are 64 instructions. */
+static void the_model_by_hand(void)
+{
+    const struct sw_counts c = {.get_bytes = 2350000000,
+                                .row_messages = 1450000000,
+                                .column_messages = 1450000000,
+                                .instructions = 64ul * 1450000000};
+    const struct sw_seconds s = sw_model(&c, sw_speed_high);
+    require(s.arithmetic == 1 && s.messages == 0.25, "%g and %g s",
+            s.arithmetic, s.messages);
+    require(s.dma > 0.0999 && s.dma < 0.1001 && s.overlapped == 1
+                && s.one_by_one == 1 + s.dma,
+            "%g s of DMA", s.dma);
+    struct conv conv = {2, 4, 5, 5, 6, 2, 3, 3, 1, 1, 0, 0, 1, 1, 0, 0, false};
+    conv_set_outputs(&conv);
+    require(sw_conv_flops(&conv) == 2.0 * 2 * 6 * 9 * 2 * 9, "operations");
 }
 
 /* By the rule, the way that the layers of VGG-16 go. */
@@ -481,6 +515,7 @@ int main(void)
         {"bytes are those of the loops",  bytes_are_those_of_the_loops },
         {"the table of VGG-16",           the_table_of_vgg16           },
         {"the table on the machine",      the_table_on_the_machine     },
+        {"the model by hand",             the_model_by_hand            },
         {"layers that the rule takes",    layers_that_the_rule_takes   },
         {"odd layers never exceed 64 KB", odd_layers_never_exceed_64_kb},
         {"plans keep to 64 KB",           plans_keep_to_64_kb          },

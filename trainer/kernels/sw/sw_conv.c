@@ -267,7 +267,7 @@ static void explicitly(struct work *w)
 
 /* --- all ---------------------------------------------------------------- */
 
-static bool is_implicit(const struct sw_conv *job)
+bool sw_conv_is_implicit(const struct sw_conv *job)
 {
     return job->way == SW_IMPLICIT
            || (job->way == SW_BY_RULE
@@ -277,7 +277,7 @@ static bool is_implicit(const struct sw_conv *job)
 const char *sw_conv_cannot(const struct sw_conv *job)
 {
     const struct sizes s = sizes_of(&job->conv);
-    if (is_implicit(job))
+    if (sw_conv_is_implicit(job))
         return sw_implicit_can(&job->conv, job->pass)
                    ? NULL
                    : "the mesh cannot be dealt so";
@@ -286,7 +286,7 @@ const char *sw_conv_cannot(const struct sw_conv *job)
 
 static void all(struct work *w)
 {
-    if (is_implicit(w->job))
+    if (sw_conv_is_implicit(w->job))
         implicit(w);
     else
         explicitly(w);

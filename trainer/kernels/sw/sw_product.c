@@ -118,3 +118,28 @@ size_t sw_product_put_bytes(const struct sw_product *p)
 {
     return bytes(p->n, p->m, 1);
 }
+
+/* Summed over the blocks, of which those at the edges are smaller. */
+static size_t messages(const struct sw_product *p,
+                       size_t (*of)(struct sw_block))
+{
+    size_t sum = 0;
+    for (int n = 0; n < p->n; n += BLOCK_N)
+        for (int m = 0; m < p->m; m += BLOCK_M)
+            for (int k = 0; k < p->k; k += BLOCK_K)
+                sum +=
+                    of((struct sw_block){least(BLOCK_M, p->m - m) / SW_SIDE,
+                                         least(BLOCK_N, p->n - n) / SW_SIDE,
+                                         least(BLOCK_K, p->k - k) / SW_SIDE});
+    return sum;
+}
+
+size_t sw_product_row_messages(const struct sw_product *p)
+{
+    return messages(p, sw_mesh_gemm_row_messages);
+}
+
+size_t sw_product_column_messages(const struct sw_product *p)
+{
+    return messages(p, sw_mesh_gemm_column_messages);
+}

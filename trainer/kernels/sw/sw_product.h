@@ -22,4 +22,8 @@ const char *sw_product(struct sw_machine *, const struct sw_product *);
 size_t sw_product_get_bytes(const struct sw_product *);
 size_t sw_product_put_bytes(const struct sw_product *);
 
+/* And what it sends. */
+size_t sw_product_row_messages(const struct sw_product *);
+size_t sw_product_column_messages(const struct sw_product *);
+
 #endif
