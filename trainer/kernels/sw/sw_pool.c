@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernels/sw/sw_pool.h"
+
+#include <string.h>
+
+/* What swCaffe takes for a small plane. */
+enum { SMALL = 28 * 28, LDM_FLOATS = SW_LDM_BYTES / 4 - 3 * 8 };
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+static int most(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+/* Rows of a plane, or of windows: from first to before end. */
+struct rows {
+    int first, end;
+};
+
+/* Rows that windows see. */
+static struct rows seen(const struct sw_pool *p, struct rows windows)
+{
+    return (struct rows){
+        most(0, windows.first * p->stride_h - p->pad_h),
+        least(p->h, (windows.end - 1) * p->stride_h - p->pad_h + p->kernel_h)};
+}
+
+/* Windows that see rows. */
+static struct rows seeing(const struct sw_pool *p, struct rows rows)
+{
+    const int low = rows.first + p->pad_h - p->kernel_h + 1;
+    const int high = (rows.end - 1 + p->pad_h) / p->stride_h + 1;
+    return (struct rows){low <= 0 ? 0 : (low + p->stride_h - 1) / p->stride_h,
+                         least(p->out_h, high)};
+}
+
+/* --- how much at a time ------------------------------------------------- */
+
+/* Floats of the LDM for a band of windows forward, or of rows backward. */
+static long forward_floats(const struct sw_pool *p, int windows)
+{
+    const int rows = least(p->h, (windows - 1) * p->stride_h + p->kernel_h);
+    return (long)rows * p->w + (long)windows * p->out_w;
+}
+
+static long backward_floats(const struct sw_pool *p, int rows)
+{
+    const int windows =
+        least(p->out_h, (rows + p->kernel_h - 2) / p->stride_h + 1);
+    const int read = least(p->h, (windows - 1) * p->stride_h + p->kernel_h);
+    return (long)rows * p->w + (long)windows * p->out_w + (long)read * p->w;
+}
+
+struct cut {
+    int planes; /* at a time, if the band is all of them */
+    int band;   /* windows forward, rows backward */
+    long floats;
+};
+
+/* One plane by bands, or several whole ones. */
+static struct cut cut(const struct sw_pool *p,
+                      long (*floats)(const struct sw_pool *, int), int all)
+{
+    const long whole = 2 * (long)p->h * p->w + (long)p->out_h * p->out_w;
+    struct cut c = {1, all, 0};
+    while (c.band > 0 && floats(p, c.band) > LDM_FLOATS)
+        c.band--;
+    c.floats = c.band ? floats(p, c.band) : 0;
+    if (c.band == all && p->h * p->w < SMALL && p->planes >= SW_CPES) {
+        c.planes = most(1, least((SMALL - 1) / (p->h * p->w) + 1,
+                                 (int)(LDM_FLOATS / whole)));
+        c.floats = c.planes > 1 ? whole : c.floats;
+    }
+    return c;
+}
+
+static struct cut forward_cut(const struct sw_pool *p)
+{
+    return cut(p, forward_floats, p->out_h);
+}
+
+static struct cut backward_cut(const struct sw_pool *p)
+{
+    return cut(p, backward_floats, p->h);
+}
+
+const char *sw_pool_cannot(const struct sw_pool *p)
+{
+    const bool blind = p->pad_h >= p->kernel_h || p->pad_w >= p->kernel_w
+                       || (p->out_h - 1) * p->stride_h - p->pad_h >= p->h
+                       || (p->out_w - 1) * p->stride_w - p->pad_w >= p->w;
+    if (blind)
+        return "a window does not see the plane";
+    return forward_cut(p).band < 1 || backward_cut(p).band < 1
+               ? "the rows of a window do not fit into 64 KB"
+               : NULL;
+}
+
+/* --- one window --------------------------------------------------------- */
+
+struct job {
+    const struct sw_pool *p;
+    const float *x, *dy;
+    float *y, *dx;
+};
+
+struct window {
+    int top, bottom, left, right; /* inside the plane */
+};
+
+static struct window window_of(const struct sw_pool *p, int r, int q)
+{
+    const int top = r * p->stride_h - p->pad_h;
+    const int left = q * p->stride_w - p->pad_w;
+    return (struct window){most(0, top), least(p->h, top + p->kernel_h),
+                           most(0, left), least(p->w, left + p->kernel_w)};
+}
+
+static int area(struct window v)
+{
+    return (v.bottom - v.top) * (v.right - v.left);
+}
+
+/* Where the largest is; x starts with row `first` of the plane. */
+static int largest(const struct sw_pool *p, const float *x, int first,
+                   struct window v)
+{
+    int best = (v.top - first) * p->w + v.left;
+    for (int i = v.top; i < v.bottom; i++)
+        for (int j = v.left; j < v.right; j++) {
+            const int at = (i - first) * p->w + j;
+            best = x[at] > x[best] ? at : best;
+        }
+    return best;
+}
+
+static float mean(const struct sw_pool *p, const float *x, int first,
+                  struct window v)
+{
+    double sum = 0;
+    for (int i = v.top; i < v.bottom; i++)
+        for (int j = v.left; j < v.right; j++)
+            sum += (double)x[(i - first) * p->w + j];
+    return (float)(sum / area(v));
+}
+
+/* --- transfers ---------------------------------------------------------- */
+
+/* Rows of so many planes, which are whole if they are several. */
+static size_t at_rows(int plane, int height, int width, struct rows r)
+{
+    return ((size_t)plane * (size_t)height + (size_t)r.first) * (size_t)width;
+}
+
+static struct sw_stretch stretch(int planes, int width, struct rows r)
+{
+    const size_t bytes = sizeof(float) * (size_t)planes
+                         * (size_t)(r.end - r.first) * (size_t)width;
+    return (struct sw_stretch){bytes, bytes, 0};
+}
+
+static void get(struct sw_cpe *cpe, float *to, const float *from,
+                struct sw_stretch s)
+{
+    struct sw_reply reply = {0};
+    sw_get(cpe, to, from, s, &reply);
+    sw_wait(cpe, &reply, 1);
+}
+
+static void put(struct sw_cpe *cpe, const float *from, float *to,
+                struct sw_stretch s)
+{
+    struct sw_reply reply = {0};
+    sw_put(cpe, from, to, s, &reply);
+    sw_wait(cpe, &reply, 1);
+}
+
+/* --- forward ------------------------------------------------------------ */
+
+static void pool_rows(const struct sw_pool *p, const float *x, int first,
+                      struct rows windows, float *y)
+{
+    for (int r = windows.first; r < windows.end; r++)
+        for (int q = 0; q < p->out_w; q++) {
+            const struct window v = window_of(p, r, q);
+            *y++ =
+                p->average ? mean(p, x, first, v) : x[largest(p, x, first, v)];
+        }
+}
+
+static void forward(struct sw_cpe *cpe, const void *argument)
+{
+    const struct job *job = argument;
+    const struct sw_pool *p = job->p;
+    const struct cut c = forward_cut(p);
+    float *x = sw_ldm(cpe, sizeof(float) * (size_t)(c.floats * c.planes));
+    const int own = sw_row(cpe) * SW_SIDE + sw_column(cpe);
+    for (int i = own * c.planes; i < p->planes; i += SW_CPES * c.planes) {
+        const int planes = least(c.planes, p->planes - i);
+        for (struct rows w = {0, 0}; w.first < p->out_h; w.first = w.end) {
+            w.end = least(p->out_h, w.first + c.band);
+            const struct rows r =
+                c.planes > 1 ? (struct rows){0, p->h} : seen(p, w);
+            const int in = (r.end - r.first) * p->w;
+            const int out = (w.end - w.first) * p->out_w;
+            float *y = x + planes * in;
+            get(cpe, x, job->x + at_rows(i, p->h, p->w, r),
+                stretch(planes, p->w, r));
+            for (int k = 0; k < planes; k++)
+                pool_rows(p, x + k * in, r.first, w, y + k * out);
+            put(cpe, y, job->y + at_rows(i, p->out_h, p->out_w, w),
+                stretch(planes, p->out_w, w));
+        }
+    }
+}
+
+const char *sw_pool(struct sw_machine *m, const struct sw_pool *p,
+                    const float *x, float *y)
+{
+    return sw_spawn(m, forward, &(struct job){.p = p, .x = x, .y = y});
+}
+
+/* --- backward ----------------------------------------------------------- */
+
+/* Adds what the windows give to rows `own`, with dx starting there. */
+static void give_back(const struct sw_pool *p, const float *x, int first,
+                      struct rows windows, const float *dy, struct rows own,
+                      float *dx)
+{
+    for (int r = windows.first; r < windows.end; r++)
+        for (int q = 0; q < p->out_w; q++, dy++) {
+            const struct window v = window_of(p, r, q);
+            if (!p->average) {
+                const int at = largest(p, x, first, v);
+                const int row = at / p->w + first;
+                if (row >= own.first && row < own.end)
+                    dx[at + (first - own.first) * p->w] += *dy;
+                continue;
+            }
+            for (int i = most(v.top, own.first); i < least(v.bottom, own.end);
+                 i++)
+                for (int j = v.left; j < v.right; j++)
+                    dx[(i - own.first) * p->w + j] += *dy / (float)area(v);
+        }
+}
+
+/* Rows of one plane, or all of several. */
+struct band {
+    int plane, planes;
+    struct rows own, windows, read;
+};
+
+static struct band band_of(const struct sw_pool *p, const struct cut *c,
+                           int plane, int first)
+{
+    struct band b = {
+        .plane = plane,
+        .planes = least(c->planes, p->planes - plane),
+        .own = {first, least(p->h, first + c->band)},
+        .windows = {0,     p->out_h              },
+        .read = {0,     p->h},
+    };
+    if (c->planes == 1) {
+        b.windows = seeing(p, b.own);
+        b.read = seen(p, b.windows);
+    }
+    return b;
+}
+
+static void backward_band(struct sw_cpe *cpe, const struct job *job,
+                          const struct band *b, float *dx)
+{
+    const struct sw_pool *p = job->p;
+    const int into = (b->own.end - b->own.first) * p->w;
+    memset(dx, 0, sizeof(float) * (size_t)(b->planes * into));
+    if (b->windows.first < b->windows.end) {
+        const int in = (b->read.end - b->read.first) * p->w;
+        const int out = (b->windows.end - b->windows.first) * p->out_w;
+        float *x = dx + b->planes * into, *dy = x + b->planes * in;
+        if (!p->average)
+            get(cpe, x, job->x + at_rows(b->plane, p->h, p->w, b->read),
+                stretch(b->planes, p->w, b->read));
+        get(cpe, dy,
+            job->dy + at_rows(b->plane, p->out_h, p->out_w, b->windows),
+            stretch(b->planes, p->out_w, b->windows));
+        for (int k = 0; k < b->planes; k++)
+            give_back(p, x + k * in, b->read.first, b->windows, dy + k * out,
+                      b->own, dx + k * into);
+    }
+    put(cpe, dx, job->dx + at_rows(b->plane, p->h, p->w, b->own),
+        stretch(b->planes, p->w, b->own));
+}
+
+static void backward(struct sw_cpe *cpe, const void *argument)
+{
+    const struct job *job = argument;
+    const struct sw_pool *p = job->p;
+    const struct cut c = backward_cut(p);
+    float *ldm = sw_ldm(cpe, sizeof(float) * (size_t)(c.floats * c.planes));
+    const int own = sw_row(cpe) * SW_SIDE + sw_column(cpe);
+    for (int i = own * c.planes; i < p->planes; i += SW_CPES * c.planes)
+        for (int first = 0; first < p->h; first += c.band) {
+            const struct band b = band_of(p, &c, i, first);
+            backward_band(cpe, job, &b, ldm);
+        }
+}
+
+const char *sw_pool_backward(struct sw_machine *m, const struct sw_pool *p,
+                             const float *x, const float *dy, float *dx)
+{
+    return sw_spawn(m, backward,
+                    &(struct job){.p = p, .x = x, .dy = dy, .dx = dx});
+}
