@@ -77,9 +77,9 @@ static void sixty_three_sync(struct sw_cpe *cpe, const void *argument)
 }
 
 static void refuses(void (*kernel)(struct sw_cpe *, const void *),
-                    const void *argument, const char *words)
+                    const void *argument, size_t bytes, const char *words)
 {
-    const char *error = sw_spawn(machine, kernel, argument);
+    const char *error = sw_spawn(machine, kernel, argument, bytes);
     require(error && strstr(error, words), "it says \"%s\", not \"%s\"",
             error ? error : "nothing", words);
 }
@@ -87,12 +87,15 @@ static void refuses(void (*kernel)(struct sw_cpe *, const void *),
 static void a_65th_kilobyte_is_refused(void)
 {
     static const size_t none = 0, one = 1, kilobyte = 1024;
-    const char *error = sw_spawn(machine, takes_all, &none);
+    const char *error = sw_spawn(machine, takes_all, &none, sizeof(none));
     require(!error, "%s", error);
-    refuses(takes_all, &one, "CPE (0,0): 1 bytes of LDM, of which 0 of 65536");
-    refuses(takes_all, &kilobyte, "1024 bytes of LDM");
+    refuses(takes_all, &one, sizeof(one),
+            "CPE (0,0): 1 bytes of LDM, of which 0 of 65536");
+    refuses(takes_all, &kilobyte, sizeof(kilobyte), "1024 bytes of LDM");
     require(sw_machine_counts(machine).ldm_bytes == SW_LDM_BYTES,
             "the most that was taken");
+    error = sw_spawn(machine, takes_all, memory, SW_ARGUMENT_BYTES + 1);
+    require(error && strstr(error, "too long"), "an argument");
 }
 
 static void wrong_transfers_are_refused(void)
@@ -106,19 +109,20 @@ static void wrong_transfers_are_refused(void)
     };
     static const struct sw_stretch right = {256, 32, 96};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
-        refuses(transfers, &wrong[i], "a transfer of");
-    require(!sw_spawn(machine, transfers, &right), "it is right");
-    refuses(forgets_to_wait, NULL, "1 transfers that nobody waits for");
-    refuses(waits_for_two, NULL, "waits for 2 replies, and there are 1");
+        refuses(transfers, &wrong[i], sizeof(wrong[i]), "a transfer of");
+    require(!sw_spawn(machine, transfers, &right, sizeof(right)),
+            "it is right");
+    refuses(forgets_to_wait, NULL, 0, "1 transfers that nobody waits for");
+    refuses(waits_for_two, NULL, 0, "waits for 2 replies, and there are 1");
 }
 
 static void wrong_messages_are_refused(void)
 {
-    refuses(hears_nothing, NULL,
+    refuses(hears_nothing, NULL, 0,
             "CPE (3,4): waits for a message of its column");
-    refuses(is_not_heard, NULL, "CPE (1,5): 1 messages of its row");
-    refuses(tells_itself, NULL, "a message to place 0 of its own row");
-    refuses(sixty_three_sync, NULL, "waits for all others");
+    refuses(is_not_heard, NULL, 0, "CPE (1,5): 1 messages of its row");
+    refuses(tells_itself, NULL, 0, "a message to place 0 of its own row");
+    refuses(sixty_three_sync, NULL, 0, "waits for all others");
 }
 
 /* --- what is done ------------------------------------------------------- */
@@ -126,7 +130,7 @@ static void wrong_messages_are_refused(void)
 /* Early: before anybody waits. Then the numbers are not there. */
 static void early_and_late(struct sw_cpe *cpe, const void *argument)
 {
-    const float *from = argument;
+    const float *from = *(const float *const *)argument;
     struct sw_reply reply = {0};
     float *x = sw_ldm(cpe, 16), *y = sw_ldm(cpe, 16);
     float *to = memory + 8 * (sw_row(cpe) * SW_SIDE + sw_column(cpe));
@@ -145,7 +149,9 @@ static void transfers_are_done_when_waited_for(void)
     static const float from[] = {11, 12, 13, 14, 15, 16, 17, 18};
     memset(memory, 0, sizeof(memory));
     sw_machine_clear(machine);
-    const char *error = sw_spawn(machine, early_and_late, from);
+    const float *argument = from;
+    const char *error =
+        sw_spawn(machine, early_and_late, &argument, sizeof(argument));
     require(!error, "%s", error);
     for (int i = 0; i < SW_CPES; i++)
         equal(memory + 8 * i, (const float[]){2, 11, 0, 13, 17, 0, 0, 0}, 8,
@@ -190,7 +196,7 @@ static void messages_arrive(void)
     for (int depth = 1; depth <= SW_DEPTH; depth *= 8) {
         sw_machine_set_depth(machine, depth);
         sw_machine_clear(machine);
-        const char *error = sw_spawn(machine, round_trip, NULL);
+        const char *error = sw_spawn(machine, round_trip, NULL, 0);
         require(!error, "%s", error);
         for (int i = 0; i < SW_CPES; i++)
             require(memory[i] == (float)(64 * ((i / 8 + 7) % 8) + 28 + 2),

@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "kernels/sw/sw_kernels.h"
+
 static size_t padded(const struct im2col *s)
 {
     return (size_t)s->w + 2 * (size_t)s->pad_w;
@@ -15,8 +17,8 @@ const char *sw_column_cannot(const struct im2col *s)
     enum { REGISTER = SW_LANES * sizeof(double) };
     const size_t most = (size_t)(s->w > s->out_w ? s->w : s->out_w);
     const size_t bytes = padded(s) * sizeof(double) + most * sizeof(float);
-    return bytes + REGISTER > SW_LDM_BYTES
-               ? "a row of the image does not fit into 64 KB"
+    return bytes + REGISTER > SW_LDM_FOR_DATA
+               ? "a row of the image does not fit into the LDM"
                : NULL;
 }
 
@@ -90,7 +92,7 @@ static void one_line(struct sw_cpe *cpe, const struct sw_column *job,
     }
 }
 
-static void to_column(struct sw_cpe *cpe, const void *argument)
+void sw_column_make(struct sw_cpe *cpe, const void *argument)
 {
     const struct sw_column *job = argument;
     const struct im2col *s = &job->shape;
@@ -104,7 +106,7 @@ static void to_column(struct sw_cpe *cpe, const void *argument)
 
 const char *sw_im2col(struct sw_machine *m, const struct sw_column *job)
 {
-    return sw_spawn(m, to_column, job);
+    return sw_spawn(m, sw_column_make, job, sizeof(*job));
 }
 
 /* --- column to image ---------------------------------------------------- */
@@ -148,7 +150,7 @@ static void put_line(struct sw_cpe *cpe, const struct sw_column *job,
     sw_wait(cpe, &reply, 1);
 }
 
-static void to_image(struct sw_cpe *cpe, const void *argument)
+void sw_column_add_up(struct sw_cpe *cpe, const void *argument)
 {
     const struct sw_column *job = argument;
     const struct im2col *s = &job->shape;
@@ -164,5 +166,5 @@ static void to_image(struct sw_cpe *cpe, const void *argument)
 
 const char *sw_col2im(struct sw_machine *m, const struct sw_column *job)
 {
-    return sw_spawn(m, to_image, job);
+    return sw_spawn(m, sw_column_add_up, job, sizeof(*job));
 }

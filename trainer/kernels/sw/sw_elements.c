@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "kernels/sw/sw_kernels.h"
+
 enum { BLOCK = 4096 };
 
 /* Whole blocks, one after the other; the last may be shorter. */
@@ -62,7 +64,7 @@ static float value(enum sw_element_op op, float a, float b, float by)
     }
 }
 
-static void kernel(struct sw_cpe *cpe, const void *argument)
+void sw_elements_each(struct sw_cpe *cpe, const void *argument)
 {
     const struct sw_elements *e = argument;
     const bool both = reads_b(e->op);
@@ -86,7 +88,7 @@ static void kernel(struct sw_cpe *cpe, const void *argument)
 
 const char *sw_elements(struct sw_machine *m, const struct sw_elements *e)
 {
-    return sw_spawn(m, kernel, e);
+    return sw_spawn(m, sw_elements_each, e, sizeof(*e));
 }
 
 /* --- float and double --------------------------------------------------- */
@@ -98,7 +100,7 @@ struct conversion {
     bool widens;
 };
 
-static void convert(struct sw_cpe *cpe, const void *argument)
+void sw_elements_convert(struct sw_cpe *cpe, const void *argument)
 {
     const struct conversion *c = argument;
     float *f = sw_ldm(cpe, BLOCK * sizeof(float));
@@ -129,14 +131,16 @@ const char *sw_to_double(struct sw_machine *m, const float *from, double *to,
                          size_t count)
 {
     return sw_spawn(
-        m, convert,
-        &(struct conversion){(float *)(uintptr_t)from, to, count, true});
+        m, sw_elements_convert,
+        &(struct conversion){(float *)(uintptr_t)from, to, count, true},
+        sizeof(struct conversion));
 }
 
 const char *sw_to_float(struct sw_machine *m, const double *from, float *to,
                         size_t count)
 {
     return sw_spawn(
-        m, convert,
-        &(struct conversion){to, (double *)(uintptr_t)from, count, false});
+        m, sw_elements_convert,
+        &(struct conversion){to, (double *)(uintptr_t)from, count, false},
+        sizeof(struct conversion));
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/sw/sw_gemm.h"
+#include "kernels/sw/sw_kernels.h"
 
 /* What a CPE has at hand. */
 struct bench {
@@ -182,7 +183,7 @@ static void take_ldm(struct bench *b)
         sw_ldm(b->cpe, sizeof(double) * (size_t)(p->columns * b->out_count));
 }
 
-static void kernel(struct sw_cpe *cpe, const void *argument)
+void sw_implicit_all(struct sw_cpe *cpe, const void *argument)
 {
     const struct sw_implicit *job = argument;
     const struct sw_plan *p = &job->plan;
@@ -210,5 +211,5 @@ static void kernel(struct sw_cpe *cpe, const void *argument)
 
 const char *sw_implicit(struct sw_machine *m, const struct sw_implicit *job)
 {
-    return sw_spawn(m, kernel, job);
+    return sw_spawn(m, sw_implicit_all, job, sizeof(*job));
 }

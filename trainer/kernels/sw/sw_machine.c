@@ -46,6 +46,7 @@ struct sw_cpe {
     int npending;
     struct sw_counts counts;
     struct sw_fibre fibre;
+    _Alignas(64) unsigned char argument[SW_ARGUMENT_BYTES];
     _Alignas(64) unsigned char ldm[SW_LDM_BYTES];
 };
 
@@ -53,7 +54,6 @@ struct sw_machine {
     struct sw_cpe cpe[SW_CPES];
     unsigned char stack[SW_CPES][SW_STACK_BYTES];
     void (*kernel)(struct sw_cpe *, const void *);
-    const void *argument;
     int depth;
     unsigned arrived, turn; /* at sw_sync, and how often all were */
     size_t spawns;
@@ -190,7 +190,7 @@ static void wait_for(struct sw_cpe *cpe, enum wait what, int mesh, int to)
 static void run(void *argument)
 {
     struct sw_cpe *cpe = argument;
-    cpe->machine->kernel(cpe, cpe->machine->argument);
+    cpe->machine->kernel(cpe, cpe->argument);
     if (cpe->npending)
         fail(cpe, "%d transfers that nobody waits for", cpe->npending);
     cpe->done = true;
@@ -240,10 +240,11 @@ static void unread(struct sw_machine *m)
 
 const char *sw_spawn(struct sw_machine *m,
                      void (*kernel)(struct sw_cpe *, const void *),
-                     const void *argument)
+                     const void *argument, size_t bytes)
 {
+    if (bytes > SW_ARGUMENT_BYTES)
+        return "an argument is too long";
     m->kernel = kernel;
-    m->argument = argument;
     m->arrived = m->turn = 0;
     m->error[0] = '\0';
     m->spawns++;
@@ -256,6 +257,8 @@ const char *sw_spawn(struct sw_machine *m,
         for (int mesh = ROW; mesh < MESHES; mesh++)
             cpe->inbox[mesh].first = cpe->inbox[mesh].count = 0;
         memset(cpe->ldm, 0xff, sizeof(cpe->ldm)); /* NaN */
+        if (bytes)
+            memcpy(cpe->argument, argument, bytes);
         sw_fibre_start(&cpe->fibre, m->stack[i], run, cpe);
     }
     while (round_of_all(m))

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdbool.h>
 
+#include "kernels/sw/sw_kernels.h"
+
 enum { PIECE = 4096 }; /* floats that a CPE has at a time */
 
 /* --- sums on the mesh --------------------------------------------------- */
@@ -16,26 +18,33 @@ static void add(struct sw_vector *sum, struct sw_vector one)
 
 /* Along rows to column 0, there along the column to row 0, and back. They go
  * from neighbour to neighbour, so that the order of adding is fixed. */
-struct sw_vector sw_sum_all(struct sw_cpe *cpe, struct sw_vector own)
+static struct sw_vector sum_at_all(struct sw_cpe *cpe, struct sw_vector own)
 {
     const int row = sw_row(cpe), column = sw_column(cpe), last = SW_SIDE - 1;
     if (column < last)
         add(&own, sw_row_receive(cpe));
-    if (column > 0)
+    if (column > 0) {
         sw_row_send(cpe, column - 1, own);
-    if (column == 0) {
-        if (row < last)
-            add(&own, sw_column_receive(cpe));
-        if (row > 0)
-            sw_column_send(cpe, row - 1, own);
-        if (row == 0)
-            sw_column_broadcast(cpe, own);
-        else
-            own = sw_column_receive(cpe);
-        sw_row_broadcast(cpe, own);
-        return own;
+        return sw_row_receive(cpe);
     }
-    return sw_row_receive(cpe);
+    if (row < last)
+        add(&own, sw_column_receive(cpe));
+    if (row > 0) {
+        sw_column_send(cpe, row - 1, own);
+        own = sw_column_receive(cpe);
+    } else {
+        sw_column_broadcast(cpe, own);
+    }
+    sw_row_broadcast(cpe, own);
+    return own;
+}
+
+/* Nobody begins the next sum while a broadcast of this one is under way. */
+struct sw_vector sw_sum_all(struct sw_cpe *cpe, struct sw_vector own)
+{
+    own = sum_at_all(cpe, own);
+    sw_sync(cpe);
+    return own;
 }
 
 /* --- pieces of a channel ------------------------------------------------ */
@@ -159,7 +168,7 @@ static void measure(struct bench *b, const struct sw_norm *job, int channel,
     put_one(b, *variance, job->variance + channel);
 }
 
-static void norm(struct sw_cpe *cpe, const void *argument)
+void sw_norm_forward(struct sw_cpe *cpe, const void *argument)
 {
     const struct sw_norm *job = argument;
     struct bench b = bench_of(cpe, job->shape);
@@ -178,11 +187,11 @@ static void norm(struct sw_cpe *cpe, const void *argument)
 
 const char *sw_norm(struct sw_machine *m, const struct sw_norm *job)
 {
-    return sw_spawn(m, norm, job);
+    return sw_spawn(m, sw_norm_forward, job, sizeof(*job));
 }
 
 /* dx = factor (dy - mean of dy - (x - mean) factor^2 mean of (x - mean) dy) */
-static void norm_backward(struct sw_cpe *cpe, const void *argument)
+void sw_norm_backward_all(struct sw_cpe *cpe, const void *argument)
 {
     const struct sw_norm_backward *job = argument;
     struct bench b = bench_of(cpe, job->shape);
@@ -213,12 +222,12 @@ static void norm_backward(struct sw_cpe *cpe, const void *argument)
 const char *sw_norm_backward(struct sw_machine *m,
                              const struct sw_norm_backward *job)
 {
-    return sw_spawn(m, norm_backward, job);
+    return sw_spawn(m, sw_norm_backward_all, job, sizeof(*job));
 }
 
 /* --- scale and bias ----------------------------------------------------- */
 
-static void scale(struct sw_cpe *cpe, const void *argument)
+void sw_norm_scale(struct sw_cpe *cpe, const void *argument)
 {
     const struct sw_scale *job = argument;
     struct bench b = bench_of(cpe, job->shape);
@@ -230,10 +239,10 @@ static void scale(struct sw_cpe *cpe, const void *argument)
 
 const char *sw_scale(struct sw_machine *m, const struct sw_scale *job)
 {
-    return sw_spawn(m, scale, job);
+    return sw_spawn(m, sw_norm_scale, job, sizeof(*job));
 }
 
-static void scale_backward(struct sw_cpe *cpe, const void *argument)
+void sw_norm_scale_backward(struct sw_cpe *cpe, const void *argument)
 {
     const struct sw_scale_backward *job = argument;
     struct bench b = bench_of(cpe, job->shape);
@@ -247,5 +256,5 @@ static void scale_backward(struct sw_cpe *cpe, const void *argument)
 const char *sw_scale_backward(struct sw_machine *m,
                               const struct sw_scale_backward *job)
 {
-    return sw_spawn(m, scale_backward, job);
+    return sw_spawn(m, sw_norm_scale_backward, job, sizeof(*job));
 }

@@ -3,8 +3,10 @@
 
 #include <string.h>
 
+#include "kernels/sw/sw_kernels.h"
+
 /* What swCaffe takes for a small plane. */
-enum { SMALL = 28 * 28, LDM_FLOATS = SW_LDM_BYTES / 4 - 3 * 8 };
+enum { SMALL = 28 * 28, LDM_FLOATS = SW_LDM_FOR_DATA / 4 };
 
 static int least(int a, int b)
 {
@@ -96,14 +98,14 @@ const char *sw_pool_cannot(const struct sw_pool *p)
     if (blind)
         return "a window does not see the plane";
     return forward_cut(p).band < 1 || backward_cut(p).band < 1
-               ? "the rows of a window do not fit into 64 KB"
+               ? "the rows of a window do not fit into the LDM"
                : NULL;
 }
 
 /* --- one window --------------------------------------------------------- */
 
 struct job {
-    const struct sw_pool *p;
+    struct sw_pool pool;
     const float *x, *dy;
     float *y, *dx;
 };
@@ -192,10 +194,10 @@ static void pool_rows(const struct sw_pool *p, const float *x, int first,
         }
 }
 
-static void forward(struct sw_cpe *cpe, const void *argument)
+void sw_pool_forward(struct sw_cpe *cpe, const void *argument)
 {
     const struct job *job = argument;
-    const struct sw_pool *p = job->p;
+    const struct sw_pool *p = &job->pool;
     const struct cut c = forward_cut(p);
     float *x = sw_ldm(cpe, sizeof(float) * (size_t)(c.floats * c.planes));
     const int own = sw_row(cpe) * SW_SIDE + sw_column(cpe);
@@ -221,7 +223,9 @@ static void forward(struct sw_cpe *cpe, const void *argument)
 const char *sw_pool(struct sw_machine *m, const struct sw_pool *p,
                     const float *x, float *y)
 {
-    return sw_spawn(m, forward, &(struct job){.p = p, .x = x, .y = y});
+    return sw_spawn(m, sw_pool_forward,
+                    &(struct job){.pool = *p, .x = x, .y = y},
+                    sizeof(struct job));
 }
 
 /* --- backward ----------------------------------------------------------- */
@@ -274,7 +278,7 @@ static struct band band_of(const struct sw_pool *p, const struct cut *c,
 static void backward_band(struct sw_cpe *cpe, const struct job *job,
                           const struct band *b, float *dx)
 {
-    const struct sw_pool *p = job->p;
+    const struct sw_pool *p = &job->pool;
     const int into = (b->own.end - b->own.first) * p->w;
     memset(dx, 0, sizeof(float) * (size_t)(b->planes * into));
     if (b->windows.first < b->windows.end) {
@@ -295,10 +299,10 @@ static void backward_band(struct sw_cpe *cpe, const struct job *job,
         stretch(b->planes, p->w, b->own));
 }
 
-static void backward(struct sw_cpe *cpe, const void *argument)
+void sw_pool_backward_all(struct sw_cpe *cpe, const void *argument)
 {
     const struct job *job = argument;
-    const struct sw_pool *p = job->p;
+    const struct sw_pool *p = &job->pool;
     const struct cut c = backward_cut(p);
     float *ldm = sw_ldm(cpe, sizeof(float) * (size_t)(c.floats * c.planes));
     const int own = sw_row(cpe) * SW_SIDE + sw_column(cpe);
@@ -312,6 +316,7 @@ static void backward(struct sw_cpe *cpe, const void *argument)
 const char *sw_pool_backward(struct sw_machine *m, const struct sw_pool *p,
                              const float *x, const float *dy, float *dx)
 {
-    return sw_spawn(m, backward,
-                    &(struct job){.p = p, .x = x, .dy = dy, .dx = dx});
+    return sw_spawn(m, sw_pool_backward_all,
+                    &(struct job){.pool = *p, .x = x, .dy = dy, .dx = dx},
+                    sizeof(struct job));
 }

@@ -17,6 +17,9 @@ enum {
     SW_SIDE = 8, /* CPEs of a row and of a column */
     SW_CPES = SW_SIDE * SW_SIDE,
     SW_LDM_BYTES = 64 * 1024,
+    /* What kernels keep to: the rest is the stack's on a real machine. */
+    SW_LDM_FOR_DATA = 60 * 1024,
+    SW_ARGUMENT_BYTES = 256,
     SW_LANES = 4, /* doubles of a register */
     SW_GROUPS = 4 /* core groups of a processor */
 };
@@ -29,12 +32,14 @@ struct sw_vector {
 struct sw_machine; /* a core group */
 struct sw_cpe;     /* the one that runs the kernel */
 
-/* Runs the kernel on all 64 CPEs and returns when they are through. NULL, or
- * a sentence: the first thing that went wrong, which the machine in software
- * finds and a real one does not. */
+/* Runs the kernel on all 64 CPEs and returns when they are through. Each gets
+ * a copy of the argument, of at most SW_ARGUMENT_BYTES, which is not a part of
+ * what sw_ldm hands out. The kernel is one of sw_kernels.def, but where only
+ * the machine in software is meant. NULL, or a sentence: the first thing that
+ * went wrong, which the machine in software finds and a real one does not. */
 const char *sw_spawn(struct sw_machine *,
                      void (*kernel)(struct sw_cpe *, const void *argument),
-                     const void *argument);
+                     const void *argument, size_t bytes);
 
 int sw_row(const struct sw_cpe *);
 int sw_column(const struct sw_cpe *);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/sw/sw_gemm.h"
+#include "kernels/sw/sw_kernels.h"
 
 /* Of the blocks that the mesh holds: 8 + 16 + 16 KB at each CPE. */
 enum { BLOCK_N = 256, BLOCK_K = 256, BLOCK_M = 512 };
@@ -82,7 +83,7 @@ static void block(struct bench *b, int n, int m)
     put(b->cpe, b->c, p->c, c);
 }
 
-static void kernel(struct sw_cpe *cpe, const void *argument)
+void sw_product_all(struct sw_cpe *cpe, const void *argument)
 {
     const struct sw_product *p = argument;
     struct bench b = {
@@ -99,7 +100,7 @@ static void kernel(struct sw_cpe *cpe, const void *argument)
 
 const char *sw_product(struct sw_machine *m, const struct sw_product *p)
 {
-    return sw_spawn(m, kernel, p);
+    return sw_spawn(m, sw_product_all, p, sizeof(*p));
 }
 
 static size_t bytes(int rows, int columns, int times)

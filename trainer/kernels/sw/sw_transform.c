@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/sw/sw_transform.h"
 
+#include "kernels/sw/sw_kernels.h"
+
 enum { TILE = 64, ROW_PIECE = 8192 }; /* floats: 32 KB of the LDM each */
 
 static int least(int a, int b)
@@ -72,7 +74,7 @@ static void transpose_tile(struct sw_cpe *cpe, const struct sw_transpose *t,
     sw_wait(cpe, &reply, 2);
 }
 
-static void transpose(struct sw_cpe *cpe, const void *argument)
+void sw_transform_transpose(struct sw_cpe *cpe, const void *argument)
 {
     const struct sw_transpose *t = argument;
     float *from = sw_ldm(cpe, floats(TILE, TILE));
@@ -84,10 +86,10 @@ static void transpose(struct sw_cpe *cpe, const void *argument)
 
 const char *sw_transpose(struct sw_machine *m, const struct sw_transpose *t)
 {
-    return sw_spawn(m, transpose, t);
+    return sw_spawn(m, sw_transform_transpose, t, sizeof(*t));
 }
 
-static void copy(struct sw_cpe *cpe, const void *argument)
+void sw_transform_copy(struct sw_cpe *cpe, const void *argument)
 {
     const struct sw_copy *c = argument;
     float *piece = sw_ldm(cpe, floats(1, ROW_PIECE));
@@ -108,7 +110,7 @@ static void copy(struct sw_cpe *cpe, const void *argument)
 
 const char *sw_copy(struct sw_machine *m, const struct sw_copy *c)
 {
-    return sw_spawn(m, copy, c);
+    return sw_spawn(m, sw_transform_copy, c, sizeof(*c));
 }
 
 /* --- the layouts -------------------------------------------------------- */
