@@ -119,6 +119,18 @@ static struct sw_conv_counts run(const struct layer *l, struct sw_conv job)
 
 /* --- the implicit plans ------------------------------------------------- */
 
+/* Walks through a row of taps, of which only the last product has no transfer
+ * to cover if there are two buffers. */
+static size_t rows_of_taps(const struct sw_geometry *g, struct sw_plan p)
+{
+    size_t rows = 0;
+    for (int y = 0; y < g->out_h; y++)
+        for (int i = 0; i < g->kernel_h; i++)
+            rows += y + i >= g->pad_h && y + i - g->pad_h < g->in_h;
+    return rows * (size_t)(g->b / p.images)
+           * (size_t)((g->out_w + p.columns - 1) / p.columns);
+}
+
 /* Bytes and messages as the formulas have them. */
 static void as_the_formulas(const struct layer *l, const struct sw_counts *c,
                             const struct sw_geometry *g, struct sw_plan p)
@@ -132,6 +144,12 @@ static void as_the_formulas(const struct layer *l, const struct sw_counts *c,
                 == t.products * (size_t)g->ni * (size_t)g->no * (size_t)p.images
                        / SW_LANES,
             "%s: %zu instructions", l->words, c->instructions);
+    const size_t product = (size_t)g->ni * (size_t)g->no * (size_t)p.images / 4;
+    const size_t rows = rows_of_taps(g, p);
+    require(p.buffers == 1 ? c->covering == 0
+                           : c->covering + rows * product >= c->instructions,
+            "%s: %zu of %zu instructions while a transfer was under way",
+            l->words, c->covering, c->instructions);
     /* Registers are 32 bytes, and three arrays are filled up to them. */
     const size_t ldm = sw_plan_ldm_bytes(g, p);
     require(c->ldm_bytes >= ldm && c->ldm_bytes < ldm + 96,
@@ -147,9 +165,10 @@ static void all_plans(struct conv c, uint64_t seed)
     for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++) {
         const struct sw_geometry g = sw_geometry_of(&l.c, pass);
         for (int loops = 0; loops < SW_LOOPS; loops++)
-            for (int kb = 2; kb <= 60; kb += 58) {
+            for (int i = 0; i < 4; i++) {
+                const int kb = i % 2 ? 2 : 60, buffers = 1 + i / 2;
                 struct sw_plan p;
-                if (!sw_plan_fit(&g, (enum sw_loops)loops, kb, &p))
+                if (!sw_plan_fit(&g, (enum sw_loops)loops, buffers, kb, &p))
                     continue;
                 const struct sw_conv_counts counts =
                     run(&l, (struct sw_conv){
@@ -184,7 +203,7 @@ static void bytes_are_those_of_the_loops(void)
     struct layer l;
     require(make(&l, shape, 5), "%s", l.words);
     const struct sw_geometry g = sw_geometry_of(&l.c, CONV_FORWARD);
-    const struct sw_plan p = {SW_BATCH_AWARE, 32, 4};
+    const struct sw_plan p = {SW_BATCH_AWARE, 32, 4, 1};
     size_t gets = 0;
     for (int start = 0; start < 9; start += 4) {
         const int end = start + 4 < 9 ? start + 4 : 9;
@@ -260,7 +279,7 @@ static void the_table_of_vgg16(void)
             continue;
         require(sw_column_stride(&g, SW_FORWARD_KB, 1) == rows[i].columns,
                 "row %zu: %d columns", i, sw_column_stride(&g, 60, 1));
-        require(sw_plan_fit(&g, SW_BATCH_AWARE, SW_FORWARD_KB, &p)
+        require(sw_plan_fit(&g, SW_BATCH_AWARE, 1, SW_FORWARD_KB, &p)
                     && p.columns == rows[i].columns
                     && sw_plan_ldm_bytes(&g, p) == rows[i].bytes,
                 "row %zu: %d columns in %zu bytes", i, p.columns,
@@ -278,7 +297,7 @@ static void scratch_pad_of_vgg16(int ni, int no, int width, size_t bytes)
     struct sw_plan p;
     require(make(&l, c, 3), "%s", l.words);
     const struct sw_geometry g = sw_geometry_of(&l.c, CONV_FORWARD);
-    require(sw_plan_fit(&g, SW_BATCH_AWARE, SW_FORWARD_KB, &p), "it fits");
+    require(sw_plan_fit(&g, SW_BATCH_AWARE, 1, SW_FORWARD_KB, &p), "it fits");
     const struct sw_conv_counts counts = run(
         &l,
         (struct sw_conv){.pass = CONV_FORWARD, .way = SW_IMPLICIT, .plan = &p});
@@ -389,6 +408,21 @@ static void odd_layers_never_exceed_64_kb(void)
     }
 }
 
+/* Whether it fits; then its bytes, and of swCaffe's loops the columns. */
+static bool keeps_to(const struct sw_geometry *g, enum sw_loops loops,
+                     int buffers)
+{
+    struct sw_plan p;
+    if (!sw_plan_fit(g, loops, buffers, SW_FORWARD_KB, &p))
+        return false;
+    const int columns = sw_column_stride(g, SW_FORWARD_KB, buffers);
+    require(sw_plan_ldm_bytes(g, p) <= SW_FORWARD_KB * 1024, "too much");
+    require(loops != SW_BATCH_AWARE
+                || p.columns == (columns < g->out_w ? columns : g->out_w),
+            "%d columns, not %d", p.columns, columns);
+    return true;
+}
+
 /* Where a plan is said to fit, its bytes are within what it may have; the
  * machine's own check has the last word in the tests above. */
 static void plans_keep_to_64_kb(void)
@@ -414,18 +448,9 @@ static void plans_keep_to_64_kb(void)
         if (!conv_set_outputs(&c))
             continue;
         for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++) {
-            struct sw_plan p;
             const struct sw_geometry g = sw_geometry_of(&c, pass);
-            for (int loops = 0; loops < SW_LOOPS; loops++)
-                if (sw_plan_fit(&g, (enum sw_loops)loops, 60, &p)) {
-                    fits++;
-                    require(sw_plan_ldm_bytes(&g, p) <= 60 * 1024, "too much");
-                    require(loops != SW_BATCH_AWARE || p.columns == c.out_w
-                                || pass == CONV_BACKWARD_DATA
-                                || pass == CONV_BACKWARD_WEIGHTS
-                                || p.columns == sw_column_stride(&g, 60, 1),
-                            "seed %d: the column stride", (int)seed);
-                }
+            for (int i = 0; i < 2 * SW_LOOPS; i++)
+                fits += keeps_to(&g, (enum sw_loops)(i / 2), 1 + i % 2);
         }
     }
     require(fits > 1000, "%d plans", fits);

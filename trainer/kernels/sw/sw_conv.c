@@ -35,6 +35,7 @@ static void add(struct sw_counts *sum, const struct sw_counts *one)
     sum->row_messages += one->row_messages;
     sum->column_messages += one->column_messages;
     sum->instructions += one->instructions;
+    sum->covering += one->covering;
     sum->spawns += one->spawns;
     if (one->ldm_bytes > sum->ldm_bytes)
         sum->ldm_bytes = one->ldm_bytes;

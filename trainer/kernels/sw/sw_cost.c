@@ -48,16 +48,22 @@ static struct sw_counts of_plan(const struct sw_geometry *g, struct sw_plan p)
     };
 }
 
+static struct sw_plan plan_of(const struct sw_conv *job,
+                              const struct sw_geometry *g)
+{
+    const int kb = job->pass == CONV_FORWARD ? SW_FORWARD_KB : SW_BACKWARD_KB;
+    struct sw_plan p = {.buffers = 1};
+    if (job->plan)
+        p = *job->plan;
+    else
+        sw_plan_best(g, kb, &p);
+    return p;
+}
+
 static struct sw_counts implicit(const struct sw_conv *job)
 {
     const struct sw_geometry g = sw_geometry_of(&job->conv, job->pass);
-    const int kb = job->pass == CONV_FORWARD ? SW_FORWARD_KB : SW_BACKWARD_KB;
-    struct sw_plan p = {0};
-    if (job->plan)
-        p = *job->plan;
-    else if (!sw_plan_best(&g, kb, &p))
-        return (struct sw_counts){0};
-    return of_plan(&g, p);
+    return of_plan(&g, plan_of(job, &g));
 }
 
 /* --- explicit ----------------------------------------------------------- */
@@ -133,4 +139,14 @@ static struct sw_counts explicitly(const struct sw_conv *job)
 struct sw_counts sw_conv_expected(const struct sw_conv *job)
 {
     return sw_conv_is_implicit(job) ? implicit(job) : explicitly(job);
+}
+
+double sw_conv_seconds(const struct sw_conv *job, struct sw_speed speed)
+{
+    const struct sw_counts c = sw_conv_expected(job);
+    const struct sw_seconds s = sw_model(&c, speed);
+    const struct sw_geometry g = sw_geometry_of(&job->conv, job->pass);
+    return sw_conv_is_implicit(job) && plan_of(job, &g).buffers == 2
+               ? s.overlapped
+               : s.one_by_one;
 }

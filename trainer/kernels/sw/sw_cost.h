@@ -23,9 +23,12 @@ extern const struct sw_speed sw_speed_low, sw_speed_high;
 struct sw_seconds {
     double arithmetic, messages, dma;
     double one_by_one; /* transfers, and then arithmetic */
-    double overlapped; /* the longest of the three: a bound */
+    double overlapped; /* the longest of the three */
 };
 struct sw_seconds sw_model(const struct sw_counts *, struct sw_speed);
+
+/* Of sw_conv's work: overlapped if its plan has two buffers. */
+double sw_conv_seconds(const struct sw_conv *, struct sw_speed);
 
 /* Multiplications and additions of a pass. */
 double sw_conv_flops(const struct conv *);

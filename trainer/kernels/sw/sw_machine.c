@@ -108,6 +108,7 @@ struct sw_counts sw_machine_counts(const struct sw_machine *m)
         sum.row_messages += one->row_messages;
         sum.column_messages += one->column_messages;
         sum.instructions += one->instructions;
+        sum.covering += one->covering;
         if (one->ldm_bytes > sum.ldm_bytes)
             sum.ldm_bytes = one->ldm_bytes;
     }
@@ -295,6 +296,8 @@ void sw_sync(struct sw_cpe *cpe)
 void sw_count(struct sw_cpe *cpe, size_t instructions)
 {
     cpe->counts.instructions += instructions;
+    if (cpe->npending)
+        cpe->counts.covering += instructions;
 }
 
 /* --- scratch-pad and DMA ------------------------------------------------ */

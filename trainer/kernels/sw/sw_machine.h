@@ -19,6 +19,7 @@ struct sw_counts {
     size_t transfers, blocks;    /* of DMA; a strided one has many blocks */
     size_t row_messages, column_messages; /* sent; a broadcast is one */
     size_t instructions;                  /* of arithmetic, on vectors */
+    size_t covering; /* those of them that ran while a transfer was under way */
     size_t ldm_bytes; /* the most that a CPE had taken at a time */
     size_t spawns;
 };

@@ -50,21 +50,22 @@ int sw_column_stride(const struct sw_geometry *g, int kb, int buffers)
 }
 
 /* Blocks of weights, and columns of the input, that are there at a time. */
-static int weights_held(const struct sw_geometry *g, enum sw_loops loops)
+static int weights_held(const struct sw_geometry *g, struct sw_plan p)
 {
-    return loops == SW_BATCH_AWARE_OUTWARD ? g->kernel_w : 1;
+    return p.loops == SW_BATCH_AWARE_OUTWARD ? g->kernel_w : p.buffers;
 }
 
 static int columns_held(const struct sw_geometry *g, struct sw_plan p)
 {
-    return p.loops == SW_IMAGE_AWARE_OUTWARD ? p.columns + g->kernel_w - 1 : 1;
+    return p.loops == SW_IMAGE_AWARE_OUTWARD ? p.columns + g->kernel_w - 1
+                                             : p.buffers;
 }
 
 size_t sw_plan_ldm_bytes(const struct sw_geometry *g, struct sw_plan p)
 {
     const size_t images = (size_t)p.images, no = (size_t)g->no;
     const size_t ni = (size_t)g->ni;
-    const size_t words = (size_t)weights_held(g, p.loops) * ni * no
+    const size_t words = (size_t)weights_held(g, p) * ni * no
                          + (size_t)columns_held(g, p) * ni * images
                          + (size_t)p.columns * no * images;
     return WORD * words / SW_CPES;
@@ -83,26 +84,50 @@ static int most_columns(const struct sw_geometry *g, struct sw_plan p, int kb)
     return p.columns;
 }
 
-static size_t bytes_of(const struct sw_geometry *g, struct sw_plan p)
+static double cycles(const struct sw_geometry *g, struct sw_plan p)
 {
+    enum { DMA_BYTES = 16, PER_CYCLE = SW_CPES * SW_LANES };
     const struct sw_traffic t = sw_plan_traffic(g, p);
-    return t.in_bytes + t.weight_bytes + t.out_bytes;
+    const double bytes = (double)(t.in_bytes + t.weight_bytes + t.out_bytes);
+    const double busy = (double)t.products * (double)p.images * g->ni
+                        * (double)g->no / PER_CYCLE;
+    const double dma = bytes / DMA_BYTES;
+    if (p.buffers == 1)
+        return busy + dma;
+    return busy > dma ? busy : dma;
 }
 
-bool sw_plan_fit(const struct sw_geometry *g, enum sw_loops loops, int kb,
-                 struct sw_plan *plan)
+/* The faster of the two, of which the second is there. */
+static bool is_faster(const struct sw_geometry *g, struct sw_plan one,
+                      bool found, const struct sw_plan *other)
 {
-    enum { IMAGES = SW_SIDE * SW_LANES };
+    return !found || cycles(g, one) < cycles(g, *other);
+}
+
+/* The images are a multiple of a register for each row of CPEs. */
+enum { IMAGES = SW_SIDE * SW_LANES };
+
+static bool mesh_can_be_dealt(const struct sw_geometry *g)
+{
+    return g->b >= 1 && g->b % IMAGES == 0 && g->ni % SW_SIDE == 0
+           && g->no % SW_SIDE == 0;
+}
+
+bool sw_plan_fit(const struct sw_geometry *g, enum sw_loops loops, int buffers,
+                 int kb, struct sw_plan *plan)
+{
+    const bool outward =
+        loops == SW_BATCH_AWARE_OUTWARD || loops == SW_IMAGE_AWARE_OUTWARD;
     const bool blocks =
         loops == SW_IMAGE_AWARE || loops == SW_IMAGE_AWARE_OUTWARD;
     bool found = false;
-    if (g->b < 1 || g->b % IMAGES || g->ni % SW_SIDE || g->no % SW_SIDE)
+    if (!mesh_can_be_dealt(g) || (outward && buffers > 1))
         return false;
     for (int images = blocks ? IMAGES : g->b; images <= g->b;
          images += IMAGES) {
-        struct sw_plan p = {loops, images, 0};
+        struct sw_plan p = {loops, images, 0, buffers};
         p.columns = g->b % images ? 0 : most_columns(g, p, kb);
-        if (p.columns && (!found || bytes_of(g, p) < bytes_of(g, *plan))) {
+        if (p.columns && is_faster(g, p, found, plan)) {
             *plan = p;
             found = true;
         }
@@ -113,10 +138,10 @@ bool sw_plan_fit(const struct sw_geometry *g, enum sw_loops loops, int kb,
 bool sw_plan_best(const struct sw_geometry *g, int kb, struct sw_plan *plan)
 {
     bool found = false;
-    for (int loops = 0; loops < SW_LOOPS; loops++) {
+    for (int i = 0; i < 2 * SW_LOOPS; i++) {
         struct sw_plan p;
-        if (sw_plan_fit(g, (enum sw_loops)loops, kb, &p)
-            && (!found || bytes_of(g, p) < bytes_of(g, *plan))) {
+        if (sw_plan_fit(g, (enum sw_loops)(i / 2), 1 + i % 2, kb, &p)
+            && is_faster(g, p, found, plan)) {
             *plan = p;
             found = true;
         }
