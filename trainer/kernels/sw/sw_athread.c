@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* sw_port.h and sw_machine.h on a real SW26010, by Sunway's athread library.
  *
- * It is compiled twice, as all of this folder but sw_machine.c and sw_fibre.c:
- * with the compiler for the host core, and with -DSW_SLAVE and that for the
- * CPEs, which puts "slave_" before names. NOBODY HAS RUN IT: no such machine
- * was at hand. The build compiles both halves against tests/athread, which
- * declares what they use; kernels are tested on the machine in software.
+ * It is compiled twice, as the kernels are: with the compiler for the host core,
+ * and with -DSW_SLAVE and that for the CPEs, which puts "slave_" before names.
+ * NOBODY HAS RUN IT ON A SUNWAY: no such machine was at hand. tests/athread
+ * declares what it uses of the library, and tests/sw_athread_test.c runs it
+ * with a stand-in made of threads.
  */
 #include "kernels/sw/sw_kernels.h"
 
@@ -183,6 +183,7 @@ void sw_athread_run(void *from)
 /* --- on the host core --------------------------------------------------- */
 
 #include <athread.h>
+#include <stdlib.h>
 
 #include "kernels/sw/sw_machine.h"
 
@@ -259,6 +260,93 @@ const char *sw_spawn(struct sw_machine *m,
     if (athread_spawn(sw_athread_run, &task))
         return "athread_spawn failed";
     return athread_join() ? "athread_join failed" : NULL;
+}
+
+/* --- what the host's copy of kernels calls, which never runs ------------- */
+
+int sw_row(const struct sw_cpe *cpe)
+{
+    (void)cpe;
+    abort();
+}
+
+int sw_column(const struct sw_cpe *cpe)
+{
+    return sw_row(cpe);
+}
+
+void sw_sync(struct sw_cpe *cpe)
+{
+    sw_row(cpe);
+}
+
+void *sw_ldm(struct sw_cpe *cpe, size_t bytes)
+{
+    (void)bytes;
+    sw_row(cpe);
+    return NULL;
+}
+
+void sw_get(struct sw_cpe *cpe, void *to, const void *memory,
+            struct sw_stretch s, struct sw_reply *reply)
+{
+    (void)to;
+    (void)memory;
+    (void)s;
+    (void)reply;
+    sw_row(cpe);
+}
+
+void sw_put(struct sw_cpe *cpe, const void *from, void *memory,
+            struct sw_stretch s, struct sw_reply *reply)
+{
+    sw_get(cpe, memory, from, s, reply);
+}
+
+void sw_wait(struct sw_cpe *cpe, struct sw_reply *reply, int done)
+{
+    (void)reply;
+    (void)done;
+    sw_row(cpe);
+}
+
+void sw_row_send(struct sw_cpe *cpe, int column, struct sw_vector v)
+{
+    (void)column;
+    (void)v;
+    sw_row(cpe);
+}
+
+void sw_column_send(struct sw_cpe *cpe, int row, struct sw_vector v)
+{
+    sw_row_send(cpe, row, v);
+}
+
+void sw_row_broadcast(struct sw_cpe *cpe, struct sw_vector v)
+{
+    sw_row_send(cpe, 0, v);
+}
+
+void sw_column_broadcast(struct sw_cpe *cpe, struct sw_vector v)
+{
+    sw_row_send(cpe, 0, v);
+}
+
+struct sw_vector sw_row_receive(struct sw_cpe *cpe)
+{
+    sw_row(cpe);
+    return (struct sw_vector){{0}};
+}
+
+struct sw_vector sw_column_receive(struct sw_cpe *cpe)
+{
+    return sw_row_receive(cpe);
+}
+
+void sw_count(struct sw_cpe *cpe, size_t instructions)
+{
+    (void)instructions;
+    sw_row(cpe);
 }
 
 #endif
