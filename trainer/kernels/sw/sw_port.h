@@ -4,9 +4,9 @@
  * scratch-pad (LDM) of 64 KB of its own.
  *
  * A kernel is one function that every CPE runs. It never touches main memory
- * but by DMA, and other CPEs only by register messages. sw_machine.c is a
+ * but by DMA, and other CPEs only by register messages. sw_machine.h tells of a
  * core group in software, which checks and counts every call; sw_athread.c is
- * the same interface on Sunway's athread library. Kernels include only this.
+ * the same interface on Sunway's athread library. Kernels know no other.
  */
 #ifndef TRAINER_KERNELS_SW_SW_PORT_H
 #define TRAINER_KERNELS_SW_SW_PORT_H
