@@ -26,7 +26,7 @@ ROW_KEYS = {'layer', 'times', 'pass', 'kernel', 'isa'}
 FIGURES = {'gflops', 'percent_of_peak', 'time_ms', 'max_rel_error'}
 # As trainer/bench/error.c derives them; LeNet's sums have at most 2 * 24 * 24
 # or 50 * 25 products.
-BOUNDS = {'direct': 1e-5, 'gemm': 1e-5, 'winograd': 1.5e-4}
+BOUNDS = {'direct': 1e-5, 'gemm': 1e-5, 'tile': 1e-5, 'winograd': 1.5e-4}
 
 # A small net with all that is odd: three names for one shape, groups, strides,
 # dilation, an odd number of channels, images of many channels.
@@ -180,6 +180,16 @@ def test_scalar_is_direct_without_vectors():
     check({row['isa'] for row in found['results']} == {'scalar'}, found)
 
 
+def test_tiles_of_a_sunway_in_software_are_right():
+    with tempfile.TemporaryDirectory() as folder:
+        for net in 'lenet', own_net(folder):
+            found, _ = measured('--net', net, '--kernel', 'tile', *QUICK)
+            check_file(found, 'tile')
+            for row in found['results']:
+                check('cannot' not in row and row['isa'] == 'scalar', row)
+                check(row['max_rel_error'] < BOUNDS['tile'], row)
+
+
 def test_what_is_left_out_is_told():
     found, out = measured('--net', 'lenet', *QUICK)
     check([(r['layer'], r['pass']) for r in found['left_out']]
@@ -265,7 +275,7 @@ def test_bad_input_gets_one_line_with_what_is_valid():
             (['--net', 'vgg61'], ['--net', 'vgg61', 'did you mean vgg16?']),
             (['--net', '/nowhere/x'], ['--net', '/nowhere/x']),
             (['--kernel', 'winogard'], ['winogard', 'did you mean winograd?']),
-            (['--kernel', 'tile'], ['--kernel', 'this version', 'direct']),
+            (['--kernel', 'tlie'], ['tlie', 'did you mean tile?']),
             (['--isa', 'amx'], ['--isa', 'this version', 'scalar']),
             (['--isa', 'avx21'], ['avx21', 'scalar']),
             (['--isa', 'sclar'], ['did you mean scalar?']),

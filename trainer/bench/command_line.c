@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/sw/sw_conv.h"
+
 /* A word that an option takes, or will: lacks says what this version has not.
  */
 struct choice {
@@ -18,7 +20,7 @@ static const struct choice kernels[] = {
     {.name = "gemm", .method = &conv_gemm},
     {.name = "direct", .method = &conv_direct},
     {.name = "winograd", .method = &conv_winograd},
-    {.name = "tile", .lacks = "this version has no back end of tiles"},
+    {.name = "tile", .method = &conv_tile_sw, .isa = "scalar"},
     {.name = "scalar", .method = &conv_direct, .isa = "scalar"},
     {0},
 };
