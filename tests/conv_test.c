@@ -27,7 +27,7 @@ static const char *const isas[] = {
 #include "kernels/isas.def"
 #undef ISA
 };
-enum { NISAS = sizeof(isas) / sizeof(isas[0]), GUARD = 64 };
+enum { NISAS = sizeof(isas) / sizeof(isas[0]) };
 
 /* Says what is wrong, and ends. */
 __attribute__((format(printf, 2, 3))) static void require(bool holds,

@@ -68,7 +68,6 @@ static void nobody_is_a_crew_of_one(void)
     crew_run(NULL, count, &calls);
     require(calls == 1, "not called once");
     crew_free(NULL);
-    require(crew_processors() >= 1, "no processor");
 }
 
 static void crews_come_and_go(void)
@@ -83,10 +82,10 @@ int main(void)
         const char *claim;
         void (*check)(void);
     } checks[] = {
-        {"every part runs once, and after the call before",
-         every_part_runs_once_and_in_order                                         },
-        {"nobody is a crew of one",                         nobody_is_a_crew_of_one},
-        {"crews come and go",                               crews_come_and_go      },
+        {"every part runs once and in order",
+         every_part_runs_once_and_in_order},
+        {"nobody is a crew of one", nobody_is_a_crew_of_one},
+        {"crews come and go", crews_come_and_go},
     };
     const int n = sizeof(checks) / sizeof(checks[0]);
     printf("1..%d\n", n);

@@ -26,7 +26,7 @@ compile -c -DOP_ISA=scalar -DVECTOR_BYTES=8 -o "$dir/scalar.o" \
 compile -static -o "$dir/op_cross" tests/op_cross.c tests/op_checks.c tests/op_oracle.c \
     libcoll/op/op.c libcoll/op/names.c "$dir/neon.o" "$dir/scalar.o" -lm
 for isa in neon:32 scalar:16; do
-    for file in conv_tile conv_winograd_tile lanes; do
+    for file in conv_peak conv_tile conv_winograd_tile lanes; do
         compile -c -ffp-contract=fast -DCONV_ISA="${isa%:*}" -DCONV_LANES=4 \
             -DCONV_REGISTERS="${isa#*:}" -o "$dir/$file-${isa%:*}.o" \
             "trainer/kernels/$file.c"

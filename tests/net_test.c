@@ -14,7 +14,7 @@
 
 enum { SEED = 20 };
 
-static const char small_net[] = "net small # all kinds of layers\n"
+static const char small_net[] = "net small # layers in a row\n"
                                 "input 2x6x6\n"
                                 "\n"
                                 "conv 3 3x3 pad 1\n"
@@ -375,6 +375,34 @@ Test(net, gradients_of_branches_equal_differences)
     net_free(&net);
 }
 
+/* What kernels of int16 and phases cannot do goes another way. */
+Test(net, long_strides_and_gaps_are_computed)
+{
+    const char *const texts[] = {
+        "input 1x1x33003\nconv 2 1x2 dilation 33000\ndense 2\nsoftmax_loss",
+        "input 2x1x40\nconv 2 1x1\nconv 3 1x3 stride 99999\ndense 2\n"
+        "softmax_loss",
+        "input 2x3x3\nconv 2 1x1\nconv 3 1x1 stride 70000\ndense 2\n"
+        "softmax_loss",
+    };
+    for (int i = 0; i < 3; i++) {
+        struct net net;
+        static float images[33003];
+        for (int k = 0; k < 33003; k++)
+            images[k] = random_unit(SEED, (uint64_t)k);
+        create(&net, texts[i], 1);
+        const double loss =
+            net_forward(&net, images, (int[]){1}, 1, true, 1, 0, NULL);
+        net_backward(&net, 1, NULL, NULL);
+        const float h = 1 / 128.0f, gradient = net.grads.x[0];
+        net.params.x[0] += h;
+        const double change =
+            net_forward(&net, images, (int[]){1}, 1, true, 1, 0, NULL) - loss;
+        cr_assert_float_eq(change / h, gradient, 0.02 + 0.05 * fabs(gradient));
+        net_free(&net);
+    }
+}
+
 Test(net, memory_is_shared_where_times_allow)
 {
     enum { N = 300 };
@@ -538,6 +566,8 @@ static const struct {
     {"input 1x8x8\nconv 2 3x3 ceil\n", 2, 12, "nobias"},
     {"input 1x8x8\nmaxpool 2x2 nobias\n", 2, 13, "ceil"},
     {"input 1x8x8\nconv 2 global\n", 2, 8, "5x5"},
+    {"input 1x8x8\nmaxpool 2x2 global\n", 2, 13, "ceil"},
+    {"input 4x8x8\na\"b: relu\n", 2, 2, "letters"},
     {"input 4x8x8\nconv 6 3x3 groups 4\n", 2, 6, "divide"},
     {"input 4x8x8\nconv 6 3x3 groups 0\n", 2, 19, "groups 2"},
     {"input 4x8x8\nconv 6 3x3 dilation 4\n", 2, 8, "larger"},

@@ -29,14 +29,14 @@ NET = '''net probe
 input 1x28x28
 maxpool 2x2
 conv 32 3x3 pad 1
-l"e\\ft: relu
+le-ft/1: relu
 conv 48 3x3 pad 1 nobias
 right: conv 32 1x1
-add from right l"e\\ft
+add from right le-ft/1
 dense 10
 softmax_loss
 '''
-NAMES = ['-', '-', 'l"e\\ft', '-', 'right', '-', '-', '-']
+NAMES = ['-', '-', 'le-ft/1', '-', 'right', '-', '-', '-']
 KINDS = ['maxpool', 'conv', 'relu', 'conv', 'conv', 'add', 'dense',
          'softmax_loss']
 SHAPES = ['1x28x28', '1x14x14', '32x14x14', '32x14x14', '48x14x14', '32x14x14',

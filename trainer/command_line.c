@@ -9,8 +9,8 @@
 
 static struct options o = {
     .net = "lenet", .data = "fashion-mnist", .strategy = "sync",
-    .schedule = "fixed", .precision = "f32", .kernel = "auto", .epochs = 1, .batch = 64,
-    .seed = 1, .lr = 0.01, .gamma = 0.1,
+    .schedule = "fixed", .precision = "f32", .kernel = "auto", .epochs = 1,
+    .batch = 64, .seed = 1, .lr = 0.01, .gamma = 0.1,
 };
 
 static const struct option_row train_rows[] = {
@@ -47,7 +47,8 @@ static const struct option_row train_rows[] = {
     {0, "seed", "N", OPTION_INT, &o.seed, 0, 9.3e18, NULL,
      "seed of weights, order of images, dropout, --augment (default 1)"},
     {0, "deterministic", NULL, OPTION_FLAG, &o.deterministic, 0, 0, NULL,
-     "the same bits in every run with as many ranks; sync always is"},
+     "the same bits in every run with as many ranks and threads; sync always "
+     "is, but for --kernel measured"},
     {0, "threads", "N", OPTION_INT, &o.threads, 1, 1024, NULL,
      "threads per rank (default 1)"},
     {0, "precision", "NAME", OPTION_TEXT, &o.precision, 0, 0, "f32",

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Layers follow each other closely, so whoever waits looks for a while before
- * it sleeps; not where threads are more than processors. */
+ * it sleeps; not where threads are more than processors. Threads are not bound:
+ * who starts the ranks gives each its share of the machine (collrun does), and
+ * two ranks with one share would bind theirs to the same processors. */
 #include "crew.h"
 
 #include <pthread.h>
@@ -8,7 +10,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum { LOOKS = 20000 };
 
@@ -20,7 +21,6 @@ struct member {
 
 struct crew {
     int nthreads, nstarted, looks;
-    bool binds;
     void (*part)(void *context, int i, int n);
     void *context;
     atomic_uint call; /* counts crew_run(); 0 parts left ends one */
@@ -28,25 +28,14 @@ struct crew {
     bool over;
     pthread_mutex_t lock; /* of sleeping only */
     pthread_cond_t called, done;
-    cpu_set_t before; /* what the caller might use */
     struct member member[];
 };
 
-int crew_processors(void)
+/* That this process may use. */
+static int processors(void)
 {
     cpu_set_t set;
     return sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
-}
-
-/* The calling thread, to the number-th processor of a set. */
-static void bind_to(const cpu_set_t *allowed, int number)
-{
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    for (int i = 0; i < CPU_SETSIZE; i++)
-        if (CPU_ISSET(i, allowed) && number-- == 0)
-            CPU_SET(i, &one);
-    pthread_setaffinity_np(pthread_self(), sizeof(one), &one);
 }
 
 static void pause_a_little(void)
@@ -77,8 +66,6 @@ static void *work(void *own)
 {
     struct member *m = own;
     struct crew *c = m->crew;
-    if (c->binds)
-        bind_to(&c->before, m->number);
     for (unsigned call = 0;;) {
         call = wait_for_call(c, call);
         if (c->over)
@@ -108,13 +95,10 @@ struct crew *crew_create(int nthreads)
     if (!c)
         return NULL;
     c->nthreads = nthreads;
-    const int processors = crew_processors();
-    c->looks = nthreads <= processors ? LOOKS : 0;
-    c->binds = c->looks && processors < sysconf(_SC_NPROCESSORS_ONLN);
+    c->looks = nthreads <= processors() ? LOOKS : 0;
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->called, NULL);
     pthread_cond_init(&c->done, NULL);
-    sched_getaffinity(0, sizeof(c->before), &c->before);
     for (c->nstarted = 1; c->nstarted < nthreads; c->nstarted++) {
         struct member *m = &c->member[c->nstarted];
         *m = (struct member){.crew = c, .number = c->nstarted};
@@ -123,8 +107,6 @@ struct crew *crew_create(int nthreads)
             return NULL;
         }
     }
-    if (c->binds)
-        bind_to(&c->before, 0);
     return c;
 }
 
@@ -136,8 +118,6 @@ void crew_free(struct crew *c)
     call_all(c);
     for (int i = 1; i < c->nstarted; i++)
         pthread_join(c->member[i].thread, NULL);
-    if (c->binds)
-        pthread_setaffinity_np(pthread_self(), sizeof(c->before), &c->before);
     pthread_cond_destroy(&c->done);
     pthread_cond_destroy(&c->called);
     pthread_mutex_destroy(&c->lock);

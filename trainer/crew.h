@@ -6,9 +6,8 @@
 
 struct crew;
 
-/* nthreads, of which the caller is one. Where the process may use some of the
- * machine's processors only, and these are enough, each is bound to one of
- * them. NULL if there is no memory, or the system gives no more threads. */
+/* nthreads, of which the caller is one; on the processors that the process may
+ * use. NULL if there is no memory, or the system gives no more threads. */
 struct crew *crew_create(int nthreads);
 void crew_free(struct crew *);
 int crew_size(const struct crew *); /* 1 of NULL */
@@ -17,8 +16,5 @@ int crew_size(const struct crew *); /* 1 of NULL */
  * returns when all have. n: crew_size(). Not from within a part. */
 void crew_run(struct crew *, void (*part)(void *context, int i, int n),
               void *context);
-
-/* Processors that this process may use. */
-int crew_processors(void);
 
 #endif

@@ -226,11 +226,11 @@ static const struct conv_method *measured(const struct conv *c,
                                           enum conv_pass pass)
 {
     const struct conv_method *method = recall(c, pass);
-    if (method)
-        return method;
+    if (method || nknown == MOST)
+        return method; /* a full table: by the rule */
     const struct conv few = with_few_images(*c);
     method = fastest(&few, pass);
-    if (method && nknown < MOST) {
+    if (method) {
         known[nknown++] = (struct known){*c, pass, method};
         store();
     }

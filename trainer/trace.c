@@ -38,25 +38,12 @@ void trace_path(char *to, size_t bytes, const char *path, int rank, int nranks)
         snprintf(to, bytes, "%.*s.%d%s", (int)stem, path, rank, path + stem);
 }
 
-/* The name that a net's text gives a layer may have any byte but a space and
- * newline. */
-static void put_text(FILE *to, const char *text)
-{
-    for (; *text; text++) {
-        const unsigned char c = (unsigned char)*text;
-        if (c < ' ' || c > '~' || c == '"' || c == '\\')
-            fprintf(to, "\\u%04x", c);
-        else
-            fputc(c, to);
-    }
-}
-
 /* "3 conv conv2_1a": as the table of layers has it. */
 static void put_layer(FILE *to, const struct net *net, long number)
 {
     const struct layer *l = &net->layers[number];
-    fprintf(to, "%ld %s%s", number, l->ops->name, *l->name ? " " : "");
-    put_text(to, l->name);
+    fprintf(to, "%ld %s%s%s", number, l->ops->name, *l->name ? " " : "",
+            l->name);
 }
 
 /* Both ends are rounded before they are subtracted, so that what lies in

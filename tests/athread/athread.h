@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Declares what trainer/kernels/sw/sw_athread.c uses of Sunway's athread
  * library on the host core, so that a machine without it can compile that file.
- * Nothing here is defined anywhere. */
+ * tests/sw_athread_test.c defines what is here, as a stand-in. */
 #ifndef TESTS_ATHREAD_ATHREAD_H
 #define TESTS_ATHREAD_ATHREAD_H
 

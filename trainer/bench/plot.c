@@ -84,9 +84,10 @@ int plot_bars(const struct bench *b, const char *path, char *error,
         CAIRO_FORMAT_RGB24, WIDTH, TOP + b->nresults * ROW + BOTTOM);
     cairo_t *to = cairo_create(image);
     draw(to, b);
+    cairo_status_t status = cairo_status(to);
     cairo_destroy(to);
-    const cairo_status_t status =
-        cairo_surface_write_to_png_stream(image, to_file, file.stream);
+    if (!status)
+        status = cairo_surface_write_to_png_stream(image, to_file, file.stream);
     cairo_surface_destroy(image);
     if (!status)
         return file_commit(&file, error, error_bytes);

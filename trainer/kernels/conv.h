@@ -73,12 +73,13 @@ extern const struct conv_method conv_direct;
 /* Winograd's F(4x4, 3x3): kernels of 3x3 with strides of 1. Its rounding errors
  * are some ten times those of the other. */
 extern const struct conv_method conv_winograd;
-/* By a column matrix and OpenBLAS. It can do all. */
+/* By a column matrix and OpenBLAS. It can do all but the gradient of a plain
+ * input, which nothing can. */
 extern const struct conv_method conv_gemm;
 
 /* The one to take: by what conv_choose() has set, else by a rule that depends
- * on nothing but the shape, so that runs repeat bit by bit. It can do the pass.
- */
+ * on nothing but the shape, so that runs repeat bit by bit. It can do the pass,
+ * if anything can. */
 const struct conv_method *conv_best(const struct conv *, enum conv_pass);
 
 /* How all later nets choose; NULL, or NULL from it: by the rule. Not

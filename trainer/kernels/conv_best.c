@@ -24,7 +24,8 @@ static double direct_work(const struct conv *c, enum conv_pass pass)
     const int in = c->c / c->groups, out = c->k / c->groups;
     if (pass != CONV_BACKWARD_DATA)
         return taps * c->out_h * c->out_w * in * filled(out);
-    return taps * c->h * c->w / (c->stride_h * c->stride_w) * out * filled(in);
+    return taps * c->h * c->w / ((double)c->stride_h * c->stride_w) * out
+           * filled(in);
 }
 
 static double gemm_work(const struct conv *c)

@@ -11,6 +11,7 @@ enum {
     WEIGHTS = 73728, /* and of the weights of one chunk and tile, at most */
     FEW = 196,       /* positions; of less, several images are summed at once */
     NEAR = 6144,     /* floats of dy that are summed over at once */
+    PHASES = 1024,   /* of the gradient of the data, each a pass of its own */
 };
 
 static const char *cannot(const struct conv *c, enum conv_pass pass)
@@ -20,6 +21,11 @@ static const char *cannot(const struct conv *c, enum conv_pass pass)
         return "channels of a group are no multiple of 16";
     if (c->kernel_h * c->kernel_w > CONV_TAPS)
         return "the kernel has more than 256 elements";
+    if ((c->kernel_h - 1.0) * c->dilation_h > INT16_MAX
+        || (c->kernel_w - 1.0) * c->dilation_w > INT16_MAX)
+        return "the kernel is longer than 32768 with its gaps";
+    if ((double)c->stride_h * c->stride_w > PHASES)
+        return "strides have more than 1024 phases";
     if (c->plain && (c->c >= CONV_BLOCK || c->groups > 1))
         return "16 channels or more, or groups, are to be blocked";
     if (c->plain && pass == CONV_BACKWARD_DATA)

@@ -2,9 +2,8 @@
 /* Winograd's F(4x4, 3x3) for kernels of 3x3 and strides of 1: the same sums in
  * 36 products where the definition takes 144.
  *
- *     x ── input ──> V (36, C, tiles) ─┐
- *     w ── weights ─> U (36, K, C) ────┴─> M = U V (36, K, tiles) ── output ──>
- * y
+ *     x ── input ──> V (36, C, tiles) ┐
+ *     w ── weights ─> U (36, K, C) ───┴> M = U V (36, K, tiles) ── output ──> y
  *
  * Each of the 36 products of matrices is done by the tiles of the direct
  * kernels, with one tap and tiles as positions. The gradient of the weights is

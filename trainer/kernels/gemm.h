@@ -13,13 +13,13 @@ struct matrix {
     int stride; /* floats to the next row; 0: columns */
 };
 
-/* c = a b + beta c, with rows of c so many floats apart. beta is 0 (then c need
- * not be set) or 1. */
+/* c = a b + beta c, with rows of c so many floats apart. beta is 0 (then c
+ * need not be set) or 1. */
 void gemm(struct matrix a, struct matrix b, float beta, float *c, int stride);
 
-/* From now on each product takes the thread that asks for it and no other: ranks
- * share machines, threads of a crew do products side by side, and one thread
- * gives the same bits always. For the whole process; not thread-safe. */
+/* From now on each product takes the thread that asks for it and no other:
+ * ranks share machines, threads of a crew do products side by side, and one
+ * thread gives the same bits always. For the whole process; not thread-safe. */
 void gemm_alone(void);
 
 /* For what processor OpenBLAS has chosen its kernels, in its words; and their

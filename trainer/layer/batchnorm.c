@@ -161,16 +161,16 @@ struct job {
 static void forward_part(void *context, int i, int n)
 {
     const struct job *j = context;
-    const int blocks = shape_blocks(j->l->in);
-    for (int b = blocks * i / n; b < blocks * (i + 1) / n; b++)
+    const long long blocks = shape_blocks(j->l->in);
+    for (int b = (int)(blocks * i / n); b < blocks * (i + 1) / n; b++)
         forward_block(j->l, j->x, j->to, b);
 }
 
 static void backward_part(void *context, int i, int n)
 {
     const struct job *j = context;
-    const int blocks = shape_blocks(j->l->in);
-    for (int b = blocks * i / n; b < blocks * (i + 1) / n; b++)
+    const long long blocks = shape_blocks(j->l->in);
+    for (int b = (int)(blocks * i / n); b < blocks * (i + 1) / n; b++)
         backward_block(j->l, j->x, j->dy, j->to, b);
 }
 

@@ -45,17 +45,15 @@ static size_t nweights(const struct layer *l)
            * (size_t)o->kernel_h * (size_t)o->kernel_w;
 }
 
-/* By the largest batch, so that a short one repeats what a full one does, in
- * the same scratch. */
 static const struct conv_method *method_of(const struct layer *l,
                                            enum conv_pass pass)
 {
-    const struct conv c = conv_of(l, l->in.n);
-    return conv_best(&c, pass);
+    return l->option.window.methods[l->plain][pass];
 }
 
-/* Of the pass that wants most. */
-static size_t scratch_of(const struct layer *l, bool plain)
+/* By the largest batch, so that a short one repeats what a full one does.
+ * Returns the scratch of the pass that wants most. */
+static size_t choose(struct layer *l, bool plain)
 {
     struct conv c = conv_of(l, l->in.n);
     size_t most = 0;
@@ -63,7 +61,9 @@ static size_t scratch_of(const struct layer *l, bool plain)
     for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++) {
         if (plain && pass == CONV_BACKWARD_DATA)
             continue;
-        const size_t floats = conv_best(&c, pass)->scratch(&c, pass);
+        const struct conv_method *m = conv_best(&c, pass);
+        const size_t floats = m->scratch(&c, pass);
+        l->option.window.methods[plain][pass] = m;
         most = floats > most ? floats : most;
     }
     return most;
@@ -91,9 +91,11 @@ static const char *parse(struct layer *l, int nwords, char **words)
         return "the weights or columns are too large, at most 2147483647 "
                "numbers are valid";
     l->nparams = nweights(l) + (o->no_bias ? 0 : (size_t)outputs);
-    l->nscratch = scratch_of(l, false);
-    if (takes_plain(l) && scratch_of(l, true) > l->nscratch)
-        l->nscratch = scratch_of(l, true);
+    l->nscratch = choose(l, false);
+    if (takes_plain(l)) {
+        const size_t floats = choose(l, true);
+        l->nscratch = floats > l->nscratch ? floats : l->nscratch;
+    }
     return NULL;
 }
 

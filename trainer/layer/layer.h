@@ -50,12 +50,14 @@ struct layer {
     bool training;           /* dropout and the like act only then */
     uint64_t seed;           /* changes every step; the same on any number of
                                 ranks for the same image: see first_image */
-    uint64_t first_image;    /* index, in the global batch, of image 0 */
+    uint64_t first_image;    /* index, in the global batch, of a call's first */
     union {
         struct window_option {
             int kernel_h, kernel_w, stride_h, stride_w, pad;
             int groups, dilation;
             bool ceil, no_bias;
+            /* conv: of blocked and plain input, by pass */
+            const struct conv_method *methods[2][3];
         } window;
         struct {
             float rate;

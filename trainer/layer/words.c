@@ -77,7 +77,7 @@ static const char *window_words(struct layer *l, const char *options,
     for (int i = 1; i < nwords; i++) {
         int which = 0, n = 0;
         l->wrong = words[i];
-        if (!listed(words[i], options))
+        if (!listed(words[i], options) || !strcmp(words[i], "global"))
             return listed("groups", options)
                        ? "after the window comes stride S, pad P, groups G, "
                          "dilation D or nobias"
@@ -134,8 +134,8 @@ const char *window_parse(struct layer *l, int default_stride,
     if (why)
         return why;
     l->wrong = words[0];
-    if ((k[0] - 1.0) * o->dilation >= INT_MAX
-        || (k[1] - 1.0) * o->dilation >= INT_MAX)
+    if ((k[0] - 1.0) * o->dilation >= INT_MAX / 4
+        || (k[1] - 1.0) * o->dilation >= INT_MAX / 4)
         return "the window is larger than the input with its padding";
     const int high = (k[0] - 1) * o->dilation + 1;
     const int wide = (k[1] - 1) * o->dilation + 1;

@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "kernels/conv.h"
 #include "kernels/gemm.h"
+#include "kernels/lanes.h"
 #include "net/parse.h"
 #include "net/place.h"
 #include "random.h"
@@ -67,6 +68,7 @@ int net_create(struct net *net, const char *text, int batch, char *error,
     assert(batch > 0);
     *net = (struct net){0};
     gemm_alone();
+    lanes(); /* chooses the instruction set, before there are threads */
     net->text = strdup(text);
     if (net_parse(net, text, batch, error, error_bytes))
         goto out;

@@ -12,8 +12,8 @@
  * One layer a line, # comments; the net line is optional. A layer reads what
  * the line above gives, or what the lines do that it names: "left: relu" and
  * later "add from left right"; `input` names the images. The last layer is the
- * loss. Not thread-safe. Nothing is allocated after net_create(), and equal
- * calls give equal bits.
+ * loss. Not thread-safe. Nothing is allocated after net_create() and
+ * net_use_threads(), and equal calls give equal bits.
  */
 #ifndef TRAINER_NET_NET_H
 #define TRAINER_NET_NET_H
@@ -56,7 +56,7 @@ int net_create(struct net *, const char *text, int batch, char *error,
 void net_free(struct net *);
 void net_init(struct net *, uint64_t seed);
 
-/* Lets so many threads compute, from 1. Other numbers of threads give other
+/* Once, before other calls: lets so many threads compute, from 1. Other numbers of threads give other
  * roundings. -1 with the reason in error, and then it is one thread. */
 int net_use_threads(struct net *, int nthreads, char *error,
                     size_t error_bytes);

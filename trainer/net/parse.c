@@ -182,6 +182,11 @@ static int read_label(struct reader *r, struct layer *l)
     if (length == 1 || length > LAYER_NAME)
         return fail(r, word, "a name has 1 to %d letters before its colon",
                     LAYER_NAME - 1);
+    for (size_t i = 0; i + 1 < length; i++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                    "0123456789_-/",
+                    word[i]))
+            return fail(r, word + i, "a name has letters, digits, _, - and /");
     memcpy(l->name, word, length - 1);
     if (find_layer(r->net, l->name) != -2) {
         const int at = find_layer(r->net, l->name);

@@ -50,7 +50,11 @@ static char *header_text(const struct net *net, uint64_t step, size_t *bytes)
     fputc('}', to);
     for (long length = ftell(to); length % 8; length++)
         fputc(' ', to);
-    return fclose(to) ? NULL : text;
+    if (fclose(to)) {
+        free(text);
+        return NULL;
+    }
+    return text;
 }
 
 int safetensors_write(const char *path, const struct net *net, uint64_t step,
