@@ -47,10 +47,13 @@ softmax_loss
 
 
 def run(*args):
-    """Returns (status, stdout, stderr)."""
+    """Returns (status, stdout, stderr), without what the address sanitizer always
+    says of fibres."""
     done = subprocess.run([BENCH, *map(str, args)], text=True, timeout=60,
                           capture_output=True, check=False)
-    return done.returncode, done.stdout, done.stderr
+    err = [line for line in done.stderr.splitlines(keepends=True)
+           if 'ASan doesn\'t fully support makecontext' not in line]
+    return done.returncode, done.stdout, ''.join(err)
 
 
 def check(condition, *what):
