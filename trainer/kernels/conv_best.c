@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which way is the fastest, by what each has to do, in multiply-adds of the
- * direct kernels. The constants are of a Zen 4 core with AVX-512, by
- * conv_bench: what they decide changes little between processors. */
+ * direct kernels. The constants fit what one AMD EPYC core took
+ * with AVX-512; other processors were not tried (--kernel measured tries). */
 #include "kernels/conv_pack.h"
 
 enum {

@@ -37,4 +37,11 @@ static inline void channel_add(struct shape s, const double *sums, int b,
         to[b * BLOCK + k] += (float)sums[k];
 }
 
+/* What layers with one parameter a channel have in common: its name in files,
+ * and where it starts from. */
+const char *channel_parse(struct layer *, int nwords, char **words);
+void channel_describe(const struct layer *, const char *name,
+                      struct layer_param *to, int most);
+void channel_fill(struct layer *, float value);
+
 #endif

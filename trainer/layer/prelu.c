@@ -2,25 +2,16 @@
 /* prelu: x where it is positive, else x times a slope, one a channel, that is
  * learned (He et al., ICCV 2015). At 0 the gradient is the slope's. */
 #include "layer/channel.h"
-#include "layer/words.h"
-
-static const char *parse(struct layer *l, int nwords, char **words)
-{
-    l->nparams = (size_t)l->in.c;
-    return plain_parse(l, nwords, words);
-}
 
 static void describe(const struct layer *l, struct layer_param *to, int most)
 {
-    if (most > 0)
-        to[0] = (struct layer_param){"weight", 1, {l->in.c}};
+    channel_describe(l, "weight", to, most);
 }
 
 static void init(struct layer *l, uint64_t seed)
 {
     (void)seed;
-    for (int c = 0; c < l->in.c; c++)
-        l->params[c] = 0.25f;
+    channel_fill(l, 0.25f);
 }
 
 static void forward(struct layer *l, const struct tensor *x, struct tensor y)
@@ -61,7 +52,7 @@ static void backward(struct layer *l, const struct tensor *x, struct tensor y,
 const struct layer_ops layer_prelu = {
     .name = "prelu",
     .reads = READS_X,
-    .parse = parse,
+    .parse = channel_parse,
     .describe = describe,
     .init = init,
     .forward = forward,

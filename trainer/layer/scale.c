@@ -2,25 +2,16 @@
 /* scale: y = x g, one number a channel. */
 #include "kernels/lanes.h"
 #include "layer/channel.h"
-#include "layer/words.h"
-
-static const char *parse(struct layer *l, int nwords, char **words)
-{
-    l->nparams = (size_t)l->in.c;
-    return plain_parse(l, nwords, words);
-}
 
 static void describe(const struct layer *l, struct layer_param *to, int most)
 {
-    if (most > 0)
-        to[0] = (struct layer_param){"weight", 1, {l->in.c}};
+    channel_describe(l, "weight", to, most);
 }
 
 static void init(struct layer *l, uint64_t seed)
 {
     (void)seed;
-    for (int c = 0; c < l->in.c; c++)
-        l->params[c] = 1;
+    channel_fill(l, 1);
 }
 
 /* to = from g */
@@ -61,7 +52,7 @@ static void backward(struct layer *l, const struct tensor *x, struct tensor y,
 const struct layer_ops layer_scale = {
     .name = "scale",
     .reads = READS_X,
-    .parse = parse,
+    .parse = channel_parse,
     .describe = describe,
     .init = init,
     .forward = forward,
