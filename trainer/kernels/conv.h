@@ -70,8 +70,8 @@ struct conv_method {
 
 /* As it is defined; any kernel of up to 256 elements. */
 extern const struct conv_method conv_direct;
-/* Winograd's F(4x4, 3x3): kernels of 3x3 with strides of 1. Its rounding errors
- * are some ten times those of the other. */
+/* Winograd's F(4x4, 3x3) and F(2x2, 5x5), with strides of 1. Its rounding
+ * errors are some ten times those of the other. */
 extern const struct conv_method conv_winograd;
 /* By a column matrix and OpenBLAS. It can do all but the gradient of a plain
  * input, which nothing can. */

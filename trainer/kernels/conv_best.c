@@ -5,10 +5,11 @@
 #include "kernels/conv_pack.h"
 
 enum {
-    PLACES = 36,     /* of Winograd's tile: products for 4x4 outputs */
-    TRANSFORM = 720, /* of a tile's channel, there or back */
-    WEIGHT = 1600,   /* to transform one kernel of 3x3 */
+    PLACES = 36,   /* of Winograd's tile: products for all its outputs */
+    WEIGHT = 1600, /* to transform one kernel */
 };
+/* Of a tile's channel, there or back, by the side of its outputs. */
+static const double transform[] = {[2] = 400, [4] = 600};
 static const double gemm_slower =
     1.7; /* with its column matrix and reordering */
 
@@ -38,11 +39,13 @@ static double winograd_work(const struct conv *c, enum conv_pass pass)
 {
     const int h = pass == CONV_BACKWARD_DATA ? c->h : c->out_h;
     const int w = pass == CONV_BACKWARD_DATA ? c->w : c->out_w;
-    const double tiles = (double)c->n * ((h + 3) / 4) * ((w + 3) / 4);
+    const int side = CONV_WIDE + 1 - c->kernel_h;
+    const double tiles =
+        (double)c->n * ((h + side - 1) / side) * ((w + side - 1) / side);
     const double in = filled(c->c / c->groups), out = filled(c->k / c->groups);
     return c->groups
            * ((tiles * PLACES + WEIGHT) * in * out
-              + tiles * TRANSFORM * (in + out));
+              + tiles * transform[side] * (in + out));
 }
 
 static conv_choose_fn *choose;
@@ -57,17 +60,13 @@ const struct conv_method *conv_best(const struct conv *c, enum conv_pass pass)
     const struct conv_method *chosen = choose ? choose(c, pass) : NULL;
     if (chosen && !chosen->cannot(c, pass))
         return chosen;
-    const struct {
-        const struct conv_method *method;
-        double work;
-    } all[] = {
-        {&conv_gemm,       gemm_work(c)},
-        { &conv_direct,   direct_work(c,        pass)},
-        { &conv_winograd, winograd_work(c,        pass)},
-    };
-    int best = 0;
-    for (int i = 1; i < 3; i++)
-        if (!all[i].method->cannot(c, pass) && all[i].work < all[best].work)
-            best = i;
-    return all[best].method;
+    const struct conv_method *best = &conv_gemm;
+    double least = gemm_work(c);
+    if (!conv_direct.cannot(c, pass) && direct_work(c, pass) < least) {
+        best = &conv_direct;
+        least = direct_work(c, pass);
+    }
+    if (!conv_winograd.cannot(c, pass) && winograd_work(c, pass) < least)
+        best = &conv_winograd;
+    return best;
 }

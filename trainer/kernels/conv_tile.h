@@ -18,6 +18,7 @@
 enum {
     TILE_BLOCKS = 4,     /* of output channels, at most */
     TILE_POSITIONS = 14, /* at most */
+    CONV_WIDE = 6,       /* side of what Winograd's tiles read */
 };
 
 /* Of nq positions and nk blocks: y = bias + sum over input channels and taps of
@@ -58,19 +59,34 @@ struct conv_isa {
     conv_sum_fn *sum[TILE_BLOCKS + 1][CONV_BLOCK + 1];
 };
 
-/* Of one tile, 16 channels and 36 places, `next` floats apart. */
+/* Rows and columns of a tile that lie in the tensor, from `top` to bottom - 1
+ * and so on; the others are zeros. */
+struct conv_inside {
+    int top, bottom, left, right;
+};
+
+/* Winograd's, of one tile, 16 channels and 36 places, `next` floats apart. */
 struct conv_transforms {
-    /* 6x6 of the input, whose rows are so many floats apart. */
-    void (*input)(const float *x, size_t row, float *v, size_t next);
-    /* So many rows and columns of 4x4 outputs; bias: 16, or NULL. */
-    void (*output)(const float *m, size_t next, const float *bias, float *y,
-                   size_t row, int rows, int columns);
-    /* 3x3 weights, for 16 outputs; the nine are at these floats. */
-    void (*weights)(const float *g, const size_t *at, float *u, size_t next);
-    /* The transposes of the last two. */
-    void (*output_back)(const float *dy, size_t row, float *v, size_t next);
-    void (*weights_back)(const float *u, size_t next, float *g,
-                         const size_t *at);
+    /* 6x6 of the input, whose rows are so many floats apart; in: NULL if all
+     * of them lie inside, and likewise below. */
+    void (*input)(const float *x, size_t row, const struct conv_inside *in,
+                  float *v, size_t next);
+    /* By the side of a tile of outputs, 2 or 4. */
+    struct {
+        /* So many rows and columns of its outputs, to which 16 are added. */
+        void (*output)(const float *m, size_t next, const float *bias, float *y,
+                       size_t row, int rows, int columns);
+        /* The transpose; top and left are 0. */
+        void (*output_back)(const float *dy, size_t row,
+                            const struct conv_inside *in, float *v,
+                            size_t next);
+        /* A kernel, for 16 outputs; its elements are at these floats. */
+        void (*weights)(const float *g, const size_t *at, float *u,
+                        size_t next);
+        /* The transpose. */
+        void (*weights_back)(const float *u, size_t next, float *g,
+                             const size_t *at);
+    } of[CONV_WIDE - 1];
 };
 
 #define ISA(name)                                                              \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Winograd's F(4x4, 3x3) for kernels of 3x3 and strides of 1: the same sums in
- * 36 products where the definition takes 144.
+/* Winograd's F(4x4, 3x3) and F(2x2, 5x5) for strides of 1: the same sums in 36
+ * products where the definition takes 144 and 100.
  *
  *     x ── input ──> V (36, C, tiles) ┐
  *     w ── weights ─> U (36, K, C) ───┴> M = U V (36, K, tiles) ── output ──> y
@@ -14,8 +14,7 @@
 #include "kernels/conv_pack.h"
 
 enum {
-    SIDE = 4, /* of the outputs of a tile */
-    WIDE = 6, /* of its inputs */
+    WIDE = CONV_WIDE,
     PLACES = WIDE * WIDE,
     NEAR = 3 << 16, /* floats of V and M that the second cache has beside U */
     FAR = 4 << 20,  /* and the last one */
@@ -25,8 +24,8 @@ enum {
 
 static const char *cannot(const struct conv *c, enum conv_pass pass)
 {
-    if (c->kernel_h != 3 || c->kernel_w != 3)
-        return "the kernel is not 3x3";
+    if (c->kernel_h != c->kernel_w || (c->kernel_h != 3 && c->kernel_h != 5))
+        return "the kernel is neither 3x3 nor 5x5";
     if (c->stride_h != 1 || c->stride_w != 1 || c->dilation_h != 1
         || c->dilation_w != 1)
         return "stride and dilation are not 1";
@@ -41,10 +40,17 @@ static const char *cannot(const struct conv *c, enum conv_pass pass)
 /* All tiles of all images, so many at a time. */
 struct tiles {
     const struct conv_view *view;
+    int side;          /* of a tile's outputs */
     int rows, columns; /* of tiles in an image */
     int all, at_once;
     size_t x_image, y_image, x_plane; /* floats of all groups */
 };
+
+/* The side of the kernel. */
+static int kernel_of(const struct conv_view *v)
+{
+    return v->ntaps == 9 ? 3 : 5;
+}
 
 /* Floats between the 36 matrices of so many channels and tiles. */
 static size_t matrix(const struct tiles *t, int channels)
@@ -58,12 +64,14 @@ static struct tiles tiles_of(const struct conv_view *v, int n, int groups,
 {
     const size_t blocks_y =
         (size_t)(conv_blocks(outputs) * groups) * CONV_BLOCK;
+    const int side = WIDE + 1 - kernel_of(v);
     struct tiles t = {
         .view = v,
+        .side = side,
         .x_image = conv_blocked(1, v->channels * groups, v->h, v->w),
         .y_image = blocks_y * (size_t)v->rows * (size_t)v->columns,
-        .rows = (v->rows + SIDE - 1) / SIDE,
-        .columns = (v->columns + SIDE - 1) / SIDE,
+        .rows = (v->rows + side - 1) / side,
+        .columns = (v->columns + side - 1) / side,
         .x_plane = (size_t)v->h * (size_t)v->w * CONV_BLOCK,
     };
     t.all = n * t.rows * t.columns;
@@ -87,33 +95,34 @@ struct place {
 static struct place place_of(const struct tiles *t, int i)
 {
     const int in_image = t->rows * t->columns;
-    return (struct place){i / in_image, i % in_image / t->columns * SIDE,
-                          i % t->columns * SIDE};
+    return (struct place){i / in_image, i % in_image / t->columns * t->side,
+                          i % t->columns * t->side};
 }
 
-/* size x size places of a tensor from (row, column) on, or, where some lie
- * outside, their copy in `copy`, zeros there. */
-static const float *patch(const float *plane, int h, int w, int row, int column,
-                          int size, float *copy, size_t *line)
+static void advance(const struct tiles *t, struct place *at)
 {
-    *line = (size_t)w * CONV_BLOCK;
-    if (row >= 0 && column >= 0 && row + size <= h && column + size <= w)
-        return plane + (size_t)row * *line + (size_t)column * CONV_BLOCK;
-    for (int i = 0; i < size; i++)
-        for (int j = 0; j < size; j++) {
-            float *to = copy + (i * size + j) * CONV_BLOCK;
-            const bool is = row + i >= 0 && row + i < h && column + j >= 0
-                            && column + j < w;
-            if (is)
-                memcpy(to,
-                       plane + (size_t)(row + i) * *line
-                           + (size_t)(column + j) * CONV_BLOCK,
-                       CONV_BLOCK * sizeof(float));
-            else
-                memset(to, 0, CONV_BLOCK * sizeof(float));
-        }
-    *line = (size_t)size * CONV_BLOCK;
-    return copy;
+    at->column += t->side;
+    if (at->column < t->columns * t->side)
+        return;
+    at->column = 0;
+    at->row += t->side;
+    if (at->row < t->rows * t->side)
+        return;
+    at->row = 0;
+    at->image++;
+}
+
+/* What of `size` rows and columns from these on lies in h x w; false if all. */
+static bool leaves(int row, int column, int size, int h, int w,
+                   struct conv_inside *in)
+{
+    *in = (struct conv_inside){
+        .top = row < 0 ? -row : 0,
+        .bottom = conv_least(size, h - row),
+        .left = column < 0 ? -column : 0,
+        .right = conv_least(size, w - column),
+    };
+    return in->top || in->left || in->bottom < size || in->right < size;
 }
 
 /* V: [36][block][tile][16]. */
@@ -122,21 +131,22 @@ static void transform_input(const struct tiles *t, const float *x, int first,
 {
     const struct conv_view *view = t->view;
     const size_t next = matrix(t, view->channels);
-    float copy[PLACES * CONV_BLOCK];
-    size_t line;
-    for (int b = 0; b < view->blocks; b++)
-        for (int i = 0; i < n; i++) {
-            const struct place at = place_of(t, first + i);
-            const float *plane =
-                x + (size_t)at.image * t->x_image + (size_t)b * t->x_plane;
+    struct conv_inside in;
+    for (int b = 0; b < view->blocks; b++) {
+        struct place at = place_of(t, first);
+        for (int i = 0; i < n; i++, advance(t, &at)) {
+            const int row = view->row0 + at.row;
+            const int column = view->column0 + at.column;
+            const bool edge = leaves(row, column, WIDE, view->h, view->w, &in);
             const float *from =
-                patch(plane, view->h, view->w, view->row0 + at.row,
-                      view->column0 + at.column, WIDE, copy, &line);
+                x + (size_t)at.image * t->x_image + (size_t)b * t->x_plane
+                + ((ptrdiff_t)row * view->w + column) * CONV_BLOCK;
             conv_isa()->transforms->input(
-                from, line,
+                from, (size_t)view->w * CONV_BLOCK, edge ? &in : NULL,
                 v + ((size_t)b * (size_t)t->at_once + (size_t)i) * CONV_BLOCK,
                 next);
         }
+    }
 }
 
 /* --- weights --------------------------------------------------------------
@@ -149,10 +159,11 @@ static size_t place_floats(const struct conv_view *v, int outputs)
 }
 
 /* Calls the transform of each 16 weights of packed ones, or of their gradient:
- * at: where the nine are, by their row and column. */
+ * at: where a kernel's elements are, by their row and column. */
 static void each_weight(const struct conv_view *v, int outputs, const int *most,
                         int widest, float *packed, float *u, bool back)
 {
+    const int kernel = kernel_of(v), side = WIDE + 1 - kernel;
     const struct conv_transforms *to = conv_isa()->transforms;
     const size_t next = place_floats(v, outputs);
     const int blocks = conv_blocks(outputs);
@@ -161,14 +172,15 @@ static void each_weight(const struct conv_view *v, int outputs, const int *most,
         for (int c = 0; c < v->channels; c += CONV_BLOCK) {
             const int nc = conv_least(CONV_BLOCK, v->channels - c);
             const int tap = nc * nk * CONV_BLOCK;
-            size_t at[9];
+            size_t at[25];
             for (int t = 0; t < v->ntaps; t++)
-                at[3 * v->tap[t].row + v->tap[t].column] = (size_t)(t * tap);
+                at[kernel * v->tap[t].row + v->tap[t].column] =
+                    (size_t)(t * tap);
             for (int i = 0; i < tap; i += CONV_BLOCK)
                 if (back)
-                    to->weights_back(u + i, next, packed + i, at);
+                    to->of[side].weights_back(u + i, next, packed + i, at);
                 else
-                    to->weights(packed + i, at, u + i, next);
+                    to->of[side].weights(packed + i, at, u + i, next);
             packed += v->ntaps * tap;
             u += tap;
         }
@@ -227,17 +239,26 @@ static void transform_output(const struct tiles *t, int outputs, int first,
         const int lanes = conv_least(CONV_BLOCK, outputs - b * CONV_BLOCK);
         if (bias)
             memcpy(more, bias + b * CONV_BLOCK, (size_t)lanes * sizeof(float));
-        for (int i = 0; i < n; i++) {
-            const struct place at = place_of(t, first + i);
-            conv_isa()->transforms->output(
+        struct place at = place_of(t, first);
+        for (int i = 0; i < n; i++, advance(t, &at))
+            conv_isa()->transforms->of[t->side].output(
                 m + ((size_t)b * (size_t)t->at_once + (size_t)i) * CONV_BLOCK,
                 matrix(t, outputs), more,
                 y + (size_t)at.image * t->y_image + (size_t)b * plane
                     + (size_t)at.row * row + (size_t)at.column * CONV_BLOCK,
-                row, conv_least(SIDE, view->rows - at.row),
-                conv_least(SIDE, view->columns - at.column));
-        }
+                row, conv_least(t->side, view->rows - at.row),
+                conv_least(t->side, view->columns - at.column));
     }
+}
+
+/* Of a group's weights; back: with inputs as outputs. */
+static struct conv_weights order_of(const struct conv *c, int outputs,
+                                    bool back)
+{
+    const size_t taps = (size_t)(c->kernel_h * c->kernel_w);
+    const size_t far = (size_t)(c->c / c->groups) * taps;
+    return (struct conv_weights){outputs, back ? taps : far, back ? far : taps,
+                                 c->kernel_w};
 }
 
 /* Of one group. */
@@ -265,7 +286,7 @@ static void forward(const struct conv *c, const float *x, const float *w,
                     const float *bias, float *y, float *scratch)
 {
     const int in = c->c / c->groups, k = c->k / c->groups;
-    const struct conv_weights order = {k, (size_t)in * 9, 9, 3};
+    const struct conv_weights order = order_of(c, k, false);
     struct conv_view v;
     view_forward(&v, c);
     const struct tiles t = tiles_of(&v, c->n, c->groups, k);
@@ -279,7 +300,7 @@ static void backward_data(const struct conv *c, const float *dy, const float *w,
                           float *dx, float *scratch)
 {
     const int in = c->c / c->groups, k = c->k / c->groups;
-    const struct conv_weights order = {in, 9, (size_t)in * 9, 3};
+    const struct conv_weights order = order_of(c, in, true);
     struct conv_view v;
     view_backward(&v, c, 0, 0);
     const struct tiles t = tiles_of(&v, c->n, c->groups, in);
@@ -300,19 +321,20 @@ static void transform_dy(const struct tiles *t, int outputs, const float *dy,
     const int h = t->view->rows, w = t->view->columns;
     const int blocks = conv_blocks(outputs);
     const size_t plane = (size_t)h * (size_t)w * CONV_BLOCK;
-    float copy[SIDE * SIDE * CONV_BLOCK];
-    size_t line;
-    for (int b = 0; b < blocks; b++)
-        for (int i = 0; i < n; i++) {
-            const struct place at = place_of(t, first + i);
-            const float *from =
-                patch(dy + (size_t)at.image * t->y_image + (size_t)b * plane, h,
-                      w, at.row, at.column, SIDE, copy, &line);
-            conv_isa()->transforms->output_back(
-                from, line,
+    struct conv_inside in;
+    for (int b = 0; b < blocks; b++) {
+        struct place at = place_of(t, first);
+        for (int i = 0; i < n; i++, advance(t, &at)) {
+            const bool edge = leaves(at.row, at.column, t->side, h, w, &in);
+            conv_isa()->transforms->of[t->side].output_back(
+                dy + (size_t)at.image * t->y_image + (size_t)b * plane
+                    + ((size_t)at.row * (size_t)w + (size_t)at.column)
+                          * CONV_BLOCK,
+                (size_t)w * CONV_BLOCK, edge ? &in : NULL,
                 m + ((size_t)b * (size_t)t->at_once + (size_t)i) * CONV_BLOCK,
                 matrix(t, outputs));
         }
+    }
 }
 
 /* U += V times the transformed dy, over so many tiles. */
@@ -353,7 +375,7 @@ static void backward_weights(const struct conv *c, const float *x,
 {
     const int *most = conv_isa()->sum_most, widest = conv_widest(most);
     const int channels = c->c / c->groups, k = c->k / c->groups;
-    const struct conv_weights order = {k, (size_t)channels * 9, 9, 3};
+    const struct conv_weights order = order_of(c, k, false);
     struct conv_view v;
     view_forward(&v, c);
     const struct tiles t = tiles_of(&v, c->n, c->groups, k);
