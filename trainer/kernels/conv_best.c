@@ -37,11 +37,8 @@ static double gemm_work(const struct conv *c)
 
 static double winograd_work(const struct conv *c, enum conv_pass pass)
 {
-    const int h = pass == CONV_BACKWARD_DATA ? c->h : c->out_h;
-    const int w = pass == CONV_BACKWARD_DATA ? c->w : c->out_w;
     const int side = CONV_WIDE + 1 - c->kernel_h;
-    const double tiles =
-        (double)c->n * ((h + side - 1) / side) * ((w + side - 1) / side);
+    const double tiles = conv_winograd_tiles(c, pass);
     const double in = filled(c->c / c->groups), out = filled(c->k / c->groups);
     return c->groups
            * ((tiles * PLACES + WEIGHT) * in * out

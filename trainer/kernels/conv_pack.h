@@ -48,4 +48,7 @@ void conv_pack(const struct conv_view *, const struct conv_weights *,
 void conv_unpack(const struct conv_view *, const struct conv_weights *,
                  const int *most, int widest, const float *from, float *to);
 
+/* Tiles that Winograd's algorithm transforms, of all images. */
+double conv_winograd_tiles(const struct conv *, enum conv_pass);
+
 #endif

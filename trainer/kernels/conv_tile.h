@@ -69,8 +69,11 @@ struct conv_inside {
 struct conv_transforms {
     /* 6x6 of the input, whose rows are so many floats apart; in: NULL if all
      * of them lie inside, and likewise below. */
-    void (*input)(const float *x, size_t row, const struct conv_inside *in,
-                  float *v, size_t next);
+    void (*input)(float *x, size_t row, const struct conv_inside *in, float *v,
+                  size_t next);
+    /* x += its transpose. */
+    void (*input_back)(float *x, size_t row, const struct conv_inside *in,
+                       float *v, size_t next);
     /* By the side of a tile of outputs, 2 or 4. */
     struct {
         /* So many rows and columns of its outputs, to which 16 are added. */

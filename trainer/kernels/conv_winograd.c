@@ -52,6 +52,17 @@ static int kernel_of(const struct conv_view *v)
     return v->ntaps == 9 ? 3 : 5;
 }
 
+static int tiles_along(int positions, int side)
+{
+    return (positions + side - 1) / side;
+}
+
+static double tiles_over(const struct conv *c, int h, int w)
+{
+    const int side = WIDE + 1 - c->kernel_h;
+    return (double)tiles_along(h, side) * tiles_along(w, side);
+}
+
 /* Floats between the 36 matrices of so many channels and tiles. */
 static size_t matrix(const struct tiles *t, int channels)
 {
@@ -70,8 +81,8 @@ static struct tiles tiles_of(const struct conv_view *v, int n, int groups,
         .side = side,
         .x_image = conv_blocked(1, v->channels * groups, v->h, v->w),
         .y_image = blocks_y * (size_t)v->rows * (size_t)v->columns,
-        .rows = (v->rows + side - 1) / side,
-        .columns = (v->columns + side - 1) / side,
+        .rows = tiles_along(v->rows, side),
+        .columns = tiles_along(v->columns, side),
         .x_plane = (size_t)v->h * (size_t)v->w * CONV_BLOCK,
     };
     t.all = n * t.rows * t.columns;
@@ -125,10 +136,11 @@ static bool leaves(int row, int column, int size, int h, int w,
     return in->top || in->left || in->bottom < size || in->right < size;
 }
 
-/* V: [36][block][tile][16]. */
-static void transform_input(const struct tiles *t, const float *x, int first,
-                            int n, float *v)
+/* V: [36][block][tile][16]; back: adds what the transpose makes of V to x. */
+static void transform_input(const struct tiles *t, float *x, int first, int n,
+                            float *v, bool back)
 {
+    const struct conv_transforms *to = conv_isa()->transforms;
     const struct conv_view *view = t->view;
     const size_t next = matrix(t, view->channels);
     struct conv_inside in;
@@ -138,11 +150,11 @@ static void transform_input(const struct tiles *t, const float *x, int first,
             const int row = view->row0 + at.row;
             const int column = view->column0 + at.column;
             const bool edge = leaves(row, column, WIDE, view->h, view->w, &in);
-            const float *from =
-                x + (size_t)at.image * t->x_image + (size_t)b * t->x_plane
-                + ((ptrdiff_t)row * view->w + column) * CONV_BLOCK;
-            conv_isa()->transforms->input(
-                from, (size_t)view->w * CONV_BLOCK, edge ? &in : NULL,
+            float *here = x + (size_t)at.image * t->x_image
+                          + (size_t)b * t->x_plane
+                          + ((ptrdiff_t)row * view->w + column) * CONV_BLOCK;
+            (back ? to->input_back : to->input)(
+                here, (size_t)view->w * CONV_BLOCK, edge ? &in : NULL,
                 v + ((size_t)b * (size_t)t->at_once + (size_t)i) * CONV_BLOCK,
                 next);
         }
@@ -190,13 +202,13 @@ static void each_weight(const struct conv_view *v, int outputs, const int *most,
 /* --- forward, and backward to the data ------------------------------------
  */
 
-/* M = U V for so many tiles. */
-static void multiply(const struct tiles *t, int outputs, int widest, int n,
-                     const float *u, const float *v, float *m)
+/* M = U V for so many tiles; view: has the channels of V. */
+static void multiply(const struct tiles *t, const struct conv_view *view,
+                     int outputs, int widest, int n, const float *u,
+                     const float *v, float *m)
 {
     static const float zeros[TILE_BLOCKS * CONV_BLOCK];
     static const int32_t tap[1];
-    const struct conv_view *view = t->view;
     const struct conv_isa *isa = conv_isa();
     const int blocks = conv_blocks(outputs);
     const size_t plane = (size_t)t->at_once * CONV_BLOCK;
@@ -261,10 +273,16 @@ static struct conv_weights order_of(const struct conv *c, int outputs,
                                  c->kernel_w};
 }
 
+/* For what reads and writes by one piece of code. */
+static float *read_only(const float *x)
+{
+    return (float *)(uintptr_t)x;
+}
+
 /* Of one group. */
 static void run(const struct conv_view *v, const struct tiles *t,
-                const struct conv_weights *order, const float *x,
-                const float *w, const float *bias, float *y, float *scratch)
+                const struct conv_weights *order, float *x, const float *w,
+                const float *bias, float *y, float *scratch)
 {
     const int *most = conv_isa()->most;
     const int widest = conv_widest_for(TILE_POSITIONS);
@@ -276,8 +294,8 @@ static void run(const struct conv_view *v, const struct tiles *t,
     each_weight(v, order->outputs, most, widest, in, u, false);
     for (int first = 0; first < t->all; first += t->at_once) {
         const int count = conv_least(t->at_once, t->all - first);
-        transform_input(t, x, first, count, in);
-        multiply(t, order->outputs, widest, count, u, in, m);
+        transform_input(t, x, first, count, in, false);
+        multiply(t, v, order->outputs, widest, count, u, in, m);
         transform_output(t, order->outputs, first, count, m, bias, y);
     }
 }
@@ -291,28 +309,11 @@ static void forward(const struct conv *c, const float *x, const float *w,
     view_forward(&v, c);
     const struct tiles t = tiles_of(&v, c->n, c->groups, k);
     for (int g = 0; g < c->groups; g++)
-        run(&v, &t, &order, x + (size_t)(g * in) * (size_t)(c->h * c->w),
+        run(&v, &t, &order,
+            read_only(x) + (size_t)(g * in) * (size_t)(c->h * c->w),
             w + (size_t)(g * k) * order.output, bias ? bias + g * k : NULL,
             y + (size_t)(g * k) * (size_t)(c->out_h * c->out_w), scratch);
 }
-
-static void backward_data(const struct conv *c, const float *dy, const float *w,
-                          float *dx, float *scratch)
-{
-    const int in = c->c / c->groups, k = c->k / c->groups;
-    const struct conv_weights order = order_of(c, in, true);
-    struct conv_view v;
-    view_backward(&v, c, 0, 0);
-    const struct tiles t = tiles_of(&v, c->n, c->groups, in);
-    for (int g = 0; g < c->groups; g++)
-        run(&v, &t, &order,
-            dy + (size_t)(g * k) * (size_t)(c->out_h * c->out_w),
-            w + (size_t)(g * k) * order.input, NULL,
-            dx + (size_t)(g * in) * (size_t)(c->h * c->w), scratch);
-}
-
-/* --- backward to the weights ----------------------------------------------
- */
 
 /* The transformed dy: [36][block][tile][16]. */
 static void transform_dy(const struct tiles *t, int outputs, const float *dy,
@@ -336,6 +337,77 @@ static void transform_dy(const struct tiles *t, int outputs, const float *dy,
         }
     }
 }
+
+/* The transpose of forward instead, by tiles of dy: what they add to dx
+ * overlaps, but without padding there are fewer of them. */
+static struct tiles turned(const struct conv *c, struct conv_view *straight,
+                           struct conv_view *v)
+{
+    view_forward(straight, c);
+    *v = *straight;
+    v->channels = c->k / c->groups;
+    v->blocks = conv_blocks(v->channels);
+    return tiles_of(straight, c->n, c->groups, v->channels);
+}
+
+static bool turns(const struct conv *c)
+{
+    return tiles_over(c, c->out_h, c->out_w) < 0.8 * tiles_over(c, c->h, c->w);
+}
+
+double conv_winograd_tiles(const struct conv *c, enum conv_pass pass)
+{
+    return c->n
+           * (pass == CONV_BACKWARD_DATA && !turns(c)
+                  ? tiles_over(c, c->h, c->w)
+                  : tiles_over(c, c->out_h, c->out_w));
+}
+
+static void run_turned(const struct conv *c, const struct conv_weights *order,
+                       const float *dy, const float *w, float *dx,
+                       float *scratch)
+{
+    struct conv_view straight, v;
+    const struct tiles t = turned(c, &straight, &v);
+    const int *most = conv_isa()->most;
+    const int widest = conv_widest_for(TILE_POSITIONS);
+    float *u = scratch;
+    float *in = u + PLACES * place_floats(&v, order->outputs);
+    float *m = in + PLACES * matrix(&t, v.channels);
+    conv_pack(&v, order, most, widest, w, in);
+    each_weight(&v, order->outputs, most, widest, in, u, false);
+    for (int first = 0; first < t.all; first += t.at_once) {
+        const int count = conv_least(t.at_once, t.all - first);
+        transform_dy(&t, v.channels, dy, first, count, in);
+        multiply(&t, &v, order->outputs, widest, count, u, in, m);
+        transform_input(&t, dx, first, count, m, true);
+    }
+}
+
+static void backward_data(const struct conv *c, const float *dy, const float *w,
+                          float *dx, float *scratch)
+{
+    const int in = c->c / c->groups, k = c->k / c->groups;
+    const struct conv_weights order = order_of(c, in, true);
+    struct conv_view v;
+    view_backward(&v, c, 0, 0);
+    const struct tiles t = tiles_of(&v, c->n, c->groups, in);
+    if (turns(c))
+        memset(dx, 0, conv_blocked(c->n, c->c, c->h, c->w) * sizeof(float));
+    for (int g = 0; g < c->groups; g++) {
+        const float *from =
+            dy + (size_t)(g * k) * (size_t)(c->out_h * c->out_w);
+        float *to = dx + (size_t)(g * in) * (size_t)(c->h * c->w);
+        const float *weights = w + (size_t)(g * k) * order.input;
+        if (turns(c))
+            run_turned(c, &order, from, weights, to, scratch);
+        else
+            run(&v, &t, &order, read_only(from), weights, NULL, to, scratch);
+    }
+}
+
+/* --- backward to the weights ----------------------------------------------
+ */
 
 /* U += V times the transformed dy, over so many tiles. */
 static void sum_up(const struct tiles *t, int outputs, int n, const float *v,
@@ -383,13 +455,14 @@ static void backward_weights(const struct conv *c, const float *x,
     float *in = u + PLACES * place_floats(&v, k);
     float *m = in + PLACES * matrix(&t, channels);
     for (int g = 0; g < c->groups; g++) {
-        const float *from = x + (size_t)(g * channels) * (size_t)(c->h * c->w);
+        float *from =
+            read_only(x) + (size_t)(g * channels) * (size_t)(c->h * c->w);
         const float *back =
             dy + (size_t)(g * k) * (size_t)(c->out_h * c->out_w);
         memset(u, 0, PLACES * place_floats(&v, k) * sizeof(float));
         for (int first = 0; first < t.all; first += t.at_once) {
             const int count = conv_least(t.at_once, t.all - first);
-            transform_input(&t, from, first, count, in);
+            transform_input(&t, from, first, count, in, false);
             transform_dy(&t, k, back, first, count, m);
             sum_up(&t, k, count, in, m, u);
         }
@@ -402,12 +475,17 @@ static void backward_weights(const struct conv *c, const float *x,
 static size_t scratch_of(const struct conv *c, enum conv_pass pass)
 {
     const int outputs = (pass == CONV_BACKWARD_DATA ? c->c : c->k) / c->groups;
-    struct conv_view v;
-    if (pass == CONV_BACKWARD_DATA)
-        view_backward(&v, c, 0, 0);
-    else
-        view_forward(&v, c);
-    const struct tiles t = tiles_of(&v, c->n, c->groups, outputs);
+    struct conv_view straight, v;
+    struct tiles t;
+    if (pass == CONV_BACKWARD_DATA && turns(c)) {
+        t = turned(c, &straight, &v);
+    } else {
+        if (pass == CONV_BACKWARD_DATA)
+            view_backward(&v, c, 0, 0);
+        else
+            view_forward(&v, c);
+        t = tiles_of(&v, c->n, c->groups, outputs);
+    }
     const size_t packed = conv_packed(&v, outputs);
     const size_t both = PLACES * (matrix(&t, v.channels) + matrix(&t, outputs));
     return PLACES * place_floats(&v, outputs) + (both > packed ? both : packed);

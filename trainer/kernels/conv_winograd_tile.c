@@ -51,6 +51,18 @@ INLINE void times_b(const block *d, block *v)
     v[5] = 4.f * d[1] + (d[5] - 5.f * d[3]);
 }
 
+INLINE void times_b_back(const block *v, block *d)
+{
+    const block a = v[1] + v[2], b = v[1] - v[2];
+    const block c = v[3] + v[4], e = v[3] - v[4];
+    d[0] = 4.f * v[0];
+    d[1] = 4.f * (v[5] - b) - 2.f * e;
+    d[2] = -5.f * v[0] - 4.f * a - c;
+    d[3] = b + 2.f * e - 5.f * v[5];
+    d[4] = v[0] + a + c;
+    d[5] = v[5];
+}
+
 INLINE void times_a(const block *m, block *y, const int side)
 {
     const block a = m[1] + m[2], b = m[1] - m[2];
@@ -165,8 +177,8 @@ INLINE void b_with_side(const block *d, block *v, int side)
     times_b(d, v);
 }
 
-static void input(const float *x, size_t row, const struct conv_inside *in,
-                  float *v, size_t next)
+static void input(float *x, size_t row, const struct conv_inside *in, float *v,
+                  size_t next)
 {
     block t[WIDE][WIDE], d[WIDE];
     if (!in) {
@@ -184,6 +196,27 @@ static void input(const float *x, size_t row, const struct conv_inside *in,
         }
     }
     to_places(t, v, next, b_with_side, 0, WIDE);
+}
+
+static void input_back(float *x, size_t row, const struct conv_inside *in,
+                       float *v, size_t next)
+{
+    const struct conv_inside all = {0, WIDE, 0, WIDE};
+    block t[WIDE][WIDE], d[WIDE], to[WIDE];
+    if (!in)
+        in = &all;
+    UNROLL
+    for (int j = 0; j < WIDE; j++) {
+        load_all(v + (size_t)j * next, WIDE * next, WIDE, d);
+        times_b_back(d, t[j]);
+    }
+    for (int i = in->top; i < in->bottom; i++) {
+        float *line = x + (size_t)i * row;
+        gather(t, i, WIDE, d);
+        times_b_back(d, to);
+        for (int j = in->left; j < in->right; j++)
+            store(line + j * CONV_BLOCK, load(line + j * CONV_BLOCK) + to[j]);
+    }
 }
 
 INLINE void output(const float *m, size_t next, const float *bias, float *y,
@@ -287,5 +320,6 @@ ALL(4)
 
 const struct conv_transforms NAME(conv_transforms_, CONV_ISA) = {
     .input = input,
+    .input_back = input_back,
     .of = {ROW(2), ROW(4)},
 };
