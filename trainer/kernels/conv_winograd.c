@@ -16,7 +16,7 @@
 enum {
     WIDE = CONV_WIDE,
     PLACES = WIDE * WIDE,
-    NEAR = 3 << 16, /* floats of V and M that the second cache has beside U */
+    NEAR = 3 << 15, /* floats of V and M that the second cache has beside U */
     FAR = 4 << 20,  /* and the last one */
     SHARE = 4,      /* of U; where it is large it is read for so many at once */
     APART = CONV_BLOCK, /* so that the 36 do not fall on the same lines */
