@@ -31,50 +31,57 @@ struct layer_case {
 };
 
 static const struct layer_case cases[] = {
-    {"conv 3 3x3",                          {2, 2, 6, 5},  2, 0,   {0}     },
-    {"conv 2 3x3 pad 1",                    {2, 3, 5, 5},  1, 0,   {0}     },
-    {"conv 4 5x3 stride 2 pad 2",           {3, 1, 8, 7},  3, 0,   {0}     },
-    {"conv 2 1x1",                          {1, 3, 3, 4},  1, 0,   {0}     },
-    {"conv 1 2x2 stride 3",                 {2, 2, 8, 8},  2, 0,   {0}     },
-    {"conv 2 4x4",                          {2, 2, 4, 4},  2, 0,   {0}     },
-    {"conv 16 3x3 stride 2 pad 1",          {2, 16, 5, 4}, 2, 0,   {0}     },
-    {"conv 32 3x3 pad 1",                   {1, 32, 5, 3}, 1, 40,  {0}     },
-    {"conv 4 3x3 groups 2",                 {2, 6, 4, 5},  2, 0,   {0}     },
-    {"conv 6 2x2 groups 3 nobias stride 2", {1, 3, 4, 5},  1, 0,   {0}     },
-    {"conv 3 3x3 dilation 2 pad 2 nobias",  {2, 2, 6, 5},  2, 0,   {0}     },
-    {"conv 32 1x1 groups 2 nobias",         {1, 32, 2, 3}, 1, 0,   {0}     },
-    {"maxpool 2x2",                         {2, 2, 6, 6},  2, 0,   {0}     },
-    {"maxpool 3x3 stride 2 pad 1",          {2, 1, 7, 6},  1, 0,   {0}     },
-    {"maxpool 3x2 stride 1",                {1, 2, 5, 5},  1, 0,   {0}     },
-    {"maxpool 2x2 stride 3",                {2, 1, 8, 8},  2, 0,   {0}     },
-    {"maxpool 3x3 stride 2 ceil",           {2, 17, 6, 6}, 2, 0,   {0}     },
-    {"maxpool global",                      {2, 3, 3, 2},  2, 0,   {0}     },
-    {"avgpool 2x2",                         {2, 2, 6, 6},  2, 0,   {0}     },
-    {"avgpool 2x4 stride 1",                {2, 2, 5, 6},  1, 0,   {0}     },
-    {"avgpool 3x3 stride 2 pad 1",          {2, 2, 7, 7},  2, 1,   {0}     },
-    {"avgpool global",                      {2, 18, 4, 4}, 2, 0,   {0}     },
-    {"batchnorm",                           {4, 3, 3, 2},  4, 400, {0}     },
-    {"batchnorm eps 0.1 momentum 0.5",      {3, 17, 2, 2}, 3, 400, {0}     },
-    {"scale",                               {2, 18, 2, 3}, 2, 0,   {0}     },
-    {"bias",                                {2, 3, 4, 3},  2, 0,   {0}     },
-    {"relu",                                {3, 2, 4, 4},  2, 0,   {0}     },
-    {"prelu",                               {2, 17, 3, 2}, 2, 0,   {0}     },
-    {"lrn 3 alpha 0.5 beta 0.75 k 2",       {2, 5, 2, 2},  2, 10,  {0}     },
-    {"lrn 5 alpha 1 beta 0.5 k 1",          {1, 18, 2, 1}, 1, 10,  {0}     },
-    {"dense 7",                             {4, 2, 3, 3},  4, 0,   {0}     },
-    {"dense 1",                             {2, 5, 1, 1},  1, 0,   {0}     },
-    {"dense 18",                            {2, 20, 1, 1}, 2, 0,   {0}     },
-    {"dropout 0.5",                         {3, 2, 4, 4},  2, 0,   {0}     },
-    {"dropout 0.3",                         {3, 2, 4, 4},  3, 1,   {0}     },
-    {"dropout 0",                           {2, 1, 4, 4},  2, 0,   {0}     },
-    {"add",                                 {2, 3, 2, 4},  2, 0,   {3}     },
-    {"add",                                 {2, 17, 2, 2}, 1, 0,   {17, 17}},
-    {"concat",                              {2, 3, 2, 2},  2, 0,   {5}     },
-    {"concat",                              {2, 16, 2, 3}, 1, 0,   {32, 3} },
-    {"concat",                              {1, 20, 1, 3}, 1, 0,   {16, 30}},
-    {"softmax_loss",                        {4, 10, 1, 1}, 3, 1,   {0}     },
-    {"softmax_loss smoothing 0.1",          {2, 20, 1, 1}, 2, 1,   {0}     },
-    {"softmax_loss",                        {2, 2, 2, 1},  2, 1,   {0}     },
+    {"conv 3 3x3",                          {2, 2, 6, 5},   2, 0,   {0}     },
+    {"conv 2 3x3 pad 1",                    {2, 3, 5, 5},   1, 0,   {0}     },
+    {"conv 4 5x3 stride 2 pad 2",           {3, 1, 8, 7},   3, 0,   {0}     },
+    {"conv 2 1x1",                          {1, 3, 3, 4},   1, 0,   {0}     },
+    {"conv 1 2x2 stride 3",                 {2, 2, 8, 8},   2, 0,   {0}     },
+    {"conv 2 4x4",                          {2, 2, 4, 4},   2, 0,   {0}     },
+    {"conv 16 3x3 stride 2 pad 1",          {2, 16, 5, 4},  2, 0,   {0}     },
+    {"conv 32 3x3 pad 1",                   {1, 32, 5, 3},  1, 40,  {0}     },
+    {"conv 4 3x3 groups 2",                 {2, 6, 4, 5},   2, 0,   {0}     },
+    {"conv 6 2x2 groups 3 nobias stride 2", {1, 3, 4, 5},   1, 0,   {0}     },
+    {"conv 3 3x3 dilation 2 pad 2 nobias",  {2, 2, 6, 5},   2, 0,   {0}     },
+    {"conv 32 1x1 groups 2 nobias",         {1, 32, 2, 3},  1, 0,   {0}     },
+    {"maxpool 2x2",                         {2, 2, 6, 6},   2, 0,   {0}     },
+    {"maxpool 3x3 stride 2 pad 1",          {2, 1, 7, 6},   1, 0,   {0}     },
+    {"maxpool 3x2 stride 1",                {1, 2, 5, 5},   1, 0,   {0}     },
+    {"maxpool 2x2 stride 3",                {2, 1, 8, 8},   2, 0,   {0}     },
+    {"maxpool 3x3 stride 2 ceil",           {2, 17, 6, 6},  2, 0,   {0}     },
+    {"maxpool global",                      {2, 3, 3, 2},   2, 0,   {0}     },
+    {"maxpool 2x2 ceil pad 1",              {1, 17, 6, 5},  1, 0,   {0}     },
+    {"maxpool 3x3 stride 1 pad 1",          {1, 18, 5, 6},  1, 0,   {0}     },
+    {"maxpool 3x3 stride 1 pad 2",          {1, 2, 3, 2},   1, 0,   {0}     },
+    {"maxpool 3x3 stride 2 pad 1 ceil",     {1, 2, 8, 9},   1, 0,   {0}     },
+    {"maxpool 17x16 stride 1",              {1, 1, 18, 17}, 1, 0,   {0}     },
+    {"avgpool 2x2",                         {2, 2, 6, 6},   2, 0,   {0}     },
+    {"avgpool 2x4 stride 1",                {2, 2, 5, 6},   1, 0,   {0}     },
+    {"avgpool 3x3 stride 2 pad 1",          {2, 2, 7, 7},   2, 1,   {0}     },
+    {"avgpool global",                      {2, 18, 4, 4},  2, 0,   {0}     },
+    {"batchnorm",                           {4, 3, 3, 2},   4, 400, {0}     },
+    {"batchnorm eps 0.1 momentum 0.5",      {3, 17, 2, 2},  3, 400, {0}     },
+    {"scale",                               {2, 18, 2, 3},  2, 0,   {0}     },
+    {"bias",                                {2, 3, 4, 3},   2, 0,   {0}     },
+    {"relu",                                {3, 2, 4, 4},   2, 0,   {0}     },
+    {"prelu",                               {2, 17, 3, 2},  2, 0,   {0}     },
+    {"lrn 3 alpha 0.5 beta 0.75 k 2",       {2, 5, 2, 2},   2, 10,  {0}     },
+    {"lrn 5 alpha 1 beta 0.5 k 1",          {1, 18, 2, 1},  1, 10,  {0}     },
+    {"lrn 5 alpha 0.5",                     {1, 33, 3, 7},  1, 10,  {0}     },
+    {"lrn 9 alpha 0.5",                     {2, 18, 2, 3},  2, 10,  {0}     },
+    {"dense 7",                             {4, 2, 3, 3},   4, 0,   {0}     },
+    {"dense 1",                             {2, 5, 1, 1},   1, 0,   {0}     },
+    {"dense 18",                            {2, 20, 1, 1},  2, 0,   {0}     },
+    {"dropout 0.5",                         {3, 2, 4, 4},   2, 0,   {0}     },
+    {"dropout 0.3",                         {3, 2, 4, 4},   3, 1,   {0}     },
+    {"dropout 0",                           {2, 1, 4, 4},   2, 0,   {0}     },
+    {"add",                                 {2, 3, 2, 4},   2, 0,   {3}     },
+    {"add",                                 {2, 17, 2, 2},  1, 0,   {17, 17}},
+    {"concat",                              {2, 3, 2, 2},   2, 0,   {5}     },
+    {"concat",                              {2, 16, 2, 3},  1, 0,   {32, 3} },
+    {"concat",                              {1, 20, 1, 3},  1, 0,   {16, 30}},
+    {"softmax_loss",                        {4, 10, 1, 1},  3, 1,   {0}     },
+    {"softmax_loss smoothing 0.1",          {2, 20, 1, 1},  2, 1,   {0}     },
+    {"softmax_loss",                        {2, 2, 2, 1},   2, 1,   {0}     },
 };
 
 enum { NCASES = sizeof(cases) / sizeof(cases[0]) };
@@ -375,6 +382,46 @@ Test(layers, repeat_bit_by_bit_and_add_to_gradients)
         for (size_t j = 0; j < a.grads.count; j++)
             cr_assert_eq(b.grads.x[j], 2 * a.grads.x[j], "%s, gradient %zu",
                          cases[i].line, j);
+        teardown(&a);
+        teardown(&b);
+    }
+}
+
+/* What compilers make of one source for several instruction sets; sums and
+ * products may be rounded at other places. */
+static void expect_close(const struct arena *a, const struct arena *b,
+                         const char *line, const char *isa)
+{
+    double largest = 0;
+    for (size_t i = 0; i < a->count; i++)
+        largest = fmax(largest, fabs((double)a->x[i]));
+    for (size_t i = 0; i < a->count; i++)
+        cr_assert_leq(fabs((double)a->x[i] - (double)b->x[i]), 1e-5 * largest,
+                      "%s by %s, float %zu: %g, not %g", line, isa, i, b->x[i],
+                      a->x[i]);
+}
+
+Test(layers, compute_the_same_by_every_instruction_set)
+{
+    const char *const isas[] = {"avx512", "avx2", "neon"};
+    for (int i = 0; i < 3 * NCASES; i++) {
+        const struct layer_case *c = &cases[i / 3];
+        const char *isa = isas[i % 3];
+        struct bench a, b;
+        if (!conv_use(isa))
+            continue;
+        setup_case(&b, c);
+        run_forward(&b);
+        run_backward(&b, true);
+        conv_use("scalar");
+        setup_case(&a, c);
+        run_forward(&a);
+        run_backward(&a, true);
+        conv_use(NULL);
+        expect_close(&a.y, &b.y, c->line, isa);
+        expect_close(&a.grads, &b.grads, c->line, isa);
+        for (int k = 0; k < a.l.ninputs; k++)
+            expect_close(&a.dx[k], &b.dx[k], c->line, isa);
         teardown(&a);
         teardown(&b);
     }

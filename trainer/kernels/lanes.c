@@ -2,34 +2,11 @@
 /* As conv_tile.c: CONV_LANES floats in a register. */
 #include "kernels/lanes.h"
 
-#include "tensor.h"
+#include "kernels/lrn.h"
+#include "kernels/pool.h"
+#include "kernels/reg.h"
 
-#define GLUE(a, b) a##b
-#define NAME(a, b) GLUE(a, b)
-
-enum { LANES = CONV_LANES, PARTS = BLOCK / LANES, SHORT = 64 };
-
-typedef float reg __attribute__((vector_size(4 * CONV_LANES)));
-/* As floats lie in memory. */
-typedef float vec
-    __attribute__((vector_size(4 * CONV_LANES), aligned(4), may_alias));
-typedef int mask __attribute__((vector_size(4 * CONV_LANES)));
-
-static inline reg load(const float *x)
-{
-    return *(const vec *)x;
-}
-
-static inline void store(float *x, reg v)
-{
-    *(vec *)x = v;
-}
-
-/* a where m is set, else b. */
-static inline reg choose(mask m, reg a, reg b)
-{
-    return (reg)(((mask)a & m) | ((mask)b & ~m));
-}
+enum { SHORT = 64 };
 
 static void affine(const float *x, const float *times, const float *plus,
                    float *y, size_t positions)
@@ -106,41 +83,11 @@ static void moments(const float *x, const float *shift, size_t positions,
     }
 }
 
-static void largest(const float *x, struct lanes_window w, float *y)
-{
-    for (int k = 0; k < PARTS; k++) {
-        reg best = load(x + k * LANES);
-        for (int i = 0; i < w.rows; i++)
-            for (int j = 0; j < w.columns; j++) {
-                const reg v =
-                    load(x + (size_t)i * w.row + j * BLOCK + k * LANES);
-                best = choose(v > best, v, best);
-            }
-        store(y + k * LANES, best);
-    }
-}
-
-static void to_largest(const float *x, struct lanes_window w, const float *y,
-                       const float *dy, float *dx)
-{
-    for (int k = 0; k < PARTS; k++) {
-        const reg most = load(y + k * LANES), none = {0};
-        reg left = load(dy + k * LANES); /* what is not given yet */
-        for (int i = 0; i < w.rows; i++)
-            for (int j = 0; j < w.columns; j++) {
-                const size_t at = (size_t)i * w.row + j * BLOCK + k * LANES;
-                const mask here = load(x + at) == most;
-                store(dx + at, load(dx + at) + choose(here, left, none));
-                left = choose(here, none, left);
-            }
-    }
-}
-
 const struct lanes NAME(lanes_, CONV_ISA) = {
     .affine = affine,
     .affine2 = affine2,
     .sum = sum,
     .moments = moments,
-    .largest = largest,
-    .to_largest = to_largest,
+    .lrn = &NAME(lrn_, CONV_ISA),
+    .pool = &NAME(pool_, CONV_ISA),
 };

@@ -7,13 +7,6 @@
 
 #include <stddef.h>
 
-/* A window's part inside its plane: rows and columns, and the floats to the
- * next row of the plane. */
-struct lanes_window {
-    int rows, columns;
-    size_t row;
-};
-
 struct lanes {
     /* y = x times + plus */
     void (*affine)(const float *x, const float *times, const float *plus,
@@ -28,11 +21,8 @@ struct lanes {
     /* sums += x - shift, squares += (x - shift)^2 */
     void (*moments)(const float *x, const float *shift, size_t positions,
                     double *sums, double *squares);
-    /* y = the largest of a window */
-    void (*largest)(const float *x, struct lanes_window, float *y);
-    /* Adds dy to dx where x is first equal to y. */
-    void (*to_largest)(const float *x, struct lanes_window, const float *y,
-                       const float *dy, float *dx);
+    const struct lrn_loops *lrn;
+    const struct pool_loops *pool;
 };
 
 /* Of the instruction set that conv_use() has set, else of the best. */

@@ -1,60 +1,65 @@
 /* SPDX-License-Identifier: MIT */
 /* maxpool HxW|global [stride S] [pad P] [ceil]: the largest of each window;
- * padding never wins. The gradient goes to the first of equal ones. */
-#include <string.h>
-
+ * padding never wins. The gradient goes to the first of equal ones, of which
+ * saved keeps a note. */
 #include "kernels/lanes.h"
+#include "kernels/pool.h"
 #include "layer/pool.h"
 
-static struct lanes_window inside(const struct layer *l, struct window v)
+static size_t note_bytes(const struct layer *l)
 {
-    return (struct lanes_window){v.bottom - v.top, v.right - v.left,
-                                 (size_t)l->in.w * BLOCK};
+    return pool_note_bytes(l->option.window.kernel_h,
+                           l->option.window.kernel_w);
 }
 
-static size_t corner(const struct layer *l, struct window v)
+static const char *parse(struct layer *l, int nwords, char **words)
 {
-    return ((size_t)v.top * (size_t)l->in.w + (size_t)v.left) * BLOCK;
+    const char *why = pool_parse(l, nwords, words);
+    if (!why)
+        l->nsaved = shape_floats(l->out) * note_bytes(l) / sizeof(float);
+    return why;
+}
+
+static struct pool pool_of(const struct layer *l)
+{
+    const struct window_option *o = &l->option.window;
+    return (struct pool){o->kernel_h, o->kernel_w, o->stride_h,
+                         o->stride_w, o->pad,      l->in.h,
+                         l->in.w,     l->out.h,    l->out.w};
+}
+
+static size_t nplanes(const struct layer *l, struct tensor t)
+{
+    return (size_t)t.shape.n * (size_t)shape_blocks(l->in);
 }
 
 static void forward(struct layer *l, const struct tensor *x, struct tensor y)
 {
+    const struct pool pool = pool_of(l);
     const size_t in = shape_plane(l->in) * BLOCK,
-                 nplanes = (size_t)x->shape.n * (size_t)shape_blocks(l->in);
-    const struct lanes *by = lanes();
-    float *to = y.x;
-    for (size_t p = 0; p < nplanes; p++)
-        for (int i = 0; i < l->out.h; i++)
-            for (int j = 0; j < l->out.w; j++, to += BLOCK) {
-                const struct window v = pool_window(l, i, j);
-                by->largest(x->x + p * in + corner(l, v), inside(l, v), to);
-            }
+                 out = shape_plane(l->out) * BLOCK;
+    unsigned char *notes = (unsigned char *)l->saved;
+    for (size_t p = 0; p < nplanes(l, y); p++)
+        lanes()->pool->forward(&pool, x->x + p * in, y.x + p * out,
+                               notes + p * out * note_bytes(l));
 }
 
 static void backward(struct layer *l, const struct tensor *x, struct tensor y,
                      struct tensor dy, const struct tensor *dx)
 {
+    (void)x;
+    const struct pool pool = pool_of(l);
     const size_t in = shape_plane(l->in) * BLOCK,
-                 nplanes = (size_t)x->shape.n * (size_t)shape_blocks(l->in);
-    if (!dx->x)
-        return;
-    memset(dx->x, 0, nplanes * in * sizeof(float));
-    const struct lanes *by = lanes();
-    size_t at = 0;
-    for (size_t p = 0; p < nplanes; p++)
-        for (int i = 0; i < l->out.h; i++)
-            for (int j = 0; j < l->out.w; j++, at += BLOCK) {
-                const struct window v = pool_window(l, i, j);
-                const size_t first = p * in + corner(l, v);
-                by->to_largest(x->x + first, inside(l, v), y.x + at, dy.x + at,
-                               dx->x + first);
-            }
+                 out = shape_plane(l->out) * BLOCK;
+    const unsigned char *notes = (const unsigned char *)l->saved;
+    for (size_t p = 0; dx->x && p < nplanes(l, y); p++)
+        lanes()->pool->backward(&pool, notes + p * out * note_bytes(l),
+                                dy.x + p * out, dx->x + p * in);
 }
 
 const struct layer_ops layer_maxpool = {
     .name = "maxpool",
-    .reads = READS_X | READS_Y,
-    .parse = pool_parse,
+    .parse = parse,
     .forward = forward,
     .backward = backward,
 };
