@@ -40,8 +40,8 @@ size_t conv_packed(const struct conv_view *v, int outputs)
 static size_t index_of(const struct conv_view *v, const struct conv_weights *w,
                        int output, int input, int t)
 {
-    const int channel = v->spread ? input % v->spread : input;
-    const int j = v->spread ? input / v->spread : v->tap[t].j;
+    const int channel = v->spread ? input / w->kernel_w : input;
+    const int j = v->spread ? input % w->kernel_w : v->tap[t].j;
     return (size_t)output * w->output + (size_t)channel * w->input
            + (size_t)(v->tap[t].i * w->kernel_w + j);
 }

@@ -163,22 +163,59 @@ size_t view_direct(const struct conv_view *v, int row)
            * CONV_BLOCK;
 }
 
-/* Of the kernel's row at each position what this block of channels sees. */
+/* n floats at each of so many positions, most of them in fours. */
+static void spread_inside(const float *from, int step, int n, int positions,
+                          float *to)
+{
+    for (int q = 0; q < positions; q++, from += step, to += CONV_BLOCK)
+        if (n < 4) {
+            for (int i = 0; i < n; i++)
+                to[i] = from[i];
+        } else {
+            for (int i = 0; i < n; i += 4) {
+                const int at = i + 4 <= n ? i : n - 4;
+                memcpy(to + at, from + at, 4 * sizeof(float));
+            }
+        }
+}
+
+/* Those that may lie outside. */
+static void spread_edge(const struct conv_view *v, const float *line,
+                        int column, int n, float *to)
+{
+    for (int i = 0; i < n; i++)
+        to[i] = column + i >= 0 && column + i < v->w ? line[column + i] : 0;
+}
+
+/* Of the kernel's row at each position what this block of channels sees: those
+ * of a plain channel follow each other. */
 static void spread_row(const struct conv_view *v, const float *x, int block,
                        int row, float *to)
 {
     const size_t plane = (size_t)v->h * (size_t)v->w;
-    for (int s = 0; s < CONV_BLOCK; s++) {
-        const int channel = block * CONV_BLOCK + s;
-        if (channel >= v->channels)
-            break;
-        const int from = v->column0 + channel / v->spread * v->dilation_w;
-        const float *line = x + (size_t)(channel % v->spread) * plane
-                            + (size_t)row * (size_t)v->w;
-        for (int q = 0; q < v->columns; q++) {
-            const int column = from + q * v->stride_w;
-            to[q * CONV_BLOCK + s] =
-                column >= 0 && column < v->w ? line[column] : 0;
+    const int side = v->channels / v->spread; /* of the kernel */
+    const int left = v->channels - block * CONV_BLOCK;
+    const int end = left < CONV_BLOCK ? left : CONV_BLOCK;
+    for (int s = 0, n; s < end; s += n) {
+        const int channel = block * CONV_BLOCK + s, j = channel % side;
+        const float *line =
+            x + (size_t)(channel / side) * plane + (size_t)row * (size_t)v->w;
+        int column = v->column0 + j * v->dilation_w;
+        n = v->dilation_w == 1 ? side - j : 1;
+        n = n < end - s ? n : end - s;
+        for (int q = 0; q < v->columns;) {
+            int inside = 1;
+            if (column >= 0 && column + n <= v->w) {
+                inside = (v->w - column - n) / v->stride_w + 1;
+                if (inside > v->columns - q)
+                    inside = v->columns - q;
+                spread_inside(line + column, v->stride_w, n, inside,
+                              to + q * CONV_BLOCK + s);
+            } else {
+                spread_edge(v, line, column, n, to + q * CONV_BLOCK + s);
+            }
+            q += inside;
+            column += inside * v->stride_w;
         }
     }
 }

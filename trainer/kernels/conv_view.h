@@ -4,7 +4,8 @@
  * Forward, position (r, q) reads rows row0 + r stride + i dilation. Backward,
  * the positions of dx that are alike modulo the stride read dy with stride 1;
  * taps are those of the kernel that meet them. A plain input is spread out: the
- * kernel's row of all channels becomes the channels, and taps are its rows.
+ * kernel's row of the first channel, of the second and so on become the
+ * channels, and taps are its rows.
  */
 #ifndef TRAINER_KERNELS_CONV_VIEW_H
 #define TRAINER_KERNELS_CONV_VIEW_H
