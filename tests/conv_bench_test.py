@@ -125,9 +125,10 @@ def check_sums(found):
                                rel_tol=1e-4), s)
 
 
-def check_file(found, kernel):
+def check_file(found, kernel, threads=1):
     check(HEAD_KEYS <= found.keys(), HEAD_KEYS - found.keys())
-    check(found['format'] == 'conv_bench 1' and found['threads'] == 1, found)
+    check(found['format'] == 'conv_bench 1', found['format'])
+    check(found['threads'] == threads, found['threads'], threads)
     check(found['peak_gflops'] > 0.1, found['peak_gflops'])
     for row in found['results']:
         check(ROW_KEYS <= row.keys(), ROW_KEYS - row.keys())
@@ -229,6 +230,21 @@ def test_all_odd_layers_are_right_by_every_kernel():
                 check(out.count('cannot: ') == len(cannot), out)
 
 
+def test_threads_share_out_images_also_more_than_there_are():
+    with tempfile.TemporaryDirectory() as folder:
+        net = own_net(folder)
+        for kernel in ('auto', 'direct', 'gemm', 'winograd'):
+            for threads, batch in ((3, 5), (4, 2)):
+                found, out = measured('--net', net, '--kernel', kernel,
+                                      '--threads', threads, '--seconds', 0,
+                                      '--batch', batch)
+                check_file(found, kernel, threads)
+                check(f'{threads} threads' in out, out)
+    found, _ = measured('--net', 'lenet', '--kernel', 'tile', '--threads', 2,
+                        *QUICK)
+    check_file(found, 'tile', 2)
+
+
 def test_images_of_many_channels_are_blocked():
     with tempfile.TemporaryDirectory() as folder:
         net = own_net(folder, NET.replace('input 3x', 'input 16x'))
@@ -285,7 +301,6 @@ def test_bad_input_gets_one_line_with_what_is_valid():
             (['--dtype', 'bf16'], ['--dtype', 'this version', 'f32']),
             (['--dtype', 'f16'], ['f16', 'f32']),
             (['--pass', 'bwd_dat'], ['did you mean bwd_data?']),
-            (['--threads', '2'], ['--threads', '2', 'valid is 1']),
             (['--threads', '0'], ['--threads', '0']),
             (['--batch', '0'], ['--batch', '0']),
             (['--batch', '100000'], ['--batch 100000', 'too large']),

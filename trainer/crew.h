@@ -17,4 +17,11 @@ int crew_size(const struct crew *); /* 1 of NULL */
 void crew_run(struct crew *, void (*part)(void *context, int i, int n),
               void *context);
 
+/* What part i of n takes of so many things: returns how many, from *first. */
+static inline int crew_part(int things, int i, int n, int *first)
+{
+    *first = (int)((long long)things * i / n);
+    return (int)((long long)things * (i + 1) / n) - *first;
+}
+
 #endif

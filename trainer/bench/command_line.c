@@ -66,7 +66,7 @@ static const struct option_row rows[] = {
     {0, "isa", "NAME", OPTION_TEXT, &isa, 0, 0, NULL, isa_help},
     {0, "pass", "NAME", OPTION_TEXT, &pass, 0, 0, NULL, pass_help},
     {0, "threads", "N", OPTION_INT, &o.threads, 1, 1024, NULL,
-     "threads; this version has kernels for 1 only (default 1)"},
+     "threads, which share out the images (default 1)"},
     {0, "dtype", "NAME", OPTION_TEXT, &o.dtype, 0, 0, NULL, dtype_help},
     {0, "iterations", "N", OPTION_INT, &o.iterations, 1, 1000, NULL,
      "runs of each row after one that does not count (default: as many as "
@@ -89,8 +89,8 @@ const struct program conv_bench_program = {
     .usage = "conv_bench [options]",
     .summary =
         "Measures the convolutions of a net, each distinct shape once, on one "
-        "core; says\nwhat the core could do, and how far results are from the "
-        "definition.",
+        "core or\nseveral; says what these could do, and how far results are "
+        "from the definition.",
     .options = rows,
     .noptions = sizeof(rows) / sizeof(rows[0]),
     .epilogue =
@@ -193,11 +193,6 @@ const struct bench_options *bench_parse(int argc, char **argv)
     if (noperands)
         options_die(&conv_bench_program, "found \"%s\", valid are options only",
                     argv[1]);
-    if (o.threads > 1)
-        options_die(&conv_bench_program,
-                    "--threads: found \"%ld\", but the kernels of this version "
-                    "run on one thread; valid is 1",
-                    o.threads);
     check_exclusive("--list", o.list, "--check", o.check);
     check_exclusive("--list", o.list, "--json", o.json);
     check_exclusive("--list", o.list, "--plot", o.plot);

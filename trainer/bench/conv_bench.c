@@ -59,7 +59,7 @@ static void measure(struct bench_result *r, const struct conv_method *m)
     const struct conv *c = &r->of->conv;
     static double seconds[MOST_RUNS];
     struct operands operands;
-    if (operands_create(&operands, c, r->of->bias, m, r->pass))
+    if (operands_create(&operands, c, r->of->bias, m, r->pass, bench.crew))
         no_memory(r);
     operands_run(&operands, c, m, r->pass);
     const long fewest = o->iterations ? o->iterations : FEWEST_RUNS;
@@ -88,12 +88,12 @@ static void find(struct bench_result *r)
     if (r->cannot)
         return;
     r->bound = error_bound(c, m, r->pass);
-    r->error = error_of(c, r->of->bias, m, r->pass);
+    r->error = error_of(c, r->of->bias, m, r->pass, bench.crew);
     if (r->error < 0)
         no_memory(r);
     if (o->check)
         return;
-    r->peak = peak_flops(r->isa);
+    r->peak = peak_flops(r->isa, bench.crew);
     measure(r, m);
 }
 
@@ -120,7 +120,7 @@ static void check_file(const char *option, const char *path)
         options_die(&conv_bench_program, "%s: %s", option, error);
 }
 
-/* OpenBLAS is to have one thread, as the trainer lets it. */
+/* OpenBLAS is to have no threads of its own, as the trainer lets it. */
 static void prepare(void)
 {
     const struct bench_options *o = bench.options;
@@ -132,8 +132,14 @@ static void prepare(void)
     conv_use(o->isa);
     bench.results =
         calloc((size_t)bench.convs.count * CONV_PASSES, sizeof(*bench.results));
-    if (!bench.results)
-        abort();
+    bench.crew = crew_create((int)o->threads);
+    if (!bench.results || !bench.crew) {
+        fprintf(stderr,
+                "conv_bench: no memory for %ld threads, or the system "
+                "gives no more\n",
+                o->threads);
+        exit(1);
+    }
 }
 
 static int failed(const char *what)
@@ -170,6 +176,7 @@ int main(int argc, char **argv)
     }
     if (fflush(stdout) || ferror(stdout))
         status = failed("cannot write to standard output");
+    crew_free(bench.crew);
     free(bench.results);
     free(bench.convs.all);
     return status;

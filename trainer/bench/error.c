@@ -80,7 +80,7 @@ static void spoil(struct operands *o, enum conv_pass pass)
 }
 
 double error_of(const struct conv *of, bool bias, const struct conv_method *m,
-                enum conv_pass pass)
+                enum conv_pass pass, struct crew *crew)
 {
     const struct conv c = error_conv(of);
     const size_t count[] = {[CONV_FORWARD] = conv_outputs(&c),
@@ -88,7 +88,7 @@ double error_of(const struct conv *of, bool bias, const struct conv_method *m,
                             [CONV_BACKWARD_WEIGHTS] = conv_weights(&c)};
     struct operands o;
     double error = -1;
-    if (operands_create(&o, &c, bias, m, pass))
+    if (operands_create(&o, &c, bias, m, pass, crew))
         return error;
     spoil(&o, pass);
     operands_run(&o, &c, m, pass);

@@ -125,7 +125,7 @@ static char *print(const struct bench *b)
         && add(root, "threads", (double)o->threads, 10)
         && add_string(root, "machine", b->machine)
         && add_string(root, "isa", o->isa)
-        && add(root, "peak_gflops", peak_flops(o->isa) * 1e-9, 6)
+        && add(root, "peak_gflops", peak_flops(o->isa, b->crew) * 1e-9, 6)
         && add_string(root, "openblas", gemm_core()) && add_lists(root, b))
         text = cJSON_Print(root);
     cJSON_Delete(root);

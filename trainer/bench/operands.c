@@ -2,6 +2,7 @@
 #include "bench/operands.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "random.h"
 
@@ -60,16 +61,28 @@ static int fill_inputs(struct operands *o, const struct conv *c,
     return failed;
 }
 
-int operands_create(struct operands *o, const struct conv *c, bool bias,
-                    const struct conv_method *m, enum conv_pass pass)
+/* Of one thread, in whole cache lines. */
+static size_t scratch_of(const struct conv_method *m, const struct conv *c,
+                         enum conv_pass pass)
 {
-    *o = (struct operands){0};
+    return (m->scratch(c, pass) + BLOCK - 1) / BLOCK * BLOCK;
+}
+
+int operands_create(struct operands *o, const struct conv *c, bool bias,
+                    const struct conv_method *m, enum conv_pass pass,
+                    struct crew *crew)
+{
+    const size_t others =
+        pass == CONV_BACKWARD_WEIGHTS ? (size_t)crew_size(crew) - 1 : 0;
+    *o = (struct operands){.crew = crew};
     if (arena_alloc(&o->x, c->plain ? conv_inputs(c)
                                     : conv_blocked(c->n, c->c, c->h, c->w))
         || arena_alloc(&o->y, conv_blocked(c->n, c->k, c->out_h, c->out_w))
         || arena_alloc(&o->w, conv_weights(c))
         || (bias && arena_alloc(&o->bias, (size_t)c->k))
-        || arena_alloc(&o->scratch, m->scratch(c, pass))
+        || arena_alloc(&o->scratch,
+                       (size_t)crew_size(crew) * scratch_of(m, c, pass))
+        || arena_alloc(&o->partial, others * conv_weights(c))
         || fill_inputs(o, c, pass)) {
         operands_free(o);
         return -1;
@@ -84,19 +97,49 @@ void operands_free(struct operands *o)
     arena_free(&o->w);
     arena_free(&o->bias);
     arena_free(&o->scratch);
+    arena_free(&o->partial);
+}
+
+/* What operands_run() was asked for. */
+struct job {
+    struct operands *o;
+    const struct conv *c;
+    const struct conv_method *m;
+    enum conv_pass pass;
+};
+
+static void run_part(void *context, int i, int n)
+{
+    const struct job *j = context;
+    const struct operands *o = j->o;
+    struct conv c = *j->c;
+    int first;
+    c.n = crew_part(j->c->n, i, n, &first);
+    float *x = o->x.x + (size_t)first * (o->x.count / (size_t)j->c->n);
+    float *y = o->y.x + (size_t)first * (o->y.count / (size_t)j->c->n);
+    float *scratch = o->scratch.x + (size_t)i * scratch_of(j->m, j->c, j->pass);
+    float *dw = o->w.x;
+    if (i && j->pass == CONV_BACKWARD_WEIGHTS) {
+        dw = o->partial.x + (size_t)(i - 1) * conv_weights(&c);
+        memset(dw, 0, conv_weights(&c) * sizeof(float));
+    }
+    if (!c.n)
+        return;
+    if (j->pass == CONV_FORWARD)
+        j->m->forward(&c, x, o->w.x, o->bias.x, y, scratch);
+    else if (j->pass == CONV_BACKWARD_DATA)
+        j->m->backward_data(&c, y, o->w.x, x, scratch);
+    else
+        j->m->backward_weights(&c, x, y, dw, scratch);
 }
 
 void operands_run(struct operands *o, const struct conv *c,
                   const struct conv_method *m, enum conv_pass pass)
 {
-    switch (pass) {
-    case CONV_FORWARD:
-        m->forward(c, o->x.x, o->w.x, o->bias.x, o->y.x, o->scratch.x);
-        break;
-    case CONV_BACKWARD_DATA:
-        m->backward_data(c, o->y.x, o->w.x, o->x.x, o->scratch.x);
-        break;
-    default:
-        m->backward_weights(c, o->x.x, o->y.x, o->w.x, o->scratch.x);
-    }
+    crew_run(o->crew, run_part, &(struct job){o, c, m, pass});
+    const float *part = o->partial.x;
+    for (int i = 1; pass == CONV_BACKWARD_WEIGHTS && i < crew_size(o->crew);
+         i++, part += o->w.count)
+        for (size_t k = 0; k < o->w.count; k++)
+            o->w.x[k] += part[k];
 }

@@ -3,21 +3,25 @@
 #ifndef TRAINER_BENCH_OPERANDS_H
 #define TRAINER_BENCH_OPERANDS_H
 
+#include "crew.h"
 #include "kernels/conv.h"
 
 /* Two of x, y and w are inputs and the third is the result: y of a forward
  * pass, the gradient by x or by w of the others. */
 struct operands {
-    struct arena x, y, w, bias, scratch;
+    struct arena x, y, w, bias;
+    struct arena scratch; /* for each thread */
+    struct arena partial; /* gradients by w of threads but the first */
+    struct crew *crew;    /* the caller's; NULL: one thread */
 };
 
 /* Inputs are random in [-1, 1] and depend on nothing but the shape; the result
  * is zero. -1: no memory, and nothing to free. */
 int operands_create(struct operands *, const struct conv *, bool bias,
-                    const struct conv_method *, enum conv_pass);
+                    const struct conv_method *, enum conv_pass, struct crew *);
 void operands_free(struct operands *);
 
-/* The pass, once. */
+/* The pass, once: each thread for some of the images, as a net does it. */
 void operands_run(struct operands *, const struct conv *,
                   const struct conv_method *, enum conv_pass);
 

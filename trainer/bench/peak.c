@@ -14,36 +14,50 @@ static const struct conv_peak *const all[] = {
 };
 enum { NISAS = sizeof(all) / sizeof(all[0]) };
 
-/* One trial lasts about a millisecond: some of a hundred are not interrupted,
- * and the last ones find a clock that has risen. */
-static double measure(const struct conv_peak *p)
+struct trial {
+    const struct conv_peak *peak;
+    long rounds;
+};
+
+static void run_part(void *context, int part, int n)
 {
+    const struct trial *t = context;
     float x[CONV_PEAK_FLOATS];
-    double best = 0;
-    long rounds = 1000;
+    (void)part;
+    (void)n;
     for (int i = 0; i < CONV_PEAK_FLOATS; i++)
         x[i] = 1 + (float)i / CONV_PEAK_FLOATS;
+    t->peak->run(t->rounds, 0.5F, 0.5F, x);
+}
+
+/* One trial lasts about a millisecond: some of a hundred are not interrupted,
+ * and the last ones find a clock that has risen. */
+static double measure(const struct conv_peak *p, struct crew *crew)
+{
+    struct trial t = {p, 1000};
+    double best = 0;
     const double begun = clock_now();
     for (double now = begun; now < begun + 0.1;) {
-        p->run(rounds, 0.5F, 0.5F, x);
+        crew_run(crew, run_part, &t);
         const double end = clock_now(), seconds = end - now;
-        const double rate = (double)rounds * p->flops / seconds;
+        const double rate =
+            crew_size(crew) * (double)t.rounds * p->flops / seconds;
         best = rate > best ? rate : best;
         if (seconds < 0.5e-3)
-            rounds *= 2;
+            t.rounds *= 2;
         now = end;
     }
     return best;
 }
 
-double peak_flops(const char *isa)
+double peak_flops(const char *isa, struct crew *crew)
 {
     static double known[NISAS];
     for (int i = 0; i < NISAS; i++) {
         if (strcmp(all[i]->name, isa))
             continue;
         if (known[i] <= 0)
-            known[i] = measure(all[i]);
+            known[i] = measure(all[i], crew);
         return known[i];
     }
     return 0;

@@ -43,7 +43,7 @@ static void draw_row(cairo_t *to, const struct bench_result *r, double y,
 static void draw(cairo_t *to, const struct bench *b)
 {
     char text[512];
-    const double peak = peak_flops(b->options->isa) * 1e-9;
+    const double peak = peak_flops(b->options->isa, b->crew) * 1e-9;
     double most = peak;
     for (int i = 0; i < b->nresults; i++)
         most = fmax(most, bench_flops(&b->results[i]) * 1e-9);

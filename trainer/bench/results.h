@@ -22,6 +22,7 @@ struct bench {
     const struct bench_options *options;
     char machine[160];
     const char *gemm_isa; /* which OpenBLAS uses */
+    struct crew *crew;
     struct net_convs convs;
     struct bench_result *results;
     int nresults;

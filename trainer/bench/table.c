@@ -40,13 +40,14 @@ void table_head(const struct bench *b)
     const struct bench_options *o = b->options;
     print_subject(b);
     if (!o->check)
-        printf("# peak: what multiply-adds in registers reach on one core, "
-               "measured just now:\n"
+        printf("# peak: what multiply-adds in registers reach on %s, measured "
+               "just now:\n"
                "#   %.1f GFLOP/s with %s\n"
                "# GFLOP/s: 2 for each multiply-add of the definition, "
                "whatever the kernel does;\n"
                "#   of the median time (p50), with repacking of weights\n",
-               peak_flops(o->isa) * 1e-9, o->isa);
+               o->threads == 1 ? "one core" : "all threads together",
+               peak_flops(o->isa, b->crew) * 1e-9, o->isa);
     printf("# error: max |found - definition in double| / max |definition|, "
            "where the shape is\n"
            "#   large on fewer images, rows and columns; wrong above its "

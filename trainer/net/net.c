@@ -204,9 +204,8 @@ static void run_part(void *context, int i, int n)
 {
     const struct shared *s = context;
     const struct job *whole = s->job;
-    const int all = whole->y.shape.n;
-    const int first = (int)((long long)all * i / n);
-    const int count = (int)((long long)all * (i + 1) / n) - first;
+    int first;
+    const int count = crew_part(whole->y.shape.n, i, n, &first);
     struct layer l = *whole->l;
     struct tensor x[LAYER_INPUTS], dx[LAYER_INPUTS] = {0};
     struct job part = {&l, x, whole->dx ? dx : NULL,
