@@ -2,6 +2,7 @@
 /* Communicators of real processes: every algorithm, dtype and transport against
  * an oracle, and requests. */
 #include <criterion/criterion.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 
 #include "calls.h"
 #include "coll/coll.h"
+#include "coll/topo.h"
 #include "ranks.h"
 #include "thorough.h"
 
@@ -254,6 +256,70 @@ Test(comm, a_barrier_waits_for_the_last)
 {
     cr_assert_eq(run_ranks(5, over_shm, late_ones), 0);
     cr_assert_eq(run_ranks(3, over_ucx, late_ones), 0);
+}
+
+/* Cores of their own, as far as there are any. */
+static int own_cores(coll_comm *comm, int rank, int n)
+{
+    enum { MOST = 16 };
+    const int usable = coll_topo_usable_cpus();
+    const int nthreads = usable / n < MOST / n ? usable / n : MOST / n;
+    int cpus[MOST] = {0}, all[MOST];
+    if (nthreads && coll_comm_place_threads(comm, nthreads, cpus) == COLL_OK) {
+        EXPECT(coll_allgather(cpus, all, (size_t)nthreads, COLL_I32, comm, NULL)
+                   == COLL_OK,
+               "allgather");
+        for (int i = 0; i < n * nthreads; i++)
+            for (int j = 0; j < i; j++)
+                EXPECT(all[i] != all[j], "%d and %d on CPU %d", i, j, all[i]);
+    } else { /* cores may be fewer than CPUs */
+        EXPECT(!nthreads || n * nthreads > 1, "rank %d got no core", rank);
+    }
+    EXPECT(coll_comm_place_threads(comm, usable / n + 1, all)
+               == COLL_ERR_UNSUPPORTED,
+           "more threads than CPUs");
+    EXPECT(strstr(coll_last_error(NULL), "more than the cores"), "%s",
+           coll_last_error(NULL));
+    EXPECT(coll_comm_place_threads(comm, 0, all) == COLL_ERR_INVALID, "none");
+    return 0;
+}
+
+Test(comm, threads_of_all_ranks_get_cores_of_their_own)
+{
+    for (int n = 1; n <= 4; n++)
+        cr_assert_eq(run_ranks(n, over_shm, own_cores), 0);
+    int cpu;
+    cr_assert_eq(coll_comm_place_threads(NULL, 1, &cpu), COLL_OK);
+}
+
+/* Rank 0 may use a part only of what the others may. */
+static int overlapping(coll_comm *comm, int rank, int n)
+{
+    int cpu = -1;
+    cpu_set_t set;
+    coll_unique_id id;
+    coll_comm *other;
+    CPU_ZERO(&set);
+    CPU_SET((size_t)sched_getcpu(), &set);
+    if (coll_topo_usable_cpus() < 2)
+        return 0;
+    if (rank == 0)
+        EXPECT(!sched_setaffinity(0, sizeof(set), &set)
+                   && !coll_get_unique_id(&id),
+               "rank 0");
+    EXPECT(!coll_broadcast(&id, &id, sizeof(id), COLL_U8, 0, comm, NULL), "id");
+    EXPECT(!coll_comm_init_rank(&other, n, id, rank), "join");
+    EXPECT(coll_comm_place_threads(other, 1, &cpu) == COLL_ERR_UNSUPPORTED,
+           "rank %d may have CPU %d", rank, cpu);
+    EXPECT(strstr(coll_last_error(NULL), "but not the same ones"), "%s",
+           coll_last_error(NULL));
+    EXPECT(!coll_comm_destroy(other), "destroy");
+    return 0;
+}
+
+Test(comm, ranks_that_overlap_in_part_get_no_cores)
+{
+    cr_assert_eq(run_ranks(2, over_shm, overlapping), 0);
 }
 
 Test(comm, one_rank_alone_needs_nobody)

@@ -110,6 +110,90 @@ Test(topo_places, ranks_go_only_where_they_may)
     coll_topo_free(none);
 }
 
+/* Of the threads of rank r: whether no two are on one core, and in how many
+ * NUMA nodes they are; set: the first of these. */
+static int nodes_of(const coll_topo *topo, const int *pus, int nthreads,
+                    int *node)
+{
+    coll_topo_location at, before = {0};
+    int nodes = 0;
+    for (int t = 0; t < nthreads; t++, before = at) {
+        cr_assert_eq(coll_topo_locate_pu(topo, pus[t], &at), COLL_OK);
+        cr_assert(!t || at.core > before.core, "thread %d", t);
+        nodes += !t || at.numa != before.numa;
+        *node = t ? *node : at.numa;
+    }
+    return nodes;
+}
+
+Test(topo_places, threads_of_a_rank_stay_in_a_panel)
+{
+    /* The 64 cores of an FT-2000+ in 8 panels; 128 in 4 of an MT-2000+. */
+    static const struct {
+        const char *machine;
+        int nranks, nthreads, nodes;
+        int ranks_in_node; /* of neighbours; 0: several nodes each */
+    } cases[] = {
+        {"machine:ft2000plus",  1,  1,  1, 1},
+        {"machine:ft2000plus",  1,  8,  1, 1},
+        {"machine:ft2000plus",  1,  9,  2, 0},
+        {"machine:ft2000plus",  1,  64, 8, 0},
+        {"machine:ft2000plus",  2,  32, 4, 0},
+        {"machine:ft2000plus",  4,  16, 2, 0},
+        {"machine:ft2000plus",  4,  8,  1, 1},
+        {"machine:ft2000plus",  8,  8,  1, 1},
+        {"machine:ft2000plus",  8,  3,  1, 1},
+        {"machine:ft2000plus",  16, 4,  1, 2},
+        {"machine:ft2000plus",  32, 2,  1, 4},
+        {"machine:ft2000plus",  64, 1,  1, 8},
+        {"machine:ft2000plus",  3,  8,  1, 1},
+        {"machine:ft2000plus",  5,  8,  1, 1},
+        {"machine:ft2000plus",  9,  4,  1, 0},
+        {"machine:mt2000plus",  4,  32, 1, 1},
+        {"machine:mt2000plus",  8,  16, 1, 2},
+        {"machine:server_2x32", 2,  32, 1, 1},
+        {"machine:server_2x32", 1,  33, 2, 0},
+        {"core:6 pu:2",         2,  3,  1, 0},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        coll_topo *topo = parse(cases[i].machine);
+        const int nranks = cases[i].nranks, n = cases[i].nthreads;
+        int pus[128], node = -1;
+        cr_assert_eq(coll_topo_place_threads(topo, nranks, n, pus), 1);
+        for (int r = 0, first; r < nranks; r++) {
+            cr_expect_eq(nodes_of(topo, pus + r * n, n, &first), cases[i].nodes,
+                         "case %zu, rank %d", i, r);
+            if (cases[i].ranks_in_node > 1)
+                cr_expect_eq(first, r / cases[i].ranks_in_node);
+            if (cases[i].ranks_in_node == 1)
+                cr_expect_gt(first, node);
+            node = first;
+            cr_expect(!r || pus[r * n] > pus[r * n - 1], "rank %d", r);
+        }
+        coll_topo_free(topo);
+    }
+}
+
+Test(topo_places, threads_are_spread_over_the_caches_of_their_node)
+{
+    coll_topo *topo = parse("machine:ft2000plus"); /* a cache for 4 cores */
+    int pus[4];
+    cr_assert_eq(coll_topo_place_threads(topo, 1, 2, pus), 1);
+    cr_expect_eq(pus[0], 0);
+    cr_expect_eq(pus[1], 4);
+    coll_topo_free(topo);
+    topo = parse("{package{core{pu! pu} core{pu! pu!} core:2{pu:2}}}");
+    cr_assert_eq(coll_topo_place_threads(topo, 1, 3, pus), 1);
+    cr_expect_eq(pus[0], 1);
+    cr_expect_eq(pus[1], 4);
+    cr_expect_eq(pus[2], 6);
+    cr_expect_eq(coll_topo_place_threads(topo, 1, 4, pus), 0);
+    cr_expect_eq(coll_topo_place_threads(topo, 2, 2, pus), 0);
+    cr_expect_eq(coll_topo_place_threads(topo, 0, 1, pus), 0);
+    cr_expect_eq(coll_topo_place_threads(topo, 1, 0, pus), 0);
+    coll_topo_free(topo);
+}
+
 Test(topo_places, two_places_share_the_closest_thing)
 {
     coll_topo *topo = parse("node:2 (1us 1GB/s) package:2 [numa(memory=1GB)] "

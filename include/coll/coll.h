@@ -95,6 +95,21 @@ coll_status coll_comm_get_async_error(const coll_comm *comm);
 int coll_comm_count(const coll_comm *comm);
 int coll_comm_user_rank(const coll_comm *comm);
 
+/* Where this rank's threads should run if all ranks have as many: cpus[t] is the
+ * system's number of the processor for thread t, to which the caller may bind it
+ * (sched_setaffinity()). Nobody is bound by this call.
+ *
+ * Ranks that may use the same processors share them out: each gets neighbouring
+ * cores, and its threads the fewest NUMA nodes that hold them, a core each; so
+ * memory that they touch first is near. By what the ranks might use when the
+ * communicator was made; to be called before the calling thread binds itself.
+ * comm NULL: of a process alone on its machine. Other ranks need not call it.
+ * Takes some milliseconds. Fails with UNSUPPORTED (more threads than cores; a
+ * rank that may use only some of this one's processors; hwloc describes another
+ * machine), INVALID, SYSTEM, MEMORY; coll_last_error(NULL) has the sentence. */
+coll_status coll_comm_place_threads(const coll_comm *comm, int nthreads,
+                                    int cpus[]);
+
 /* Forces or forbids algorithms from the next call on, in COLL_ALGO's words:
  * "ring", "allreduce:0-4k:recursive_doubling;4k-:^ring", and with an order of
  * the ranks "ring@by_hosts", "^@by_hosts" (see coll_candidate). "@by_hosts"

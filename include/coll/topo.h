@@ -212,6 +212,20 @@ coll_status coll_topo_locate_pu(const coll_topo *topo, int pu,
  * or no PU is usable. */
 int coll_topo_place(const coll_topo *topo, int nranks, int pus[]);
 
+/* Chooses a PU for each of nthreads threads of each of nranks ranks: that of
+ * thread t of rank r is pus[r * nthreads + t].
+ *
+ * A rank's share is a run of neighbouring usable cores: whole NUMA nodes if there
+ * are enough for all ranks, else as many as others have. Its threads, one
+ * on a core, are in as few NUMA nodes as hold them, and spread evenly over what
+ * the share has of these: eight ranks with eight threads get a panel each of
+ * machine:ft2000plus.
+ *
+ * Returns 1; 0: nothing was placed, as there are more threads than cores, a
+ * number is below 1 or memory is short. */
+int coll_topo_place_threads(const coll_topo *topo, int nranks, int nthreads,
+                            int pus[]);
+
 /* What two ranks share, the closest last. */
 typedef enum coll_topo_share {
     COLL_TOPO_SHARE_NONE,
