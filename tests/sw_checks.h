@@ -93,4 +93,14 @@ static inline int run_checks(const struct sw_check *checks, int n)
     return 0;
 }
 
+/* The same, with a machine for all of them. */
+static inline int run_on_machine(const struct sw_check *checks, int n,
+                                 struct sw_machine **machine)
+{
+    *machine = new_machine();
+    const int status = run_checks(checks, n);
+    free_machine(*machine);
+    return status;
+}
+
 #endif

@@ -4,6 +4,7 @@
  * them; swCaffe's table for VGG-16. Speaks TAP. */
 #include "sw_checks.h"
 
+#include "kernels/conv_size.h"
 #include "kernels/sw/sw_cost.h"
 #include "thorough.h"
 
@@ -330,7 +331,7 @@ static void the_model_by_hand(void)
             "%g s of DMA", s.dma);
     struct conv conv = {2, 4, 5, 5, 6, 2, 3, 3, 1, 1, 0, 0, 1, 1, 0, 0, false};
     conv_set_outputs(&conv);
-    require(sw_conv_flops(&conv) == 2.0 * 2 * 6 * 9 * 2 * 9, "operations");
+    require(conv_flops(&conv) == 2.0 * 2 * 6 * 9 * 2 * 9, "operations");
 }
 
 /* By the rule, the way that the layers of VGG-16 go. */
@@ -547,9 +548,6 @@ int main(void)
         {"it is a method",                it_is_a_method               },
         {"the widest rows",               the_widest_rows              },
     };
-    machine = new_machine();
-    const int status =
-        run_checks(checks, (int)(sizeof(checks) / sizeof(checks[0])));
-    free_machine(machine);
-    return status;
+    return run_on_machine(checks, (int)(sizeof(checks) / sizeof(checks[0])),
+                          &machine);
 }

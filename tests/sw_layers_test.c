@@ -356,9 +356,6 @@ int main(void)
         {"scale is right",           scale_is_right          },
         {"elements are right",       elements_are_right      },
     };
-    machine = new_machine();
-    const int status =
-        run_checks(checks, (int)(sizeof(checks) / sizeof(checks[0])));
-    free_machine(machine);
-    return status;
+    return run_on_machine(checks, (int)(sizeof(checks) / sizeof(checks[0])),
+                          &machine);
 }

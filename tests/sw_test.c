@@ -357,9 +357,6 @@ int main(void)
          a_block_passes_once_for_each_tile                                },
         {"other orders of numbers, and back",  other_orders_and_back      },
     };
-    machine = new_machine();
-    const int status =
-        run_checks(checks, (int)(sizeof(checks) / sizeof(checks[0])));
-    free_machine(machine);
-    return status;
+    return run_on_machine(checks, (int)(sizeof(checks) / sizeof(checks[0])),
+                          &machine);
 }

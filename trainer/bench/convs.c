@@ -8,12 +8,6 @@
 #include "layer/conv.h"
 #include "net/parse.h"
 
-double conv_flops(const struct conv *c)
-{
-    return 2.0 * c->n * c->k * c->out_h * c->out_w * (c->c / c->groups)
-           * c->kernel_h * c->kernel_w;
-}
-
 /* As the net decides it: all that read the images take them plain. */
 static bool images_are_plain(const struct net *net)
 {

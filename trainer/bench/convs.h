@@ -25,8 +25,4 @@ struct net_convs {
 int convs_read(struct net_convs *, const char *text, int batch, char *error,
                size_t error_bytes);
 
-/* Two for each multiply-add of the definition, of any pass: all windows count
- * in full, and so do the zeros around the image. */
-double conv_flops(const struct conv *);
-
 #endif

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/convs.h"
 #include "bench/operands.h"
 #include "bench/reference.h"
+#include "kernels/conv_size.h"
 
 enum { LEAST_OUTPUTS = 5, LEAST_IMAGES = 2 };
 static const double most_flops = 8e7; /* of the loops in double */

@@ -7,6 +7,7 @@
 #include "bench/peak.h"
 #include "bench/results.h"
 #include "file.h"
+#include "kernels/conv_size.h"
 #include "kernels/gemm.h"
 
 /* A number with so many digits: cJSON alone would print all 17. JSON has no

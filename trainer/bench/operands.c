@@ -4,23 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/conv_size.h"
 #include "random.h"
-
-size_t conv_inputs(const struct conv *c)
-{
-    return (size_t)c->n * (size_t)c->c * (size_t)c->h * (size_t)c->w;
-}
-
-size_t conv_outputs(const struct conv *c)
-{
-    return (size_t)c->n * (size_t)c->k * (size_t)c->out_h * (size_t)c->out_w;
-}
-
-size_t conv_weights(const struct conv *c)
-{
-    return (size_t)c->k * (size_t)(c->c / c->groups)
-           * (size_t)(c->kernel_h * c->kernel_w);
-}
 
 enum { SEED_X, SEED_Y, SEED_W, SEED_BIAS };
 

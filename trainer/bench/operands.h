@@ -25,9 +25,4 @@ void operands_free(struct operands *);
 void operands_run(struct operands *, const struct conv *,
                   const struct conv_method *, enum conv_pass);
 
-/* Numbers of a plain x, y and w. */
-size_t conv_inputs(const struct conv *);
-size_t conv_outputs(const struct conv *);
-size_t conv_weights(const struct conv *);
-
 #endif

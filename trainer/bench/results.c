@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "bench/results.h"
 
+#include "kernels/conv_size.h"
+
 double bench_flops(const struct bench_result *r)
 {
     return r->p50 > 0 ? conv_flops(&r->of->conv) / r->p50 : 0;

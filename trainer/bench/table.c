@@ -5,6 +5,7 @@
 
 #include "bench/peak.h"
 #include "bench/results.h"
+#include "kernels/conv_size.h"
 #include "kernels/gemm.h"
 
 enum { NARROWEST = 12 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/sw/sw_kernels.h"
+#include "kernels/sw/sw_moves.h"
 
 static size_t padded(const struct im2col *s)
 {
@@ -20,12 +21,6 @@ const char *sw_column_cannot(const struct im2col *s)
     return bytes + REGISTER > SW_LDM_FOR_DATA
                ? "a row of the image does not fit into the LDM"
                : NULL;
-}
-
-static struct sw_stretch whole(size_t floats)
-{
-    return (struct sw_stretch){floats * sizeof(float), floats * sizeof(float),
-                               0};
 }
 
 /* The row of windows that sees row `row` of the padded image with its row i of
@@ -68,7 +63,7 @@ static void get_line(struct sw_cpe *cpe, const struct sw_column *job,
     sw_get(cpe, line + s->pad_w,
            job->from
                + ((size_t)channel * (size_t)s->h + (size_t)row) * (size_t)s->w,
-           whole((size_t)s->w), &reply);
+           sw_run((size_t)s->w), &reply);
     sw_wait(cpe, &reply, 1);
 }
 
@@ -86,7 +81,7 @@ static void one_line(struct sw_cpe *cpe, const struct sw_column *job,
             if (window_row(s, row, i, &window)) {
                 sw_put(cpe, out,
                        job->to + column_at(job, channel, i, j, window),
-                       whole((size_t)s->out_w), &reply);
+                       sw_run((size_t)s->out_w), &reply);
                 sw_wait(cpe, &reply, ++puts);
             }
     }
@@ -99,8 +94,7 @@ void sw_column_make(struct sw_cpe *cpe, const void *argument)
     const int rows = s->h + 2 * s->pad_h;
     float *line = sw_ldm(cpe, padded(s) * sizeof(float));
     float *out = sw_ldm(cpe, (size_t)s->out_w * sizeof(float));
-    for (int i = sw_row(cpe) * SW_SIDE + sw_column(cpe); i < rows * s->c;
-         i += SW_CPES)
+    for (int i = sw_number(cpe); i < rows * s->c; i += SW_CPES)
         one_line(cpe, job, i / rows, i % rows, line, out);
 }
 
@@ -130,7 +124,7 @@ static void sum_line(struct sw_cpe *cpe, const struct sw_column *job,
              j++) {
             struct sw_reply reply = {0};
             sw_get(cpe, in, job->from + column_at(job, channel, i, j, window),
-                   whole((size_t)s->out_w), &reply);
+                   sw_run((size_t)s->out_w), &reply);
             sw_wait(cpe, &reply, 1);
             add(s, line, j, in);
         }
@@ -146,7 +140,7 @@ static void put_line(struct sw_cpe *cpe, const struct sw_column *job,
     sw_put(cpe, out,
            job->to
                + ((size_t)channel * (size_t)s->h + (size_t)row) * (size_t)s->w,
-           whole((size_t)s->w), &reply);
+           sw_run((size_t)s->w), &reply);
     sw_wait(cpe, &reply, 1);
 }
 
@@ -157,8 +151,7 @@ void sw_column_add_up(struct sw_cpe *cpe, const void *argument)
     const size_t most = (size_t)(s->w > s->out_w ? s->w : s->out_w);
     double *line = sw_ldm(cpe, padded(s) * sizeof(double));
     float *floats = sw_ldm(cpe, most * sizeof(float));
-    for (int i = sw_row(cpe) * SW_SIDE + sw_column(cpe); i < s->h * s->c;
-         i += SW_CPES) {
+    for (int i = sw_number(cpe); i < s->h * s->c; i += SW_CPES) {
         sum_line(cpe, job, i / s->h, i % s->h, line, floats);
         put_line(cpe, job, i / s->h, i % s->h, line, floats);
     }

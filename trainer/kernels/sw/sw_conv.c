@@ -3,8 +3,10 @@
 
 #include <string.h>
 
+#include "kernels/conv_size.h"
 #include "kernels/sw/sw_column.h"
 #include "kernels/sw/sw_implicit.h"
+#include "kernels/sw/sw_numbers.h"
 #include "kernels/sw/sw_product.h"
 #include "kernels/sw/sw_transform.h"
 
@@ -26,26 +28,11 @@ static float *take(struct work *w, size_t count)
     return at;
 }
 
-static void add(struct sw_counts *sum, const struct sw_counts *one)
-{
-    sum->get_bytes += one->get_bytes;
-    sum->put_bytes += one->put_bytes;
-    sum->transfers += one->transfers;
-    sum->blocks += one->blocks;
-    sum->row_messages += one->row_messages;
-    sum->column_messages += one->column_messages;
-    sum->instructions += one->instructions;
-    sum->covering += one->covering;
-    sum->spawns += one->spawns;
-    if (one->ldm_bytes > sum->ldm_bytes)
-        sum->ldm_bytes = one->ldm_bytes;
-}
-
 /* After each run of a kernel: what it did counts for `sum`. */
 static void settle(struct work *w, struct sw_counts *sum, const char *error)
 {
     const struct sw_counts one = sw_machine_counts(w->machine);
-    add(sum, &one);
+    sw_counts_add(sum, &one);
     sw_machine_clear(w->machine);
     if (!w->error)
         w->error = error;
@@ -64,11 +51,6 @@ static void copy(struct work *w, const float *from, size_t from_row, float *to,
 }
 
 /* --- implicit ----------------------------------------------------------- */
-
-static size_t times(int a, int b, int c)
-{
-    return (size_t)a * (size_t)b * (size_t)c;
-}
 
 /* The pass's three tensors between the framework's order and the tile's. */
 static void enter(struct work *w, float *in, float *by)
@@ -113,9 +95,9 @@ static void implicit(struct work *w)
 {
     const struct sw_conv *job = w->job;
     const struct sw_geometry g = sw_geometry_of(&job->conv, job->pass);
-    float *in = take(w, times(g.in_h, g.in_w, g.b) * (size_t)g.ni);
-    float *by = take(w, times(g.kernel_h, g.kernel_w, g.no) * (size_t)g.ni);
-    float *out = take(w, times(g.out_h, g.out_w, g.b) * (size_t)g.no);
+    float *in = take(w, sw_times(g.in_h, g.in_w, g.b) * (size_t)g.ni);
+    float *by = take(w, sw_times(g.kernel_h, g.kernel_w, g.no) * (size_t)g.ni);
+    float *out = take(w, sw_times(g.out_h, g.out_w, g.b) * (size_t)g.no);
     struct sw_implicit run = {
         .geometry = g, .in = in, .weights = by, .out = out};
     if (!w->scratch)
@@ -141,11 +123,6 @@ struct sizes {
     struct im2col shape;
 };
 
-static int full(int x, int unit)
-{
-    return (x + unit - 1) / unit * unit;
-}
-
 static struct sizes sizes_of(const struct conv *c)
 {
     const int channels = c->c / c->groups;
@@ -153,15 +130,15 @@ static struct sizes sizes_of(const struct conv *c)
         .m = c->k / c->groups,
         .k = channels * c->kernel_h * c->kernel_w,
         .p = c->out_h * c->out_w,
-        .image = times(channels, c->h, c->w),
+        .image = sw_times(channels, c->h, c->w),
         .shape = {channels, c->h, c->w, c->kernel_h, c->kernel_w, c->stride_h,
                   c->stride_w, c->pad_h, c->pad_w, c->dilation_h, c->dilation_w,
                   c->out_h, c->out_w},
     };
-    s.m_full = full(s.m, SW_SIDE);
-    s.k_full = full(s.k, SW_SIDE * SW_LANES);
-    s.p_full = full(s.p, 128);
-    s.out = times(s.m, s.p, 1);
+    s.m_full = sw_full(s.m, SW_SIDE);
+    s.k_full = sw_full(s.k, SW_SIDE * SW_LANES);
+    s.p_full = sw_full(s.p, 128);
+    s.out = sw_times(s.m, s.p, 1);
     return s;
 }
 
@@ -230,7 +207,7 @@ static void group(struct work *w, const struct sizes *s,
 {
     const struct sw_conv *job = w->job;
     const size_t groups = (size_t)job->conv.groups, at = (size_t)g;
-    const size_t weights = at * times(s->m, s->k, 1);
+    const size_t weights = at * sw_times(s->m, s->k, 1);
     if (job->pass != CONV_BACKWARD_WEIGHTS)
         enter_weights(w, s, a, job->by + weights);
     for (int i = 0; i < job->conv.n && !w->error; i++) {
@@ -253,10 +230,10 @@ static void explicitly(struct work *w)
     const struct sizes s = sizes_of(&w->job->conv);
     const bool turned = w->job->pass == CONV_BACKWARD_WEIGHTS;
     const struct matrices a = {
-        .column = take(w, times(s.k_full, s.p_full, 1)),
-        .weights = take(w, times(s.m_full, s.k_full, 1)),
-        .places = take(w, times(s.m_full, s.p_full, 1)),
-        .turned = take(w, turned ? times(s.k_full, s.p_full, 1) : 0),
+        .column = take(w, sw_times(s.k_full, s.p_full, 1)),
+        .weights = take(w, sw_times(s.m_full, s.k_full, 1)),
+        .places = take(w, sw_times(s.m_full, s.p_full, 1)),
+        .turned = take(w, turned ? sw_times(s.k_full, s.p_full, 1) : 0),
     };
     if (!w->scratch)
         return;
@@ -307,10 +284,7 @@ const char *sw_conv(struct sw_machine *m, const struct sw_conv *job,
     sw_machine_clear(m);
     all(&w);
     if (job->pass == CONV_BACKWARD_WEIGHTS && job->conv.n == 0)
-        memset(job->out, 0,
-               sizeof(float) * times(job->conv.k, 1, 1)
-                   * times(job->conv.c / job->conv.groups, job->conv.kernel_h,
-                           job->conv.kernel_w));
+        memset(job->out, 0, sizeof(float) * conv_weights(&job->conv));
     if (counts)
         *counts = w.counts;
     return w.error;

@@ -2,6 +2,7 @@
 #include "kernels/sw/sw_cost.h"
 
 #include "kernels/sw/sw_gemm.h"
+#include "kernels/sw/sw_numbers.h"
 #include "kernels/sw/sw_product.h"
 
 /* 64 CPEs, 4 lanes, multiply and add: 742.4 GFLOPS at 1.45 GHz. */
@@ -24,12 +25,6 @@ struct sw_seconds sw_model(const struct sw_counts *c, struct sw_speed speed)
     s.one_by_one = s.dma + busy;
     s.overlapped = s.dma > busy ? s.dma : busy;
     return s;
-}
-
-double sw_conv_flops(const struct conv *c)
-{
-    return 2.0 * c->n * c->k * c->out_h * c->out_w * (c->c / c->groups)
-           * c->kernel_h * c->kernel_w;
 }
 
 /* --- implicit ----------------------------------------------------------- */
@@ -68,18 +63,13 @@ static struct sw_counts implicit(const struct sw_conv *job)
 
 /* --- explicit ----------------------------------------------------------- */
 
-static int full(int x, int unit)
-{
-    return (x + unit - 1) / unit * unit;
-}
-
 /* The product of one image and group. */
 static struct sw_product product_of(const struct conv *c, enum conv_pass pass)
 {
-    const int m = full(c->k / c->groups, SW_SIDE);
-    const int k =
-        full(c->c / c->groups * c->kernel_h * c->kernel_w, SW_SIDE * SW_LANES);
-    const int p = full(c->out_h * c->out_w, 128);
+    const int m = sw_full(c->k / c->groups, SW_SIDE);
+    const int k = sw_full(c->c / c->groups * c->kernel_h * c->kernel_w,
+                          SW_SIDE * SW_LANES);
+    const int p = sw_full(c->out_h * c->out_w, 128);
     struct sw_product product = {.n = m, .k = k, .m = p};
     if (pass == CONV_BACKWARD_DATA)
         product = (struct sw_product){.n = k, .k = m, .m = p};

@@ -30,7 +30,4 @@ struct sw_seconds sw_model(const struct sw_counts *, struct sw_speed);
 /* Of sw_conv's work: overlapped if its plan has two buffers. */
 double sw_conv_seconds(const struct sw_conv *, struct sw_speed);
 
-/* Multiplications and additions of a pass. */
-double sw_conv_flops(const struct conv *);
-
 #endif

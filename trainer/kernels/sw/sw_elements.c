@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "kernels/sw/sw_kernels.h"
+#include "kernels/sw/sw_moves.h"
 
 enum { BLOCK = 4096 };
 
@@ -19,16 +20,11 @@ static bool next(const struct sw_cpe *cpe, size_t count, struct deal *d)
     if (d->count)
         d->at += (size_t)SW_CPES * BLOCK;
     else
-        d->at = (size_t)(sw_row(cpe) * SW_SIDE + sw_column(cpe)) * BLOCK;
+        d->at = (size_t)(sw_number(cpe)) * BLOCK;
     if (d->at >= count)
         return false;
     d->count = count - d->at < BLOCK ? count - d->at : BLOCK;
     return true;
-}
-
-static struct sw_stretch whole(size_t bytes)
-{
-    return (struct sw_stretch){bytes, bytes, 0};
 }
 
 static bool reads_b(enum sw_element_op op)
@@ -72,7 +68,7 @@ void sw_elements_each(struct sw_cpe *cpe, const void *argument)
     float *b = sw_ldm(cpe, BLOCK * sizeof(float));
     float *to = sw_ldm(cpe, BLOCK * sizeof(float));
     for (struct deal d = {0, 0}; next(cpe, e->count, &d);) {
-        const struct sw_stretch s = whole(d.count * sizeof(float));
+        const struct sw_stretch s = sw_run(d.count);
         struct sw_reply reply = {0};
         sw_get(cpe, a, e->a + d.at, s, &reply);
         if (both)
@@ -106,8 +102,8 @@ void sw_elements_convert(struct sw_cpe *cpe, const void *argument)
     float *f = sw_ldm(cpe, BLOCK * sizeof(float));
     double *g = sw_ldm(cpe, BLOCK * sizeof(double));
     for (struct deal d = {0, 0}; next(cpe, c->count, &d);) {
-        const struct sw_stretch of_f = whole(d.count * sizeof(float));
-        const struct sw_stretch of_g = whole(d.count * sizeof(double));
+        const struct sw_stretch of_f = sw_run(d.count);
+        const struct sw_stretch of_g = sw_run(2 * d.count);
         struct sw_reply reply = {0};
         if (c->widens)
             sw_get(cpe, f, c->floats + d.at, of_f, &reply);

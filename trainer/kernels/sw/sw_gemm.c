@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "kernels/sw/sw_numbers.h"
+
 enum { TILE = 4 }; /* rows of c, and registers of each */
 
 struct where {
@@ -70,11 +72,6 @@ static void tile(const struct where *at, int n, int m, int rows, int registers)
                    sizeof(sum[i][j]));
 }
 
-static int least(int a, int b)
-{
-    return a < b ? a : b;
-}
-
 void sw_mesh_gemm(struct sw_cpe *cpe, struct sw_block size, const double *a,
                   const double *w, double *c)
 {
@@ -84,25 +81,22 @@ void sw_mesh_gemm(struct sw_cpe *cpe, struct sw_block size, const double *a,
         at.sends_w = sw_row(cpe) == step;
         for (int n = 0; n < size.n; n += TILE)
             for (int m = 0; m < size.m; m += TILE * SW_LANES)
-                tile(&at, n, m, least(TILE, size.n - n),
-                     least(TILE, (size.m - m) / SW_LANES));
+                tile(&at, n, m, sw_least(TILE, size.n - n),
+                     sw_least(TILE, (size.m - m) / SW_LANES));
     }
     sw_count(cpe, sw_mesh_gemm_instructions(size) / SW_CPES);
 }
 
-static size_t tiles(int length, int tile_length)
-{
-    return (size_t)((length + tile_length - 1) / tile_length);
-}
-
 size_t sw_mesh_gemm_row_messages(struct sw_block b)
 {
-    return SW_CPES * (size_t)b.k * (size_t)(b.m / SW_LANES) * tiles(b.n, TILE);
+    return SW_CPES * (size_t)b.k * (size_t)(b.m / SW_LANES)
+           * (size_t)sw_parts(b.n, TILE);
 }
 
 size_t sw_mesh_gemm_column_messages(struct sw_block b)
 {
-    return SW_CPES * (size_t)b.k * (size_t)b.n * tiles(b.m, TILE * SW_LANES);
+    return SW_CPES * (size_t)b.k * (size_t)b.n
+           * (size_t)sw_parts(b.m, TILE * SW_LANES);
 }
 
 size_t sw_mesh_gemm_instructions(struct sw_block b)

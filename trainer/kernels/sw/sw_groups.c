@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "kernels/conv_size.h"
 #include "kernels/sw/sw_elements.h"
 
 enum { LINE = 64 }; /* bytes to which a machine is aligned */
@@ -158,22 +159,6 @@ struct shared {
     const char *error[SW_GROUPS];
 };
 
-static size_t x_floats(const struct conv *c)
-{
-    return (size_t)c->n * (size_t)c->c * (size_t)c->h * (size_t)c->w;
-}
-
-static size_t y_floats(const struct conv *c)
-{
-    return (size_t)c->n * (size_t)c->k * (size_t)c->out_h * (size_t)c->out_w;
-}
-
-static size_t w_floats(const struct conv *c)
-{
-    return (size_t)c->k * (size_t)(c->c / c->groups) * (size_t)c->kernel_h
-           * (size_t)c->kernel_w;
-}
-
 /* A quarter of the images. */
 static struct sw_conv part_of(const struct sw_conv *job)
 {
@@ -187,11 +172,12 @@ static struct sw_conv part_at(const struct sw_conv *job, int group, float *dw)
 {
     struct sw_conv part = part_of(job);
     const size_t at = (size_t)group;
-    const size_t x = at * x_floats(&part.conv), y = at * y_floats(&part.conv);
+    const size_t x = at * conv_inputs(&part.conv),
+                 y = at * conv_outputs(&part.conv);
     if (job->pass == CONV_BACKWARD_WEIGHTS) {
         part.in += x;
         part.by += y;
-        part.out = group ? dw + (at - 1) * w_floats(&job->conv) : part.out;
+        part.out = group ? dw + (at - 1) * conv_weights(&job->conv) : part.out;
         return part;
     }
     part.in += job->pass == CONV_FORWARD ? x : y;
@@ -209,7 +195,7 @@ const char *sw_groups_conv_cannot(const struct sw_conv *job)
 static size_t own_gradients(const struct sw_conv *job)
 {
     return job->pass == CONV_BACKWARD_WEIGHTS
-               ? (SW_GROUPS - 1) * w_floats(&job->conv)
+               ? (SW_GROUPS - 1) * conv_weights(&job->conv)
                : 0;
 }
 
@@ -229,7 +215,7 @@ static const char *sum(struct sw_groups *g, struct shared *s)
         others[i - 1] = s->part[i].out;
     }
     return sw_gradient_sum(g->machine[0], s->job->out, others, SW_GROUPS - 1,
-                           w_floats(&s->job->conv));
+                           conv_weights(&s->job->conv));
 }
 
 static const char *conv_of_group(struct sw_groups *g, int group, void *argument)

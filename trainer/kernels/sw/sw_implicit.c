@@ -5,6 +5,8 @@
 
 #include "kernels/sw/sw_gemm.h"
 #include "kernels/sw/sw_kernels.h"
+#include "kernels/sw/sw_moves.h"
+#include "kernels/sw/sw_numbers.h"
 
 /* Blocks of the input or of the weights as they come: one after the other into
  * the same place, or into two places in turn. */
@@ -30,24 +32,9 @@ struct bench {
     double *out;
 };
 
-static int least(int a, int b)
+static struct sw_stretch rows(int count, int length, int apart)
 {
-    return a < b ? a : b;
-}
-
-static int most(int a, int b)
-{
-    return a > b ? a : b;
-}
-
-/* Blocks of floats that are `apart` in memory. */
-static struct sw_stretch stretch(int blocks, int block, int apart)
-{
-    return (struct sw_stretch){
-        .bytes = sizeof(float) * (size_t)blocks * (size_t)block,
-        .block = sizeof(float) * (size_t)block,
-        .step = sizeof(float) * (size_t)(apart - block),
-    };
+    return sw_rows((size_t)count, (size_t)length, (size_t)apart);
 }
 
 static double *place(const struct stream *s, int i)
@@ -83,7 +70,7 @@ static void start_input(struct bench *b, int row, int column)
     start(b, &b->in,
           b->job->in + channel * (size_t)g->b
               + (size_t)(b->first_image + b->row * b->size.m),
-          stretch(b->size.k, b->size.m, g->b));
+          rows(b->size.k, b->size.m, g->b));
 }
 
 static void start_weights(struct bench *b, int i, int j)
@@ -95,7 +82,7 @@ static void start_weights(struct bench *b, int i, int j)
     start(b, &b->weights,
           b->job->weights + output * (size_t)g->ni
               + (size_t)(b->row * b->size.k),
-          stretch(b->size.n, b->size.k, g->ni));
+          rows(b->size.n, b->size.k, g->ni));
 }
 
 static double *out_column(struct bench *b, int column)
@@ -116,7 +103,7 @@ static void put_output(struct bench *b, int row)
         sw_put(b->cpe, from,
                b->job->out + channel * (size_t)g->b
                    + (size_t)(b->first_image + b->row * b->size.m),
-               stretch(b->size.n, b->size.m, g->b), &reply);
+               rows(b->size.n, b->size.m, g->b), &reply);
         sw_wait(b->cpe, &reply, column - b->start + 1);
     }
 }
@@ -124,12 +111,12 @@ static void put_output(struct bench *b, int row)
 /* Columns of the input that the block sees. */
 static int first_seen(const struct bench *b)
 {
-    return most(0, b->start - b->g.pad_w);
+    return sw_most(0, b->start - b->g.pad_w);
 }
 
 static int end_seen(const struct bench *b)
 {
-    return least(b->g.in_w, b->end + b->g.kernel_w - 1 - b->g.pad_w);
+    return sw_least(b->g.in_w, b->end + b->g.kernel_w - 1 - b->g.pad_w);
 }
 
 /* --- one row of taps, with loads outside --------------------------------- */
@@ -359,7 +346,7 @@ void sw_implicit_all(struct sw_cpe *cpe, const void *argument)
     take_ldm(&b);
     for (; b.first_image < b.g.b; b.first_image += p->images)
         for (b.start = 0; b.start < b.g.out_w; b.start = b.end) {
-            b.end = least(b.g.out_w, b.start + p->columns);
+            b.end = sw_least(b.g.out_w, b.start + p->columns);
             for (int y = 0; y < b.g.out_h; y++)
                 out_row(&b, y);
         }

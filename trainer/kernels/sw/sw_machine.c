@@ -50,19 +50,8 @@ void sw_machine_clear(struct sw_machine *m)
 struct sw_counts sw_machine_counts(const struct sw_machine *m)
 {
     struct sw_counts sum = {.spawns = m->spawns};
-    for (int i = 0; i < SW_CPES; i++) {
-        const struct sw_counts *one = &m->cpe[i].counts;
-        sum.get_bytes += one->get_bytes;
-        sum.put_bytes += one->put_bytes;
-        sum.transfers += one->transfers;
-        sum.blocks += one->blocks;
-        sum.row_messages += one->row_messages;
-        sum.column_messages += one->column_messages;
-        sum.instructions += one->instructions;
-        sum.covering += one->covering;
-        if (one->ldm_bytes > sum.ldm_bytes)
-            sum.ldm_bytes = one->ldm_bytes;
-    }
+    for (int i = 0; i < SW_CPES; i++)
+        sw_counts_add(&sum, &m->cpe[i].counts);
     return sum;
 }
 

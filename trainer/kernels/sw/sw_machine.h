@@ -10,19 +10,8 @@
 
 #include <stddef.h>
 
+#include "kernels/sw/sw_counts.h"
 #include "kernels/sw/sw_port.h"
-
-/* What was asked of a machine since its counts were last cleared, by all CPEs
- * together. */
-struct sw_counts {
-    size_t get_bytes, put_bytes; /* of DMA */
-    size_t transfers, blocks;    /* of DMA; a strided one has many blocks */
-    size_t row_messages, column_messages; /* sent; a broadcast is one */
-    size_t instructions;                  /* of arithmetic, on vectors */
-    size_t covering; /* those of them that ran while a transfer was under way */
-    size_t ldm_bytes; /* the most that a CPE had taken at a time */
-    size_t spawns;
-};
 
 /* Memory of a machine, in which it lies whole: no other is ever asked for. */
 size_t sw_machine_bytes(void);
@@ -37,6 +26,7 @@ void sw_machine_free(struct sw_machine *); /* the memory stays the caller's */
 enum { SW_DEPTH = 64 };
 void sw_machine_set_depth(struct sw_machine *, int);
 
+/* What was asked of it since its counts were last cleared. */
 struct sw_counts sw_machine_counts(const struct sw_machine *);
 void sw_machine_clear(struct sw_machine *); /* the counts */
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "kernels/conv_size.h"
 #include "kernels/sw/sw_conv.h"
 
 enum { LINE = 64 }; /* bytes to which a machine is aligned */
@@ -12,22 +13,6 @@ enum { LINE = 64 }; /* bytes to which a machine is aligned */
 static size_t machine_floats(void)
 {
     return (sw_machine_bytes() + LINE) / sizeof(float) + 1;
-}
-
-static size_t x_floats(const struct conv *c)
-{
-    return (size_t)c->n * (size_t)c->c * (size_t)c->h * (size_t)c->w;
-}
-
-static size_t y_floats(const struct conv *c)
-{
-    return (size_t)c->n * (size_t)c->k * (size_t)c->out_h * (size_t)c->out_w;
-}
-
-static size_t w_floats(const struct conv *c)
-{
-    return (size_t)c->k * (size_t)(c->c / c->groups) * (size_t)c->kernel_h
-           * (size_t)c->kernel_w;
 }
 
 static const char *cannot(const struct conv *c, enum conv_pass pass)
@@ -41,7 +26,7 @@ static const char *cannot(const struct conv *c, enum conv_pass pass)
 static size_t scratch_of(const struct conv *c, enum conv_pass pass)
 {
     const struct sw_conv job = {.conv = *c, .pass = pass};
-    return machine_floats() + x_floats(c) + y_floats(c) + w_floats(c)
+    return machine_floats() + conv_inputs(c) + conv_outputs(c) + conv_weights(c)
            + sw_conv_scratch(&job);
 }
 
@@ -57,9 +42,9 @@ static struct floats lay_out(const struct conv *c, float *scratch)
     f.machine =
         sw_machine_create((unsigned char *)scratch + (LINE - at % LINE) % LINE);
     f.x = scratch + machine_floats();
-    f.y = f.x + x_floats(c);
-    f.dw = f.y + y_floats(c);
-    f.rest = f.dw + w_floats(c);
+    f.y = f.x + conv_inputs(c);
+    f.dw = f.y + conv_outputs(c);
+    f.rest = f.dw + conv_weights(c);
     return f;
 }
 
@@ -92,7 +77,7 @@ static void forward(const struct conv *c, const float *x, const float *w,
                               .in = plain_x(c, x, f.x),
                               .by = w,
                               .out = f.y});
-    for (size_t i = 0; bias && i < y_floats(c); i++)
+    for (size_t i = 0; bias && i < conv_outputs(c); i++)
         f.y[i] += bias[i / plane % (size_t)c->k];
     conv_to_blocked(f.y, y, c->n, c->k, c->out_h, c->out_w);
 }
@@ -120,7 +105,7 @@ static void backward_weights(const struct conv *c, const float *x,
                               .in = plain_x(c, x, f.x),
                               .by = f.y,
                               .out = f.dw});
-    for (size_t i = 0; i < w_floats(c); i++)
+    for (size_t i = 0; i < conv_weights(c); i++)
         dw[i] += f.dw[i];
 }
 

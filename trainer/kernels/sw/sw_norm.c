@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "kernels/sw/sw_kernels.h"
+#include "kernels/sw/sw_moves.h"
 
 enum { PIECE = 4096 }; /* floats that a CPE has at a time */
 
@@ -71,7 +72,7 @@ struct piece {
 static bool next(const struct bench *b, int channel, struct piece *p)
 {
     const int each = (b->shape.places + PIECE - 1) / PIECE;
-    const int own = sw_row(b->cpe) * SW_SIDE + sw_column(b->cpe);
+    const int own = sw_number(b->cpe);
     p->turn = p->turn < 0 ? own : p->turn + SW_CPES;
     if (p->turn >= each * b->shape.n)
         return false;
@@ -83,39 +84,19 @@ static bool next(const struct bench *b, int channel, struct piece *p)
     return true;
 }
 
-static struct sw_stretch whole(int floats)
-{
-    const size_t bytes = sizeof(float) * (size_t)floats;
-    return (struct sw_stretch){bytes, bytes, 0};
-}
-
-static void get(struct bench *b, float *to, const float *from, int count)
-{
-    struct sw_reply reply = {0};
-    sw_get(b->cpe, to, from, whole(count), &reply);
-    sw_wait(b->cpe, &reply, 1);
-}
-
-static void put(struct bench *b, const float *from, float *to, int count)
-{
-    struct sw_reply reply = {0};
-    sw_put(b->cpe, from, to, whole(count), &reply);
-    sw_wait(b->cpe, &reply, 1);
-}
-
 static double get_one(struct bench *b, const float *from)
 {
-    get(b, b->x, from, 1);
+    sw_bring(b->cpe, b->x, from, 1);
     return (double)b->x[0];
 }
 
 /* Written by the first CPE only. */
 static void put_one(struct bench *b, double value, float *to)
 {
-    if (sw_row(b->cpe) + sw_column(b->cpe))
+    if (sw_number(b->cpe))
         return;
     b->x[0] = (float)value;
-    put(b, b->x, to, 1);
+    sw_take(b->cpe, b->x, to, 1);
 }
 
 /* Sums over a channel of y, of x y and, if y is NULL, of x and x x, with x
@@ -125,9 +106,9 @@ static struct sw_vector sums(struct bench *b, int channel, const float *x,
 {
     struct sw_vector sum = {{0}};
     for (struct piece p = {-1, 0, 0}; next(b, channel, &p);) {
-        get(b, b->x, x + p.first, p.count);
+        sw_bring(b->cpe, b->x, x + p.first, (size_t)p.count);
         if (y)
-            get(b, b->y, y + p.first, p.count);
+            sw_bring(b->cpe, b->y, y + p.first, (size_t)p.count);
         for (int i = 0; i < p.count; i++) {
             const double a = (double)b->x[i] - less;
             const double with = y ? (double)b->y[i] : a;
@@ -143,10 +124,10 @@ static void map(struct bench *b, int channel, const float *x, float *to,
                 double factor, double shift)
 {
     for (struct piece p = {-1, 0, 0}; next(b, channel, &p);) {
-        get(b, b->x, x + p.first, p.count);
+        sw_bring(b->cpe, b->x, x + p.first, (size_t)p.count);
         for (int i = 0; i < p.count; i++)
             b->y[i] = (float)(factor * (double)b->x[i] + shift);
-        put(b, b->y, to + p.first, p.count);
+        sw_take(b->cpe, b->y, to + p.first, (size_t)p.count);
     }
 }
 
@@ -208,13 +189,13 @@ void sw_norm_backward_all(struct sw_cpe *cpe, const void *argument)
         const double dy = s.lane[0] / count;
         const double slope = factor * factor * s.lane[1] / count;
         for (struct piece p = {-1, 0, 0}; next(&b, c, &p);) {
-            get(&b, b.x, job->x + p.first, p.count);
-            get(&b, b.y, job->dy + p.first, p.count);
+            sw_bring(cpe, b.x, job->x + p.first, (size_t)p.count);
+            sw_bring(cpe, b.y, job->dy + p.first, (size_t)p.count);
             for (int i = 0; i < p.count; i++)
                 b.y[i] = (float)(factor
                                  * ((double)b.y[i] - dy
                                     - ((double)b.x[i] - mean) * slope));
-            put(&b, b.y, job->dx + p.first, p.count);
+            sw_take(cpe, b.y, job->dx + p.first, (size_t)p.count);
         }
     }
 }

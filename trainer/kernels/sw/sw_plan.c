@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernels/sw/sw_plan.h"
 
+#include "kernels/sw/sw_numbers.h"
 #include "kernels/sw/sw_port.h"
 
 enum { WORD = 8 }; /* bytes of a number in the LDM, of 4 in memory */
-
-static int least(int a, int b)
-{
-    return a < b ? a : b;
-}
 
 struct sw_geometry sw_geometry_of(const struct conv *c, enum conv_pass pass)
 {
@@ -158,7 +154,7 @@ static size_t pairs(int first, int end, int taps, int pad, int in)
     size_t sum = 0;
     for (int tap = 0; tap < taps; tap++) {
         const int low = first > pad - tap ? first : pad - tap;
-        const int high = least(end, in + pad - tap);
+        const int high = sw_least(end, in + pad - tap);
         sum += high > low ? (size_t)(high - low) : 0;
     }
     return sum;
@@ -168,7 +164,7 @@ static size_t pairs(int first, int end, int taps, int pad, int in)
 static size_t seen(int first, int end, int taps, int pad, int in)
 {
     const int low = first > pad ? first - pad : 0;
-    const int high = least(in, end + taps - 1 - pad);
+    const int high = sw_least(in, end + taps - 1 - pad);
     return high > low ? (size_t)(high - low) : 0;
 }
 
@@ -177,7 +173,7 @@ struct sw_traffic sw_plan_traffic(const struct sw_geometry *g, struct sw_plan p)
     const size_t rows = pairs(0, g->out_h, g->kernel_h, g->pad_h, g->in_h);
     size_t in = 0, taps = 0, blocks = 0;
     for (int at = 0; at < g->out_w; at += p.columns, blocks++) {
-        const int end = least(g->out_w, at + p.columns);
+        const int end = sw_least(g->out_w, at + p.columns);
         in += seen(at, end, g->kernel_w, g->pad_w, g->in_w);
         taps += pairs(at, end, g->kernel_w, g->pad_w, g->in_w);
     }

@@ -4,19 +4,11 @@
 #include <string.h>
 
 #include "kernels/sw/sw_kernels.h"
+#include "kernels/sw/sw_moves.h"
+#include "kernels/sw/sw_numbers.h"
 
 /* What swCaffe takes for a small plane. */
 enum { SMALL = 28 * 28, LDM_FLOATS = SW_LDM_FOR_DATA / 4 };
-
-static int least(int a, int b)
-{
-    return a < b ? a : b;
-}
-
-static int most(int a, int b)
-{
-    return a > b ? a : b;
-}
 
 /* Rows of a plane, or of windows: from first to before end. */
 struct rows {
@@ -26,9 +18,9 @@ struct rows {
 /* Rows that windows see. */
 static struct rows seen(const struct sw_pool *p, struct rows windows)
 {
-    return (struct rows){
-        most(0, windows.first * p->stride_h - p->pad_h),
-        least(p->h, (windows.end - 1) * p->stride_h - p->pad_h + p->kernel_h)};
+    return (struct rows){sw_most(0, windows.first * p->stride_h - p->pad_h),
+                         sw_least(p->h, (windows.end - 1) * p->stride_h
+                                            - p->pad_h + p->kernel_h)};
 }
 
 /* Windows that see rows. */
@@ -37,7 +29,7 @@ static struct rows seeing(const struct sw_pool *p, struct rows rows)
     const int low = rows.first + p->pad_h - p->kernel_h + 1;
     const int high = (rows.end - 1 + p->pad_h) / p->stride_h + 1;
     return (struct rows){low <= 0 ? 0 : (low + p->stride_h - 1) / p->stride_h,
-                         least(p->out_h, high)};
+                         sw_least(p->out_h, high)};
 }
 
 /* --- how much at a time ------------------------------------------------- */
@@ -45,15 +37,15 @@ static struct rows seeing(const struct sw_pool *p, struct rows rows)
 /* Floats of the LDM for a band of windows forward, or of rows backward. */
 static long forward_floats(const struct sw_pool *p, int windows)
 {
-    const int rows = least(p->h, (windows - 1) * p->stride_h + p->kernel_h);
+    const int rows = sw_least(p->h, (windows - 1) * p->stride_h + p->kernel_h);
     return (long)rows * p->w + (long)windows * p->out_w;
 }
 
 static long backward_floats(const struct sw_pool *p, int rows)
 {
     const int windows =
-        least(p->out_h, (rows + p->kernel_h - 2) / p->stride_h + 1);
-    const int read = least(p->h, (windows - 1) * p->stride_h + p->kernel_h);
+        sw_least(p->out_h, (rows + p->kernel_h - 2) / p->stride_h + 1);
+    const int read = sw_least(p->h, (windows - 1) * p->stride_h + p->kernel_h);
     return (long)rows * p->w + (long)windows * p->out_w + (long)read * p->w;
 }
 
@@ -73,8 +65,8 @@ static struct cut cut(const struct sw_pool *p,
         c.band--;
     c.floats = c.band ? floats(p, c.band) : 0;
     if (c.band == all && p->h * p->w < SMALL && p->planes >= SW_CPES) {
-        c.planes = most(1, least((SMALL - 1) / (p->h * p->w) + 1,
-                                 (int)(LDM_FLOATS / whole)));
+        c.planes = sw_most(1, sw_least((SMALL - 1) / (p->h * p->w) + 1,
+                                       (int)(LDM_FLOATS / whole)));
         c.floats = c.planes > 1 ? whole : c.floats;
     }
     return c;
@@ -118,8 +110,9 @@ static struct window window_of(const struct sw_pool *p, int r, int q)
 {
     const int top = r * p->stride_h - p->pad_h;
     const int left = q * p->stride_w - p->pad_w;
-    return (struct window){most(0, top), least(p->h, top + p->kernel_h),
-                           most(0, left), least(p->w, left + p->kernel_w)};
+    return (struct window){sw_most(0, top), sw_least(p->h, top + p->kernel_h),
+                           sw_most(0, left),
+                           sw_least(p->w, left + p->kernel_w)};
 }
 
 static int area(struct window v)
@@ -158,27 +151,9 @@ static size_t at_rows(int plane, int height, int width, struct rows r)
     return ((size_t)plane * (size_t)height + (size_t)r.first) * (size_t)width;
 }
 
-static struct sw_stretch stretch(int planes, int width, struct rows r)
+static size_t floats_of(int planes, int width, struct rows r)
 {
-    const size_t bytes = sizeof(float) * (size_t)planes
-                         * (size_t)(r.end - r.first) * (size_t)width;
-    return (struct sw_stretch){bytes, bytes, 0};
-}
-
-static void get(struct sw_cpe *cpe, float *to, const float *from,
-                struct sw_stretch s)
-{
-    struct sw_reply reply = {0};
-    sw_get(cpe, to, from, s, &reply);
-    sw_wait(cpe, &reply, 1);
-}
-
-static void put(struct sw_cpe *cpe, const float *from, float *to,
-                struct sw_stretch s)
-{
-    struct sw_reply reply = {0};
-    sw_put(cpe, from, to, s, &reply);
-    sw_wait(cpe, &reply, 1);
+    return sw_times(planes, r.end - r.first, width);
 }
 
 /* --- forward ------------------------------------------------------------ */
@@ -200,22 +175,22 @@ void sw_pool_forward(struct sw_cpe *cpe, const void *argument)
     const struct sw_pool *p = &job->pool;
     const struct cut c = forward_cut(p);
     float *x = sw_ldm(cpe, sizeof(float) * (size_t)(c.floats * c.planes));
-    const int own = sw_row(cpe) * SW_SIDE + sw_column(cpe);
+    const int own = sw_number(cpe);
     for (int i = own * c.planes; i < p->planes; i += SW_CPES * c.planes) {
-        const int planes = least(c.planes, p->planes - i);
+        const int planes = sw_least(c.planes, p->planes - i);
         for (struct rows w = {0, 0}; w.first < p->out_h; w.first = w.end) {
-            w.end = least(p->out_h, w.first + c.band);
+            w.end = sw_least(p->out_h, w.first + c.band);
             const struct rows r =
                 c.planes > 1 ? (struct rows){0, p->h} : seen(p, w);
             const int in = (r.end - r.first) * p->w;
             const int out = (w.end - w.first) * p->out_w;
             float *y = x + planes * in;
-            get(cpe, x, job->x + at_rows(i, p->h, p->w, r),
-                stretch(planes, p->w, r));
+            sw_bring(cpe, x, job->x + at_rows(i, p->h, p->w, r),
+                     floats_of(planes, p->w, r));
             for (int k = 0; k < planes; k++)
                 pool_rows(p, x + k * in, r.first, w, y + k * out);
-            put(cpe, y, job->y + at_rows(i, p->out_h, p->out_w, w),
-                stretch(planes, p->out_w, w));
+            sw_take(cpe, y, job->y + at_rows(i, p->out_h, p->out_w, w),
+                    floats_of(planes, p->out_w, w));
         }
     }
 }
@@ -245,8 +220,8 @@ static void give_back(const struct sw_pool *p, const float *x, int first,
                     dx[at + (first - own.first) * p->w] += *dy;
                 continue;
             }
-            for (int i = most(v.top, own.first); i < least(v.bottom, own.end);
-                 i++)
+            for (int i = sw_most(v.top, own.first);
+                 i < sw_least(v.bottom, own.end); i++)
                 for (int j = v.left; j < v.right; j++)
                     dx[(i - own.first) * p->w + j] += *dy / (float)area(v);
         }
@@ -263,9 +238,9 @@ static struct band band_of(const struct sw_pool *p, const struct cut *c,
 {
     struct band b = {
         .plane = plane,
-        .planes = least(c->planes, p->planes - plane),
-        .own = {first, least(p->h, first + c->band)},
-        .windows = {0,     p->out_h              },
+        .planes = sw_least(c->planes, p->planes - plane),
+        .own = {first, sw_least(p->h, first + c->band)},
+        .windows = {0,     p->out_h                 },
         .read = {0,     p->h},
     };
     if (c->planes == 1) {
@@ -286,17 +261,17 @@ static void backward_band(struct sw_cpe *cpe, const struct job *job,
         const int out = (b->windows.end - b->windows.first) * p->out_w;
         float *x = dx + b->planes * into, *dy = x + b->planes * in;
         if (!p->average)
-            get(cpe, x, job->x + at_rows(b->plane, p->h, p->w, b->read),
-                stretch(b->planes, p->w, b->read));
-        get(cpe, dy,
-            job->dy + at_rows(b->plane, p->out_h, p->out_w, b->windows),
-            stretch(b->planes, p->out_w, b->windows));
+            sw_bring(cpe, x, job->x + at_rows(b->plane, p->h, p->w, b->read),
+                     floats_of(b->planes, p->w, b->read));
+        sw_bring(cpe, dy,
+                 job->dy + at_rows(b->plane, p->out_h, p->out_w, b->windows),
+                 floats_of(b->planes, p->out_w, b->windows));
         for (int k = 0; k < b->planes; k++)
             give_back(p, x + k * in, b->read.first, b->windows, dy + k * out,
                       b->own, dx + k * into);
     }
-    put(cpe, dx, job->dx + at_rows(b->plane, p->h, p->w, b->own),
-        stretch(b->planes, p->w, b->own));
+    sw_take(cpe, dx, job->dx + at_rows(b->plane, p->h, p->w, b->own),
+            floats_of(b->planes, p->w, b->own));
 }
 
 void sw_pool_backward_all(struct sw_cpe *cpe, const void *argument)
@@ -305,7 +280,7 @@ void sw_pool_backward_all(struct sw_cpe *cpe, const void *argument)
     const struct sw_pool *p = &job->pool;
     const struct cut c = backward_cut(p);
     float *ldm = sw_ldm(cpe, sizeof(float) * (size_t)(c.floats * c.planes));
-    const int own = sw_row(cpe) * SW_SIDE + sw_column(cpe);
+    const int own = sw_number(cpe);
     for (int i = own * c.planes; i < p->planes; i += SW_CPES * c.planes)
         for (int first = 0; first < p->h; first += c.band) {
             const struct band b = band_of(p, &c, i, first);

@@ -5,6 +5,8 @@
 
 #include "kernels/sw/sw_gemm.h"
 #include "kernels/sw/sw_kernels.h"
+#include "kernels/sw/sw_moves.h"
+#include "kernels/sw/sw_numbers.h"
 
 /* Of the blocks that the mesh holds: 8 + 16 + 16 KB at each CPE. */
 enum { BLOCK_N = 256, BLOCK_K = 256, BLOCK_M = 512 };
@@ -15,11 +17,6 @@ struct part {
     int rows, columns;
     int apart; /* floats from row to row, in memory */
 };
-
-static int least(int a, int b)
-{
-    return a < b ? a : b;
-}
 
 static struct part part_of(int row, int column, int rows, int columns,
                            int apart, int i, int j)
@@ -32,27 +29,21 @@ static struct part part_of(int row, int column, int rows, int columns,
 
 static struct sw_stretch stretch(struct part p)
 {
-    const size_t block = sizeof(float) * (size_t)p.columns;
-    return (struct sw_stretch){block * (size_t)p.rows, block,
-                               sizeof(float) * (size_t)p.apart - block};
+    return sw_rows((size_t)p.rows, (size_t)p.columns, (size_t)p.apart);
 }
 
 static void get(struct sw_cpe *cpe, double *to, const float *from,
                 struct part p)
 {
-    struct sw_reply reply = {0};
     const int count = p.rows * p.columns;
-    sw_get(cpe, sw_upper_half(to, count), from + p.offset, stretch(p), &reply);
-    sw_wait(cpe, &reply, 1);
+    sw_bring_rows(cpe, sw_upper_half(to, count), from + p.offset, stretch(p));
     sw_widen(to, count);
 }
 
 static void put(struct sw_cpe *cpe, double *from, float *to, struct part p)
 {
-    struct sw_reply reply = {0};
     sw_narrow(from, p.rows * p.columns);
-    sw_put(cpe, from, to + p.offset, stretch(p), &reply);
-    sw_wait(cpe, &reply, 1);
+    sw_take_rows(cpe, from, to + p.offset, stretch(p));
 }
 
 struct bench {
@@ -66,14 +57,15 @@ static void block(struct bench *b, int n, int m)
 {
     const struct sw_product *p = b->p;
     const int row = sw_row(b->cpe), column = sw_column(b->cpe);
-    const int bn = least(BLOCK_N, p->n - n), bm = least(BLOCK_M, p->m - m);
+    const int bn = sw_least(BLOCK_N, p->n - n),
+              bm = sw_least(BLOCK_M, p->m - m);
     const struct part c = part_of(n, m, bn, bm, p->m, column, row);
     if (p->adds)
         get(b->cpe, b->c, p->c, c);
     else
         memset(b->c, 0, sizeof(double) * (size_t)(c.rows * c.columns));
     for (int k = 0; k < p->k; k += BLOCK_K) {
-        const int bk = least(BLOCK_K, p->k - k);
+        const int bk = sw_least(BLOCK_K, p->k - k);
         get(b->cpe, b->w, p->w, part_of(n, k, bn, bk, p->k, column, row));
         get(b->cpe, b->a, p->a, part_of(k, m, bk, bm, p->m, column, row));
         sw_mesh_gemm(
@@ -105,13 +97,13 @@ const char *sw_product(struct sw_machine *m, const struct sw_product *p)
 
 static size_t bytes(int rows, int columns, int times)
 {
-    return sizeof(float) * (size_t)rows * (size_t)columns * (size_t)times;
+    return sizeof(float) * sw_times(rows, columns, times);
 }
 
 size_t sw_product_get_bytes(const struct sw_product *p)
 {
-    return bytes(p->n, p->k, (p->m + BLOCK_M - 1) / BLOCK_M)
-           + bytes(p->k, p->m, (p->n + BLOCK_N - 1) / BLOCK_N)
+    return bytes(p->n, p->k, sw_parts(p->m, BLOCK_M))
+           + bytes(p->k, p->m, sw_parts(p->n, BLOCK_N))
            + (p->adds ? bytes(p->n, p->m, 1) : 0);
 }
 
@@ -128,10 +120,10 @@ static size_t messages(const struct sw_product *p,
     for (int n = 0; n < p->n; n += BLOCK_N)
         for (int m = 0; m < p->m; m += BLOCK_M)
             for (int k = 0; k < p->k; k += BLOCK_K)
-                sum +=
-                    of((struct sw_block){least(BLOCK_M, p->m - m) / SW_SIDE,
-                                         least(BLOCK_N, p->n - n) / SW_SIDE,
-                                         least(BLOCK_K, p->k - k) / SW_SIDE});
+                sum += of(
+                    (struct sw_block){sw_least(BLOCK_M, p->m - m) / SW_SIDE,
+                                      sw_least(BLOCK_N, p->n - n) / SW_SIDE,
+                                      sw_least(BLOCK_K, p->k - k) / SW_SIDE});
     return sum;
 }
 

@@ -3,6 +3,7 @@
  * have timed on one, by the cost model, beside what they measured. */
 #include <stdio.h>
 
+#include "kernels/conv_size.h"
 #include "kernels/sw/sw_cost.h"
 
 static const char *const loops_name[SW_LOOPS] = {"batch", "batch, outward",
@@ -33,8 +34,7 @@ static double gflops(const struct conv *c, int buffers, struct sw_speed speed,
         if (!sw_plan_fit(&g, (enum sw_loops)loops, buffers, SW_FORWARD_KB, &p))
             continue;
         const struct sw_conv job = {.conv = *c, .way = SW_IMPLICIT, .plan = &p};
-        const double found =
-            sw_conv_flops(c) / 1e9 / sw_conv_seconds(&job, speed);
+        const double found = conv_flops(c) / 1e9 / sw_conv_seconds(&job, speed);
         if (found > most) {
             most = found;
             *best = p;
@@ -110,7 +110,7 @@ static void row_of_vgg16(size_t i)
     printf(
         "| %s | %s | %.2f | %.0f | %.2f | %s | %.2f | %.2f |\n", vgg16[i].name,
         sw_implicit_is_taken(&c, CONV_FORWARD) ? "implicit" : "explicit",
-        forward, sw_conv_flops(&c) / 1e9 / forward, vgg16[i].forward,
+        forward, conv_flops(&c) / 1e9 / forward, vgg16[i].forward,
         sw_implicit_is_taken(&c, CONV_BACKWARD_DATA) ? "implicit" : "explicit",
         data + weights, vgg16[i].backward);
 }

@@ -2,13 +2,10 @@
 #include "kernels/sw/sw_transform.h"
 
 #include "kernels/sw/sw_kernels.h"
+#include "kernels/sw/sw_moves.h"
+#include "kernels/sw/sw_numbers.h"
 
 enum { TILE = 64, ROW_PIECE = 8192 }; /* floats: 32 KB of the LDM each */
-
-static int least(int a, int b)
-{
-    return a < b ? a : b;
-}
 
 static size_t floats(int a, int b)
 {
@@ -22,22 +19,22 @@ struct tile {
 /* Tiles are dealt to CPEs like cards. */
 static struct tile tile_of(const struct sw_transpose *t, int i)
 {
-    const int down = (t->rows + TILE - 1) / TILE;
-    const int across = (t->columns + TILE - 1) / TILE;
+    const int down = sw_parts(t->rows, TILE);
+    const int across = sw_parts(t->columns, TILE);
     struct tile tile = {
         .batch = i / across / down,
         .row = i / across % down * TILE,
         .column = i % across * TILE,
     };
-    tile.rows = least(TILE, t->rows - tile.row);
-    tile.columns = least(TILE, t->columns - tile.column);
+    tile.rows = sw_least(TILE, t->rows - tile.row);
+    tile.columns = sw_least(TILE, t->columns - tile.column);
     return tile;
 }
 
 static int tiles(const struct sw_transpose *t)
 {
-    return t->batches * ((t->rows + TILE - 1) / TILE)
-           * ((t->columns + TILE - 1) / TILE);
+    return t->batches * (sw_parts(t->rows, TILE))
+           * (sw_parts(t->columns, TILE));
 }
 
 static void turn(const float *from, float *to, struct tile tile, bool reversed)
@@ -52,26 +49,18 @@ static void turn(const float *from, float *to, struct tile tile, bool reversed)
 static void transpose_tile(struct sw_cpe *cpe, const struct sw_transpose *t,
                            struct tile tile, float *from, float *to)
 {
-    struct sw_reply reply = {0};
+    const size_t rows = (size_t)tile.rows, columns = (size_t)tile.columns;
     const int first =
         t->reversed ? t->columns - tile.column - tile.columns : tile.column;
-    sw_get(cpe, from,
-           t->from + (size_t)tile.batch * t->from_batch
-               + (size_t)tile.row * t->from_row + (size_t)tile.column,
-           (struct sw_stretch){
-               floats(tile.rows, tile.columns), floats(1, tile.columns),
-               sizeof(float) * t->from_row - floats(1, tile.columns)},
-           &reply);
-    sw_wait(cpe, &reply, 1);
+    sw_bring_rows(cpe, from,
+                  t->from + (size_t)tile.batch * t->from_batch
+                      + (size_t)tile.row * t->from_row + (size_t)tile.column,
+                  sw_rows(rows, columns, t->from_row));
     turn(from, to, tile, t->reversed);
-    sw_put(cpe, to,
-           t->to + (size_t)tile.batch * t->to_batch + (size_t)first * t->to_row
-               + (size_t)tile.row,
-           (struct sw_stretch){
-               floats(tile.rows, tile.columns), floats(1, tile.rows),
-               sizeof(float) * t->to_row - floats(1, tile.rows)},
-           &reply);
-    sw_wait(cpe, &reply, 2);
+    sw_take_rows(cpe, to,
+                 t->to + (size_t)tile.batch * t->to_batch
+                     + (size_t)first * t->to_row + (size_t)tile.row,
+                 sw_rows(columns, rows, t->to_row));
 }
 
 void sw_transform_transpose(struct sw_cpe *cpe, const void *argument)
@@ -79,8 +68,7 @@ void sw_transform_transpose(struct sw_cpe *cpe, const void *argument)
     const struct sw_transpose *t = argument;
     float *from = sw_ldm(cpe, floats(TILE, TILE));
     float *to = sw_ldm(cpe, floats(TILE, TILE));
-    for (int i = sw_row(cpe) * SW_SIDE + sw_column(cpe); i < tiles(t);
-         i += SW_CPES)
+    for (int i = sw_number(cpe); i < tiles(t); i += SW_CPES)
         transpose_tile(cpe, t, tile_of(t, i), from, to);
 }
 
@@ -93,18 +81,12 @@ void sw_transform_copy(struct sw_cpe *cpe, const void *argument)
 {
     const struct sw_copy *c = argument;
     float *piece = sw_ldm(cpe, floats(1, ROW_PIECE));
-    for (int row = sw_row(cpe) * SW_SIDE + sw_column(cpe); row < c->rows;
-         row += SW_CPES)
+    for (int row = sw_number(cpe); row < c->rows; row += SW_CPES)
         for (int at = 0; at < c->columns; at += ROW_PIECE) {
-            const size_t bytes = floats(1, least(ROW_PIECE, c->columns - at));
-            const struct sw_stretch whole = {bytes, bytes, 0};
-            struct sw_reply reply = {0};
-            sw_get(cpe, piece, c->from + (size_t)row * c->from_row + at, whole,
-                   &reply);
-            sw_wait(cpe, &reply, 1);
-            sw_put(cpe, piece, c->to + (size_t)row * c->to_row + at, whole,
-                   &reply);
-            sw_wait(cpe, &reply, 2);
+            const size_t count = (size_t)sw_least(ROW_PIECE, c->columns - at);
+            sw_bring(cpe, piece, c->from + (size_t)row * c->from_row + at,
+                     count);
+            sw_take(cpe, piece, c->to + (size_t)row * c->to_row + at, count);
         }
 }
 
