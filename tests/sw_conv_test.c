@@ -4,6 +4,7 @@
  * them; swCaffe's table for VGG-16. Speaks TAP. */
 #include "sw_checks.h"
 
+#include "bench/error.h"
 #include "kernels/conv_size.h"
 #include "kernels/sw/sw_cost.h"
 #include "thorough.h"
@@ -350,6 +351,31 @@ static void layers_that_the_rule_takes(void)
     drop(&l);
 }
 
+/* conv_bench checks a smaller problem, that goes the way of the one that it
+ * measures; its figures are those of the definition. */
+static void what_is_checked_goes_the_same_way(void)
+{
+    const struct conv_method *m = &conv_tile_sw;
+    struct conv c = {256, 128, 20, 17, 64, 1, 3, 3,    1,
+                     1,   1,   1,  1,  1,  0, 0, false};
+    conv_set_outputs(&c);
+    for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++) {
+        const struct conv less = error_conv(&c, m, pass);
+        require(!strcmp(m->way(&c, pass), m->way(&less, pass)),
+                "pass %d goes %s", pass, m->way(&less, pass));
+        require(!strcmp(m->way(&less, pass), "implicit") && less.n < 256
+                    && conv_flops(&less) < conv_flops(&c) / 4,
+                "pass %d: %d images", pass, less.n);
+    }
+    const struct conv small = error_conv(&c, &conv_direct, CONV_FORWARD);
+    require(small.n == 2, "%d images", small.n);
+    c = (struct conv){128, 64, 1, 2, 64, 1, 1, 1,    1,
+                      1,   0,  0, 1, 1,  0, 0, false};
+    conv_set_outputs(&c);
+    const double error = error_of(&c, true, m, CONV_FORWARD);
+    require(error > 0 && error < error_bound(&c, m, CONV_FORWARD), "%g", error);
+}
+
 /* --- the explicit way, and both ----------------------------------------- */
 
 static struct conv odd(uint64_t seed)
@@ -537,16 +563,18 @@ static void the_widest_rows(void)
 int main(void)
 {
     static const struct sw_check checks[] = {
-        {"implicit plans are right",      implicit_plans_are_right     },
-        {"bytes are those of the loops",  bytes_are_those_of_the_loops },
-        {"the table of VGG-16",           the_table_of_vgg16           },
-        {"the table on the machine",      the_table_on_the_machine     },
-        {"the model by hand",             the_model_by_hand            },
-        {"layers that the rule takes",    layers_that_the_rule_takes   },
-        {"odd layers never exceed 64 KB", odd_layers_never_exceed_64_kb},
-        {"plans keep to 64 KB",           plans_keep_to_64_kb          },
-        {"it is a method",                it_is_a_method               },
-        {"the widest rows",               the_widest_rows              },
+        {"implicit plans are right",          implicit_plans_are_right     },
+        {"bytes are those of the loops",      bytes_are_those_of_the_loops },
+        {"the table of VGG-16",               the_table_of_vgg16           },
+        {"the table on the machine",          the_table_on_the_machine     },
+        {"the model by hand",                 the_model_by_hand            },
+        {"layers that the rule takes",        layers_that_the_rule_takes   },
+        {"what is checked goes the same way",
+         what_is_checked_goes_the_same_way                                 },
+        {"odd layers never exceed 64 KB",     odd_layers_never_exceed_64_kb},
+        {"plans keep to 64 KB",               plans_keep_to_64_kb          },
+        {"it is a method",                    it_is_a_method               },
+        {"the widest rows",                   the_widest_rows              },
     };
     return run_on_machine(checks, (int)(sizeof(checks) / sizeof(checks[0])),
                           &machine);

@@ -87,6 +87,7 @@ static void find(struct bench_result *r)
     r->cannot = m->cannot(c, r->pass);
     if (r->cannot)
         return;
+    r->way = m->way ? m->way(c, r->pass) : NULL;
     r->bound = error_bound(c, m, r->pass);
     r->error = error_of(c, r->of->bias, m, r->pass, bench.crew);
     if (r->error < 0)

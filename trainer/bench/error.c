@@ -17,6 +17,13 @@ static bool too_much(const struct conv *c)
     return conv_flops(c) > most_flops;
 }
 
+/* Whether what is found for one holds for the other. */
+static bool same_way(const struct conv *a, const struct conv *b,
+                     const struct conv_method *m, enum conv_pass pass)
+{
+    return !m->way || !strcmp(m->way(a, pass), m->way(b, pass));
+}
+
 /* A row or column of outputs less; false: it has to stay. */
 static bool shrink(struct conv *c)
 {
@@ -32,15 +39,26 @@ static bool shrink(struct conv *c)
     return true;
 }
 
-struct conv error_conv(const struct conv *of)
+/* The fewest images, but for `least`, with which it is still computed as it
+ * is: down past numbers with which it is not. */
+static void drop_images(struct conv *c, int least, const struct conv_method *m,
+                        enum conv_pass pass)
 {
-    struct conv c = *of;
-    while (too_much(&c) && c.n > LEAST_IMAGES)
-        c.n--;
-    while (too_much(&c) && shrink(&c))
-        ;
-    if (too_much(&c))
-        c.n = 1;
+    struct conv less = *c;
+    while (too_much(c) && less.n-- > least)
+        if (same_way(&less, c, m, pass))
+            *c = less;
+}
+
+struct conv error_conv(const struct conv *of, const struct conv_method *m,
+                       enum conv_pass pass)
+{
+    struct conv c = *of, less = c;
+    drop_images(&c, LEAST_IMAGES, m, pass);
+    for (less = c; too_much(&c) && shrink(&less);)
+        if (same_way(&less, &c, m, pass))
+            c = less;
+    drop_images(&c, 1, m, pass);
     return c;
 }
 
@@ -82,7 +100,7 @@ static void spoil(struct operands *o, enum conv_pass pass)
 double error_of(const struct conv *of, bool bias, const struct conv_method *m,
                 enum conv_pass pass, struct crew *crew)
 {
-    const struct conv c = error_conv(of);
+    const struct conv c = error_conv(of, m, pass);
     const size_t count[] = {[CONV_FORWARD] = conv_outputs(&c),
                             [CONV_BACKWARD_DATA] = conv_inputs(&c),
                             [CONV_BACKWARD_WEIGHTS] = conv_weights(&c)};
@@ -129,6 +147,6 @@ double error_bound(const struct conv *of, const struct conv_method *m,
     /* Half the distance from 1 to the next float, by which an operation may
      * be off; Winograd's transforms make it larger. */
     const double rounding = 0x1p-24, some = m == &conv_winograd ? 64 : 4;
-    const struct conv c = error_conv(of);
+    const struct conv c = error_conv(of, m, pass);
     return some * rounding * sqrt(fmax(depth_of(&c, pass), 1));
 }

@@ -8,8 +8,9 @@
 
 /* The problem on which errors are found: itself if that is cheap; else of fewer
  * images, and of fewer rows and columns, with the same channels, windows,
- * strides and padding. */
-struct conv error_conv(const struct conv *);
+ * strides and padding, that the method computes in the same way. */
+struct conv error_conv(const struct conv *, const struct conv_method *,
+                       enum conv_pass);
 
 /* max |found - reference| / max |reference| over the whole result of the pass
  * on error_conv(), with random inputs in [-1, 1], by all threads; infinite

@@ -64,7 +64,8 @@ static bool add_result(cJSON *list, const struct bench_result *r)
                     && add_shape(row, &r->of->conv);
     if (!ok || r->cannot)
         return ok && add_string(row, "cannot", r->cannot);
-    return (!r->runs || add_time(row, r))
+    return (!r->way || add_string(row, "way", r->way))
+           && (!r->runs || add_time(row, r))
            && add(row, "max_rel_error", r->error, 4)
            && add(row, "error_bound", r->bound, 4);
 }

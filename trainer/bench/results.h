@@ -11,6 +11,7 @@ struct bench_result {
     const struct net_conv *of;
     enum conv_pass pass;
     const char *kernel, *isa;
+    const char *way;    /* of a kernel that has several; or NULL */
     const char *cannot; /* why there are no figures; NULL: there are */
     long runs;          /* 0: only checked */
     double min, p50;

@@ -72,8 +72,8 @@ void table_row(const struct bench *b, const struct bench_result *r)
                    bench_flops(r) * 1e-9, bench_percent(r));
         else
             printf("%10s %10s %9s %7s", "-", "-", "-", "-");
-        printf(" %8.1e %8.1e%s\n", r->error, r->bound,
-               bench_wrong(r) ? " WRONG" : "");
+        printf(" %8.1e %8.1e%s%s%s\n", r->error, r->bound, r->way ? " " : "",
+               r->way ? r->way : "", bench_wrong(r) ? " WRONG" : "");
     }
     fflush(stdout);
 }

@@ -52,6 +52,10 @@ struct conv_method {
     /* NULL, or why it cannot. */
     const char *(*cannot)(const struct conv *, enum conv_pass);
 
+    /* Optional, of a method that has several ways: the name of the one that a
+     * pass would go. Results of one tell nothing of another. */
+    const char *(*way)(const struct conv *, enum conv_pass);
+
     /* Floats of scratch that a pass needs. */
     size_t (*scratch)(const struct conv *, enum conv_pass);
 

@@ -252,6 +252,11 @@ bool sw_conv_is_implicit(const struct sw_conv *job)
                && sw_implicit_is_taken(&job->conv, job->pass));
 }
 
+const char *sw_conv_way(const struct sw_conv *job)
+{
+    return sw_conv_is_implicit(job) ? "implicit" : "explicit";
+}
+
 const char *sw_conv_cannot(const struct sw_conv *job)
 {
     const struct sizes s = sizes_of(&job->conv);

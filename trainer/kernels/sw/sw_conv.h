@@ -30,8 +30,9 @@ struct sw_conv_counts {
     struct sw_counts transforms, work;
 };
 
-/* Which of the two ways it goes. */
+/* Which of the ways it goes. */
 bool sw_conv_is_implicit(const struct sw_conv *);
+const char *sw_conv_way(const struct sw_conv *); /* its name */
 
 /* NULL, or why it cannot. */
 const char *sw_conv_cannot(const struct sw_conv *);

@@ -23,6 +23,11 @@ static const char *cannot(const struct conv *c, enum conv_pass pass)
     return sw_conv_cannot(&job);
 }
 
+static const char *way(const struct conv *c, enum conv_pass pass)
+{
+    return sw_conv_way(&(struct sw_conv){.conv = *c, .pass = pass});
+}
+
 static size_t scratch_of(const struct conv *c, enum conv_pass pass)
 {
     const struct sw_conv job = {.conv = *c, .pass = pass};
@@ -112,6 +117,7 @@ static void backward_weights(const struct conv *c, const float *x,
 const struct conv_method conv_tile_sw = {
     .name = "tile",
     .cannot = cannot,
+    .way = way,
     .scratch = scratch_of,
     .forward = forward,
     .backward_data = backward_data,
