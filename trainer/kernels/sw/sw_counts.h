@@ -15,6 +15,11 @@ struct sw_counts {
     size_t spawns;
 };
 
+/* Of DMA, by formulas. */
+struct sw_bytes {
+    size_t get, put;
+};
+
 /* Sums, but of ldm_bytes the larger one. */
 void sw_counts_add(struct sw_counts *sum, const struct sw_counts *one);
 

@@ -7,105 +7,13 @@
 #include "kernels/sw/sw_kernels.h"
 #include "kernels/sw/sw_moves.h"
 
-enum { PIECE = 4096 }; /* floats that a CPE has at a time */
-
-/* --- sums on the mesh --------------------------------------------------- */
-
-static void add(struct sw_vector *sum, struct sw_vector one)
-{
-    for (int i = 0; i < SW_LANES; i++)
-        sum->lane[i] += one.lane[i];
-}
-
-/* Along rows to column 0, there along the column to row 0, and back. They go
- * from neighbour to neighbour, so that the order of adding is fixed. */
-static struct sw_vector sum_at_all(struct sw_cpe *cpe, struct sw_vector own)
-{
-    const int row = sw_row(cpe), column = sw_column(cpe), last = SW_SIDE - 1;
-    if (column < last)
-        add(&own, sw_row_receive(cpe));
-    if (column > 0) {
-        sw_row_send(cpe, column - 1, own);
-        return sw_row_receive(cpe);
-    }
-    if (row < last)
-        add(&own, sw_column_receive(cpe));
-    if (row > 0) {
-        sw_column_send(cpe, row - 1, own);
-        own = sw_column_receive(cpe);
-    } else {
-        sw_column_broadcast(cpe, own);
-    }
-    sw_row_broadcast(cpe, own);
-    return own;
-}
-
-/* Nobody begins the next sum while a broadcast of this one is under way. */
-struct sw_vector sw_sum_all(struct sw_cpe *cpe, struct sw_vector own)
-{
-    own = sum_at_all(cpe, own);
-    sw_sync(cpe);
-    return own;
-}
-
-/* --- pieces of a channel ------------------------------------------------ */
-
-struct bench {
-    struct sw_cpe *cpe;
-    struct sw_channels shape;
-    float *x, *y; /* PIECE each */
-};
-
-static struct bench bench_of(struct sw_cpe *cpe, struct sw_channels shape)
-{
-    return (struct bench){cpe, shape, sw_ldm(cpe, PIECE * sizeof(float)),
-                          sw_ldm(cpe, PIECE * sizeof(float))};
-}
-
-struct piece {
-    int turn; /* of this CPE */
-    size_t first;
-    int count;
-};
-
-/* The next piece of a channel that this CPE has; turn starts as -1. */
-static bool next(const struct bench *b, int channel, struct piece *p)
-{
-    const int each = (b->shape.places + PIECE - 1) / PIECE;
-    const int own = sw_number(b->cpe);
-    p->turn = p->turn < 0 ? own : p->turn + SW_CPES;
-    if (p->turn >= each * b->shape.n)
-        return false;
-    const int at = p->turn % each * PIECE, left = b->shape.places - at;
-    p->first = ((size_t)(p->turn / each) * (size_t)b->shape.c + (size_t)channel)
-                   * (size_t)b->shape.places
-               + (size_t)at;
-    p->count = left < PIECE ? left : PIECE;
-    return true;
-}
-
-static double get_one(struct bench *b, const float *from)
-{
-    sw_bring(b->cpe, b->x, from, 1);
-    return (double)b->x[0];
-}
-
-/* Written by the first CPE only. */
-static void put_one(struct bench *b, double value, float *to)
-{
-    if (sw_number(b->cpe))
-        return;
-    b->x[0] = (float)value;
-    sw_take(b->cpe, b->x, to, 1);
-}
-
 /* Sums over a channel of y, of x y and, if y is NULL, of x and x x, with x
  * less so much. */
-static struct sw_vector sums(struct bench *b, int channel, const float *x,
+static struct sw_vector sums(struct sw_bench *b, int channel, const float *x,
                              const float *y, double less)
 {
     struct sw_vector sum = {{0}};
-    for (struct piece p = {-1, 0, 0}; next(b, channel, &p);) {
+    for (struct sw_piece p = {-1, 0, 0}; sw_piece_next(b, channel, &p);) {
         sw_bring(b->cpe, b->x, x + p.first, (size_t)p.count);
         if (y)
             sw_bring(b->cpe, b->y, y + p.first, (size_t)p.count);
@@ -120,10 +28,10 @@ static struct sw_vector sums(struct bench *b, int channel, const float *x,
 }
 
 /* to = factor x + shift, of a channel. */
-static void map(struct bench *b, int channel, const float *x, float *to,
+static void map(struct sw_bench *b, int channel, const float *x, float *to,
                 double factor, double shift)
 {
-    for (struct piece p = {-1, 0, 0}; next(b, channel, &p);) {
+    for (struct sw_piece p = {-1, 0, 0}; sw_piece_next(b, channel, &p);) {
         sw_bring(b->cpe, b->x, x + p.first, (size_t)p.count);
         for (int i = 0; i < p.count; i++)
             b->y[i] = (float)(factor * (double)b->x[i] + shift);
@@ -139,25 +47,25 @@ static double count_of(struct sw_channels s)
 /* --- normalisation ------------------------------------------------------ */
 
 /* Two passes, so that a mean far from 0 takes no digits from the variance. */
-static void measure(struct bench *b, const struct sw_norm *job, int channel,
+static void measure(struct sw_bench *b, const struct sw_norm *job, int channel,
                     double *mean, double *variance)
 {
     const double count = count_of(job->shape);
     *mean = sums(b, channel, job->x, NULL, 0).lane[0] / count;
     *variance = sums(b, channel, job->x, NULL, *mean).lane[1] / count;
-    put_one(b, *mean, job->mean + channel);
-    put_one(b, *variance, job->variance + channel);
+    sw_put_one(b, *mean, job->mean + channel);
+    sw_put_one(b, *variance, job->variance + channel);
 }
 
 void sw_norm_forward(struct sw_cpe *cpe, const void *argument)
 {
     const struct sw_norm *job = argument;
-    struct bench b = bench_of(cpe, job->shape);
+    struct sw_bench b = sw_bench_of(cpe, job->shape);
     for (int c = 0; c < job->shape.c; c++) {
         double mean, variance;
         if (job->global) {
-            mean = get_one(&b, job->mean + c);
-            variance = get_one(&b, job->variance + c);
+            mean = sw_one(&b, job->mean + c);
+            variance = sw_one(&b, job->variance + c);
         } else {
             measure(&b, job, c, &mean, &variance);
         }
@@ -175,12 +83,12 @@ const char *sw_norm(struct sw_machine *m, const struct sw_norm *job)
 void sw_norm_backward_all(struct sw_cpe *cpe, const void *argument)
 {
     const struct sw_norm_backward *job = argument;
-    struct bench b = bench_of(cpe, job->shape);
+    struct sw_bench b = sw_bench_of(cpe, job->shape);
     const double count = count_of(job->shape);
     for (int c = 0; c < job->shape.c; c++) {
-        const double mean = get_one(&b, job->mean + c);
+        const double mean = sw_one(&b, job->mean + c);
         const double factor =
-            1 / sqrt(get_one(&b, job->variance + c) + (double)job->eps);
+            1 / sqrt(sw_one(&b, job->variance + c) + (double)job->eps);
         if (job->global) {
             map(&b, c, job->dy, job->dx, factor, 0);
             continue;
@@ -188,7 +96,7 @@ void sw_norm_backward_all(struct sw_cpe *cpe, const void *argument)
         const struct sw_vector s = sums(&b, c, job->x, job->dy, mean);
         const double dy = s.lane[0] / count;
         const double slope = factor * factor * s.lane[1] / count;
-        for (struct piece p = {-1, 0, 0}; next(&b, c, &p);) {
+        for (struct sw_piece p = {-1, 0, 0}; sw_piece_next(&b, c, &p);) {
             sw_bring(cpe, b.x, job->x + p.first, (size_t)p.count);
             sw_bring(cpe, b.y, job->dy + p.first, (size_t)p.count);
             for (int i = 0; i < p.count; i++)
@@ -211,11 +119,11 @@ const char *sw_norm_backward(struct sw_machine *m,
 void sw_norm_scale(struct sw_cpe *cpe, const void *argument)
 {
     const struct sw_scale *job = argument;
-    struct bench b = bench_of(cpe, job->shape);
+    struct sw_bench b = sw_bench_of(cpe, job->shape);
     for (int c = 0; c < job->shape.c; c++)
         map(&b, c, job->x, job->y,
-            job->factor ? get_one(&b, job->factor + c) : 1,
-            job->bias ? get_one(&b, job->bias + c) : 0);
+            job->factor ? sw_one(&b, job->factor + c) : 1,
+            job->bias ? sw_one(&b, job->bias + c) : 0);
 }
 
 const char *sw_scale(struct sw_machine *m, const struct sw_scale *job)
@@ -226,11 +134,11 @@ const char *sw_scale(struct sw_machine *m, const struct sw_scale *job)
 void sw_norm_scale_backward(struct sw_cpe *cpe, const void *argument)
 {
     const struct sw_scale_backward *job = argument;
-    struct bench b = bench_of(cpe, job->shape);
+    struct sw_bench b = sw_bench_of(cpe, job->shape);
     for (int c = 0; c < job->shape.c; c++) {
         const struct sw_vector s = sums(&b, c, job->x, job->dy, 0);
-        put_one(&b, s.lane[0], job->dbias + c);
-        put_one(&b, s.lane[1], job->dfactor + c);
+        sw_put_one(&b, s.lane[0], job->dbias + c);
+        sw_put_one(&b, s.lane[1], job->dfactor + c);
     }
 }
 

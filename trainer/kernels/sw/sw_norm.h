@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Channel by channel: batch normalisation, and scale with bias. Tensors are
- * (image, channel, place). Every CPE adds up what it is dealt, in double, and
- * register messages add up the 64 sums along rows and columns. */
+ * (image, channel, place), and sums of their numbers are of double. */
 #ifndef TRAINER_KERNELS_SW_SW_NORM_H
 #define TRAINER_KERNELS_SW_SW_NORM_H
 
-#include "kernels/sw/sw_port.h"
-
-struct sw_channels {
-    int n, c, places;
-};
-
-/* The sum over all 64, at all 64. */
-struct sw_vector sw_sum_all(struct sw_cpe *, struct sw_vector);
+#include "kernels/sw/sw_channels.h"
 
 /* y = (x - mean) / sqrt(variance + eps), with those of this batch, which are
  * written to mean and variance; or, if global, with those that are there. */

@@ -77,17 +77,27 @@ const char *sw_transpose(struct sw_machine *m, const struct sw_transpose *t)
     return sw_spawn(m, sw_transform_transpose, t, sizeof(*t));
 }
 
+/* Of a row: so short that every CPE has some, but no less than 1 KB. */
+static int piece_of(const struct sw_copy *c)
+{
+    enum { LEAST = 256 };
+    const int each = sw_parts(c->columns, sw_parts(SW_CPES, c->rows));
+    return sw_most(LEAST, sw_least(ROW_PIECE, each));
+}
+
 void sw_transform_copy(struct sw_cpe *cpe, const void *argument)
 {
     const struct sw_copy *c = argument;
+    const int length = c->rows ? piece_of(c) : 1;
+    const int pieces = sw_parts(c->columns, length);
     float *piece = sw_ldm(cpe, floats(1, ROW_PIECE));
-    for (int row = sw_number(cpe); row < c->rows; row += SW_CPES)
-        for (int at = 0; at < c->columns; at += ROW_PIECE) {
-            const size_t count = (size_t)sw_least(ROW_PIECE, c->columns - at);
-            sw_bring(cpe, piece, c->from + (size_t)row * c->from_row + at,
-                     count);
-            sw_take(cpe, piece, c->to + (size_t)row * c->to_row + at, count);
-        }
+    for (int i = sw_number(cpe); i < c->rows * pieces; i += SW_CPES) {
+        const size_t row = (size_t)(i / pieces);
+        const int at = i % pieces * length;
+        const size_t count = (size_t)sw_least(length, c->columns - at);
+        sw_bring(cpe, piece, c->from + row * c->from_row + at, count);
+        sw_take(cpe, piece, c->to + row * c->to_row + at, count);
+    }
 }
 
 const char *sw_copy(struct sw_machine *m, const struct sw_copy *c)
