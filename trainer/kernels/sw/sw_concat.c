@@ -17,9 +17,15 @@ const char *sw_concat(struct sw_machine *m, int n, const struct sw_part *part,
     const size_t all = floats_of_all(part, nparts);
     const char *error = NULL;
     for (int i = 0; i < nparts && !error; whole += part[i++].floats)
-        error =
-            sw_copy(m, &(struct sw_copy){part[i].x, whole, n, part[i].floats,
-                                         (size_t)part[i].floats, all});
+        error = sw_copy(m, &(struct sw_copy){
+                               .from = part[i].x,
+                               .to = whole,
+                               .batches = 1,
+                               .rows = n,
+                               .columns = part[i].floats,
+                               .from_row = (size_t)part[i].floats,
+                               .to_row = all,
+                           });
     return error;
 }
 
@@ -30,8 +36,14 @@ const char *sw_split(struct sw_machine *m, int n, const float *whole,
     const char *error = NULL;
     for (int i = 0; i < nparts && !error; whole += part[i++].floats)
         if (part[i].x)
-            error = sw_copy(m, &(struct sw_copy){whole, part[i].x, n,
-                                                 part[i].floats, all,
-                                                 (size_t)part[i].floats});
+            error = sw_copy(m, &(struct sw_copy){
+                                   .from = whole,
+                                   .to = part[i].x,
+                                   .batches = 1,
+                                   .rows = n,
+                                   .columns = part[i].floats,
+                                   .from_row = all,
+                                   .to_row = (size_t)part[i].floats,
+                               });
     return error;
 }

@@ -10,7 +10,7 @@
 
 enum sw_way {
     SW_BY_RULE,  /* as swCaffe chooses */
-    SW_EXPLICIT, /* by a column matrix, image by image; it can do all */
+    SW_EXPLICIT, /* by a column matrix, of some images at once; it can do all */
     SW_IMPLICIT  /* without, if sw_implicit_can */
 };
 
@@ -20,9 +20,10 @@ struct sw_conv {
     enum conv_pass pass;
     enum sw_way way;
     const struct sw_plan *plan; /* of the implicit; NULL: sw_plan_best */
-    const float *in;            /* x, dy or x */
-    const float *by;            /* w, w or dy */
-    float *out;                 /* y, dx or dw: all of it is written */
+    int images;      /* of the explicit, at once; 0: sw_matrices_images */
+    const float *in; /* x, dy or x */
+    const float *by; /* w, w or dy */
+    float *out;      /* y, dx or dw: all of it is written */
 };
 
 /* What the machine did for it: other orders of numbers, and the rest. */
@@ -33,6 +34,9 @@ struct sw_conv_counts {
 /* Which of the ways it goes. */
 bool sw_conv_is_implicit(const struct sw_conv *);
 const char *sw_conv_way(const struct sw_conv *); /* its name */
+
+/* How many images at once, if it is explicit. */
+int sw_conv_images(const struct sw_conv *);
 
 /* NULL, or why it cannot. */
 const char *sw_conv_cannot(const struct sw_conv *);

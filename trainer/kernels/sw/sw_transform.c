@@ -78,25 +78,30 @@ const char *sw_transpose(struct sw_machine *m, const struct sw_transpose *t)
 }
 
 /* Of a row: so short that every CPE has some, but no less than 1 KB. */
-static int piece_of(const struct sw_copy *c)
+static int piece_of(const struct sw_copy *c, int rows)
 {
     enum { LEAST = 256 };
-    const int each = sw_parts(c->columns, sw_parts(SW_CPES, c->rows));
+    const int each = sw_parts(c->columns, sw_parts(SW_CPES, rows));
     return sw_most(LEAST, sw_least(ROW_PIECE, each));
 }
 
 void sw_transform_copy(struct sw_cpe *cpe, const void *argument)
 {
     const struct sw_copy *c = argument;
-    const int length = c->rows ? piece_of(c) : 1;
+    const int rows = c->batches * c->rows;
+    const int length = rows ? piece_of(c, rows) : 1;
     const int pieces = sw_parts(c->columns, length);
     float *piece = sw_ldm(cpe, floats(1, ROW_PIECE));
-    for (int i = sw_number(cpe); i < c->rows * pieces; i += SW_CPES) {
-        const size_t row = (size_t)(i / pieces);
+    for (int i = sw_number(cpe); i < rows * pieces; i += SW_CPES) {
+        const size_t batch = (size_t)(i / pieces / c->rows);
+        const size_t row = (size_t)(i / pieces % c->rows);
         const int at = i % pieces * length;
         const size_t count = (size_t)sw_least(length, c->columns - at);
-        sw_bring(cpe, piece, c->from + row * c->from_row + at, count);
-        sw_take(cpe, piece, c->to + row * c->to_row + at, count);
+        sw_bring(cpe, piece,
+                 c->from + batch * c->from_batch + row * c->from_row + at,
+                 count);
+        sw_take(cpe, piece, c->to + batch * c->to_batch + row * c->to_row + at,
+                count);
     }
 }
 

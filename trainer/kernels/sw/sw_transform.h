@@ -20,12 +20,13 @@ struct sw_transpose {
 };
 const char *sw_transpose(struct sw_machine *, const struct sw_transpose *);
 
-/* to[row][column] = from[row][column], between rows of other distances. */
+/* For each batch: to[row][column] = from[row][column], between batches and
+ * rows of other distances. */
 struct sw_copy {
     const float *from;
     float *to;
-    int rows, columns;
-    size_t from_row, to_row;
+    int batches, rows, columns;
+    size_t from_batch, from_row, to_batch, to_row;
 };
 const char *sw_copy(struct sw_machine *, const struct sw_copy *);
 
