@@ -372,7 +372,7 @@ static void what_is_checked_goes_the_same_way(void)
     c = (struct conv){128, 64, 1, 2, 64, 1, 1, 1,    1,
                       1,   0,  0, 1, 1,  0, 0, false};
     conv_set_outputs(&c);
-    const double error = error_of(&c, true, m, CONV_FORWARD);
+    const double error = error_of(&c, true, m, CONV_FORWARD, NULL);
     require(error > 0 && error < error_bound(&c, m, CONV_FORWARD), "%g", error);
 }
 
