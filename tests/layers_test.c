@@ -271,8 +271,8 @@ static void run_backward(struct bench *b, bool with_dx)
     if (with_dx)
         views(b, b->dx, dx);
     for (int k = 0; k < b->l.ninputs; k++)
-        x[k].x = b->l.ops->reads & READS_X ? x[k].x : NULL;
-    y.x = b->l.ops->reads & READS_Y ? y.x : NULL;
+        x[k].x = layer_reads(&b->l) & READS_X ? x[k].x : NULL;
+    y.x = layer_reads(&b->l) & READS_Y ? y.x : NULL;
     b->l.ops->backward(&b->l, x, y, view(b->l.out, b->n, &b->dy), dx);
 }
 
@@ -455,6 +455,78 @@ Test(layers, work_in_place_where_they_say_so)
         teardown(&a);
         teardown(&b);
     }
+}
+
+static void expect_bits(const struct arena *a, const struct arena *b,
+                        const char *line, const char *what)
+{
+    cr_assert_arr_eq(a->x, b->x, a->count * sizeof(float), "%s, %s", line,
+                     what);
+}
+
+/* A layer that ends in a relu, and one with a relu behind it. */
+Test(layers, do_the_bits_of_a_relu_that_follows)
+{
+    int checked = 0;
+    for (int i = 0; i < 2 * NCASES; i++) {
+        const struct layer_case *c = &cases[i / 2];
+        struct bench a, b;
+        setup_case(&a, c);
+        setup_case(&b, c);
+        a.l.training = b.l.training = i % 2;
+        if (a.l.ops->can_relu) {
+            const struct layer_ops *relu = layer_find("relu");
+            const struct tensor y = view(b.l.out, b.n, &b.y),
+                                dy = view(b.l.out, b.n, &b.dy);
+            a.l.relu = true;
+            run_forward(&a);
+            run_backward(&a, true);
+            run_forward(&b);
+            relu->forward(&b.l, &y, y);
+            relu->backward(&b.l, &y, y, dy, &dy);
+            run_backward(&b, true);
+            expect_bits(&a.y, &b.y, c->line, "y");
+            expect_bits(&a.grads, &b.grads, c->line, "gradients");
+            expect_bits(&a.state, &b.state, c->line, "state");
+            for (int k = 0; k < a.l.ninputs; k++)
+                expect_bits(&a.dx[k], &b.dx[k], c->line, "dx");
+            checked++;
+        }
+        teardown(&a);
+        teardown(&b);
+    }
+    cr_assert_gt(checked, 4);
+}
+
+/* dx[1] in dx[0], which may be in dy. */
+Test(layers, give_equal_gradients_where_they_say_so)
+{
+    int checked = 0;
+    for (int i = 0; i < 2 * NCASES; i++) {
+        struct bench a, b;
+        setup_case(&a, &cases[i / 2]);
+        setup_case(&b, &cases[i / 2]);
+        if (a.l.ops->same_gradients) {
+            struct tensor x[LAYER_INPUTS], dx[LAYER_INPUTS];
+            const struct tensor dy = view(b.l.out, b.n, &b.dy);
+            a.l.relu = b.l.relu = i % 2;
+            run_forward(&a);
+            run_backward(&a, true);
+            run_forward(&b);
+            views(&b, b.x, x);
+            views(&b, b.dx, dx);
+            dx[0] = dx[1] = dy;
+            b.l.ops->backward(&b.l, x, view(b.l.out, b.n, &b.y), dy, dx);
+            expect_bits(&a.dx[0], &b.dy, cases[i / 2].line, "dx[0]");
+            for (int k = 1; k < a.l.ninputs; k++)
+                expect_bits(&a.dx[k], k > 1 ? &b.dx[k] : &b.dy,
+                            cases[i / 2].line, "dx");
+            checked++;
+        }
+        teardown(&a);
+        teardown(&b);
+    }
+    cr_assert_gt(checked, 1);
 }
 
 Test(layers, shapes_follow_the_words)

@@ -94,6 +94,29 @@ static void recording_forward(struct layer *l, const struct tensor *x,
     layer_find(l->ops->name)->forward(l, x, y);
 }
 
+/* Of a layer that does the relu that follows: what that would have read, by
+ * another forward into memory of its own. */
+static void recording_relu(struct layer *l, const struct tensor *x,
+                           struct tensor y)
+{
+    struct layer *relu = recorded->layers;
+    struct tensor before = {y.shape, take(shape_floats(y.shape), 4)};
+    float *state = take(l->nstate, sizeof(*state));
+    while (!relu->done || recorded->layers + relu->from[0] != l)
+        relu++;
+    memcpy(state, l->state, l->nstate * sizeof(*state));
+    l->relu = false;
+    if (l->training) {
+        layer_find(l->ops->name)->forward(l, x, before);
+        record(relu, before);
+    }
+    l->relu = true;
+    memcpy(l->state, state, l->nstate * sizeof(*state));
+    layer_find(l->ops->name)->forward(l, x, y);
+    free(state);
+    free(before.x);
+}
+
 /* Each layer with a kink gets operations of its own; nothing of the net changes
  * but that they write first. */
 static struct layer_ops *start_recording(struct net *net)
@@ -102,10 +125,10 @@ static struct layer_ops *start_recording(struct net *net)
     recorded = net;
     for (int i = 0; i < net->nlayers; i++) {
         struct layer *l = &net->layers[i];
-        if (!has_kink(l))
+        if (!has_kink(l) && !l->relu)
             continue;
         all[i] = *l->ops;
-        all[i].forward = recording_forward;
+        all[i].forward = l->relu ? recording_relu : recording_forward;
         l->ops = &all[i];
     }
     return all;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/conv.h"
 #include "net/memory.h"
 #include "net/net.h"
 #include "net/parse.h"
@@ -416,6 +417,177 @@ Test(net, memory_is_shared_where_times_allow)
     }
     cr_assert_lt(floats, most + most / 4, "%zu, at once are %zu of %zu", floats,
                  most, sum);
+}
+
+/* --- each layer by itself --------------------------------------------------
+ */
+
+/* Of a net: outputs, their gradients and so on in memory of their own. */
+struct apart {
+    struct net *net;
+    struct arena images, y[40], dy[40], dx, grads, state;
+};
+
+static struct tensor whole(struct shape s, const struct arena *a)
+{
+    return (struct tensor){s, a->x};
+}
+
+static struct tensor input_of(const struct apart *a, const struct layer *l,
+                              int k)
+{
+    return whole(l->ins[k], l->from[k] < 0 ? &a->images : &a->y[l->from[k]]);
+}
+
+static void open_apart(struct apart *a, struct net *net, const float *images)
+{
+    const struct shape in = net->input;
+    size_t most = 0;
+    *a = (struct apart){.net = net};
+    cr_assert(!arena_alloc(&a->images, shape_floats(in))
+              && !arena_alloc(&a->grads, net->grads.count)
+              && !arena_alloc(&a->state, net->state.count));
+    memcpy(a->state.x, net->state.x, net->state.count * sizeof(float));
+    if (net->plain)
+        memcpy(a->images.x, images, shape_count(in) * sizeof(float));
+    else
+        conv_to_blocked(images, a->images.x, in.n, in.c, in.h, in.w);
+    cr_assert_leq(net->nlayers, 40);
+    for (int i = 0; i < net->nlayers; i++) {
+        const size_t floats = shape_floats(net->layers[i].out);
+        cr_assert(!arena_alloc(&a->y[i], floats)
+                  && !arena_alloc(&a->dy[i], floats));
+        for (int k = 0; k < net->layers[i].ninputs; k++)
+            most += shape_floats(net->layers[i].ins[k]);
+    }
+    cr_assert(!arena_alloc(&a->dx, most));
+}
+
+static void close_apart(struct apart *a)
+{
+    struct arena *const all[] = {&a->images, &a->dx, &a->grads, &a->state};
+    for (int i = 0; i < 4; i++)
+        arena_free(all[i]);
+    for (int i = 0; i < a->net->nlayers; i++) {
+        arena_free(&a->y[i]);
+        arena_free(&a->dy[i]);
+    }
+}
+
+static struct layer alone(const struct apart *a, int i, bool training)
+{
+    struct layer l = a->net->layers[i];
+    l.training = training;
+    l.relu = l.done = false;
+    l.crew = NULL;
+    l.grads = a->grads.x + (l.grads - a->net->grads.x);
+    l.state = a->state.x + (l.state - a->net->state.x);
+    return l;
+}
+
+static void forward_apart(struct apart *a, bool training)
+{
+    for (int i = 0; i < a->net->nlayers; i++) {
+        struct tensor x[LAYER_INPUTS];
+        struct layer l = alone(a, i, training);
+        for (int k = 0; k < l.ninputs; k++)
+            x[k] = input_of(a, &l, k);
+        l.ops->forward(&l, x, whole(l.out, &a->y[i]));
+    }
+}
+
+static void backward_apart(struct apart *a, const int *labels)
+{
+    const int last = a->net->nlayers - 1;
+    for (int i = 0; i < a->net->input.n; i++)
+        a->dy[last].x[(size_t)i * image_floats(a->net->layers[last].out)
+                      + (size_t)labels[i]] = -1;
+    for (int i = last; i >= 0; i--) {
+        struct tensor x[LAYER_INPUTS], dx[LAYER_INPUTS] = {0};
+        struct layer l = alone(a, i, true);
+        float *at = a->dx.x;
+        for (int k = 0; k < l.ninputs; k++) {
+            x[k] = input_of(a, &l, k);
+            if (l.from[k] >= 0 && a->net->layers[l.from[k]].learns)
+                dx[k] = (struct tensor){l.ins[k], at};
+            at += shape_floats(l.ins[k]);
+        }
+        l.ops->backward(&l, x, whole(l.out, &a->y[i]), whole(l.out, &a->dy[i]),
+                        dx);
+        for (int k = 0; k < l.ninputs; k++)
+            for (size_t j = 0; dx[k].x && j < shape_floats(l.ins[k]); j++)
+                a->dy[l.from[k]].x[j] += dx[k].x[j];
+    }
+}
+
+/* Blocks of a ResNet, and what else may stand around a relu and a sum. */
+static const char residual_net[] = "input 3x8x6\n"
+                                   "conv 18 3x3 pad 1 nobias\n"
+                                   "batchnorm\n"
+                                   "a: relu\n"
+                                   "conv 18 3x3 pad 1 from a\n"
+                                   "batchnorm\n"
+                                   "relu\n"
+                                   "conv 18 1x1\n"
+                                   "right: batchnorm\n"
+                                   "add from right a\n"
+                                   "b: relu\n"
+                                   "conv 20 3x3 stride 2 pad 1 nobias from b\n"
+                                   "right2: batchnorm\n"
+                                   "conv 20 1x1 stride 2 nobias from b\n"
+                                   "left2: batchnorm\n"
+                                   "add from right2 left2\n"
+                                   "c: relu\n"
+                                   "d: scale from c\n"
+                                   "conv 20 1x1 from c\n"
+                                   "e: relu\n"
+                                   "f: add from d e c\n"
+                                   "n: scale from f\n"
+                                   "o: conv 20 1x1 from f\n"
+                                   "add from n f o\n"
+                                   "relu\n"
+                                   "bias\n"
+                                   "j: batchnorm\n"
+                                   "l: conv 20 1x1 from j\n"
+                                   "k: relu from j\n"
+                                   "add from l k\n"
+                                   "relu\n"
+                                   "p: batchnorm\n"
+                                   "q: relu\n"
+                                   "add from q p\n"
+                                   "dense 5\n"
+                                   "softmax_loss\n";
+
+/* What is fused, and gradients that lie on each other, change no bit. */
+Test(net, fusing_and_sharing_change_no_bit)
+{
+    enum { N = 6 };
+    float images[N * 144];
+    int labels[N], ndone = 0;
+    struct apart apart;
+    struct net net;
+    create(&net, residual_net, N);
+    for (int i = 0; i < net.nlayers; i++)
+        ndone += net.layers[i].done;
+    cr_assert_eq(ndone, 6);
+    for (size_t i = 0; i < net.params.count; i++)
+        net.params.x[i] += 0.1f * random_unit(SEED, i);
+    make_batch(&net, images, labels, N);
+    open_apart(&apart, &net, images);
+    net_forward(&net, images, labels, N, true, 3, 5, NULL);
+    const struct tensor y = net.y[net.nlayers - 1];
+    struct arena own = apart.y[net.nlayers - 1];
+    forward_apart(&apart, true);
+    cr_assert_arr_eq(y.x, own.x, own.count * sizeof(float));
+    cr_assert_arr_eq(apart.state.x, net.state.x,
+                     net.state.count * sizeof(float));
+    net_forward(&net, images, labels, N, true, 3, 5, NULL);
+    net_backward(&net, 1, NULL, NULL);
+    backward_apart(&apart, labels);
+    for (size_t i = 0; i < net.grads.count; i++)
+        cr_assert_eq(net.grads.x[i], apart.grads.x[i], "gradient %zu", i);
+    close_apart(&apart);
+    net_free(&net);
 }
 
 /* Images, blocks and outputs are shared out; only sums over images are rounded

@@ -24,7 +24,8 @@ ENV = {**{k: v for k, v in os.environ.items() if not k.startswith('COLL_')},
        'OPENBLAS_NUM_THREADS': '1', 'COLL_STORE': 'off'}
 BATCH = 32
 # Nothing learns in the pooling, so it has no backward, and the convolution
-# behind it has no gradient of its input. A name may need care in JSON.
+# behind it has no gradient of its input. The last relu is done by the sum. A
+# name may need care in JSON.
 NET = '''net probe
 input 1x28x28
 maxpool 2x2
@@ -33,17 +34,19 @@ le-ft/1: relu
 conv 48 3x3 pad 1 nobias
 right: conv 32 1x1
 add from right le-ft/1
+relu
 dense 10
 softmax_loss
 '''
-NAMES = ['-', '-', 'le-ft/1', '-', 'right', '-', '-', '-']
-KINDS = ['maxpool', 'conv', 'relu', 'conv', 'conv', 'add', 'dense',
+NAMES = ['-', '-', 'le-ft/1', '-', 'right', '-', '-', '-', '-']
+KINDS = ['maxpool', 'conv', 'relu', 'conv', 'conv', 'add', 'relu', 'dense',
          'softmax_loss']
+FUSED = 6
 SHAPES = ['1x28x28', '1x14x14', '32x14x14', '32x14x14', '48x14x14', '32x14x14',
-          '32x14x14', '10', '10']
+          '32x14x14', '32x14x14', '10', '10']
 # Multiply-adds of an image, and how many gradients are as much again.
 WORK = {1: (14 * 14 * 32 * 9, 1), 3: (14 * 14 * 32 * 48 * 9, 2),
-        4: (14 * 14 * 48 * 32, 2), 6: (14 * 14 * 32 * 10, 2)}
+        4: (14 * 14 * 48 * 32, 2), 7: (14 * 14 * 32 * 10, 2)}
 NPARAMS = (32 * 9 + 32) + 48 * 32 * 9 + (32 * 48 + 32) + (6272 * 10 + 10)
 PARTS = ['reading images', 'forward', 'backward', 'communication', 'update',
          'rest']
@@ -103,7 +106,7 @@ def layer_rows():
     """(number, name, kind, input, output, milliseconds of forward and
     backward, share, GFLOP/s of both); None for "-"."""
     def number(word):
-        return None if word == '-' else float(word)
+        return None if word in ('-', 'fused') else float(word)
     rows = []
     for line in rows_of(profiled()[0], 'layer'):
         words = line.replace(' +', '+').split() if ' +' in line \
@@ -135,8 +138,11 @@ def test_every_layer_has_a_line():
     expect([row[3] for row in rows] == inputs, rows)
     expect([row[4] for row in rows] == SHAPES[1:], rows)
     for row in rows:
-        expect(row[5] is not None, 'no time of forward', row)
-        expect((row[6] is None) == (row[0] == 0), 'backward', row)
+        expect((row[5] is None) == (row[0] == FUSED), 'forward', row)
+        expect((row[6] is None) == (row[0] in (0, FUSED)), 'backward', row)
+    lines = rows_of(profiled()[0], 'layer')
+    expect(['fused' in line for line in lines]
+           == [i == FUSED for i in range(len(KINDS))], lines)
 
 
 @case
@@ -171,7 +177,7 @@ def test_parts_sum_to_the_wall_time():
 def test_layers_fill_forward_and_backward():
     rows = named_rows(profiled()[0], 'part of the step')
     both = rows['forward'][1] + rows['backward'][1]
-    layers = sum(row[7] for row in layer_rows())
+    layers = sum(row[7] or 0 for row in layer_rows())
     expect(0.8 * both < layers < both + 0.05 * (len(KINDS) + 2), layers,
            'percent in layers, in forward and backward', both)
     expect(both > 50 and rows['rest'][1] < 10, rows)
@@ -223,7 +229,8 @@ def check_step(step, events):
     for one, other in zip(parts, parts[1:]):
         expect(one['ts'] + one['dur'] <= other['ts'] + SPAN_SLACK, one, other)
     names = [f'{i} {kind}{"" if name == "-" else " " + name}'
-             for i, (kind, name) in enumerate(zip(KINDS, NAMES))]
+             for i, (kind, name) in enumerate(zip(KINDS, NAMES))
+             if i != FUSED]
     for part, want in ((parts[1], names), (parts[2], names[:0:-1])):
         layers = [e for e in events
                   if e['cat'] == part['name'] and within(e, part)]

@@ -84,6 +84,10 @@ static void print_layer(const struct profile *p, int i, int width, FILE *to)
     shape_text(out, sizeof(out), l->out, 0);
     fprintf(to, "%5d  %-*s  %-12s  %-14s  %-12s", i, width,
             *l->name ? l->name : "-", l->ops->name, in, out);
+    if (l->done) { /* its time is that of the layer before */
+        fprintf(to, "%10s%10s%8s%10s%10s\n", "fused", "fused", "-", "-", "-");
+        return;
+    }
     put_number(to, 10, 3, forward * 1e3);
     put_number(to, 10, 3, backward * 1e3);
     fprintf(to, "%8.1f", 100 * p->layer_sums[i] / p->seconds);

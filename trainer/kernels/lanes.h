@@ -11,17 +11,12 @@ struct lanes {
     /* y = x times + plus */
     void (*affine)(const float *x, const float *times, const float *plus,
                    float *y, size_t positions);
-    /* y = a z + b x + c */
-    void (*affine2)(const float *z, const float *a, const float *x,
-                    const float *b, const float *c, float *y, size_t positions);
     /* sums += x, products += x (z - shift). z may be NULL: no products. Short
-     * sums are float, long ones double; so they are below. */
+     * sums are float, long ones double. */
     void (*sum)(const float *x, const float *z, const float *shift,
                 size_t positions, double *sums, double *products);
-    /* sums += x - shift, squares += (x - shift)^2 */
-    void (*moments)(const float *x, const float *shift, size_t positions,
-                    double *sums, double *squares);
     const struct lrn_loops *lrn;
+    const struct norm_loops *norm;
     const struct pool_loops *pool;
 };
 

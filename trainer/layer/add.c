@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* add from A B ...: the sum of tensors of one shape. */
+#include <string.h>
+
 #include "layer/words.h"
 
 static const char *parse(struct layer *l, int nwords, char **words)
@@ -15,11 +17,16 @@ static const char *parse(struct layer *l, int nwords, char **words)
 static void forward(struct layer *l, const struct tensor *x, struct tensor y)
 {
     const size_t count = shape_floats(y.shape);
-    for (size_t i = 0; i < count; i++)
-        y.x[i] = x[0].x[i] + x[1].x[i];
-    for (int k = 2; k < l->ninputs; k++)
-        for (size_t i = 0; i < count; i++)
-            y.x[i] += x[k].x[i];
+    const bool relu = l->relu;
+    for (int k = 1; k < l->ninputs; k++) {
+        const float *a = k > 1 ? y.x : x[0].x, *b = x[k].x;
+        if (relu && k + 1 == l->ninputs)
+            for (size_t i = 0; i < count; i++)
+                y.x[i] = a[i] + b[i] > 0 ? a[i] + b[i] : 0;
+        else
+            for (size_t i = 0; i < count; i++)
+                y.x[i] = a[i] + b[i];
+    }
 }
 
 static void backward(struct layer *l, const struct tensor *x, struct tensor y,
@@ -27,14 +34,26 @@ static void backward(struct layer *l, const struct tensor *x, struct tensor y,
 {
     (void)x;
     const size_t count = shape_floats(y.shape);
-    for (int k = 0; k < l->ninputs; k++)
-        for (size_t i = 0; dx[k].x && dx[k].x != dy.x && i < count; i++)
-            dx[k].x[i] = dy.x[i];
+    for (int k = 0; k < l->ninputs; k++) {
+        float *to = dx[k].x;
+        if (!to || (k && to == dx[0].x))
+            continue;
+        if (l->relu)
+            for (size_t i = 0; i < count; i++) {
+                const float d = dy.x[i]; /* in any case: no branch */
+                to[i] = y.x[i] > 0 ? d : 0;
+            }
+        else if (to != dy.x)
+            memcpy(to, dy.x, count * sizeof(float));
+    }
 }
 
 const struct layer_ops layer_add = {
     .name = "add",
     .joins = true,
+    .can_relu = true,
+    .relu_reads = READS_Y,
+    .same_gradients = true,
     .in_place = true,
     .parse = parse,
     .forward = forward,

@@ -9,8 +9,13 @@
 #include <math.h>
 
 #include "kernels/lanes.h"
+#include "kernels/norm.h"
 #include "layer/channel.h"
 #include "layer/words.h"
+
+/* Tensors of more bytes are written past the caches: whoever reads them next
+ * would not find them there. */
+enum { CACHE = 16 << 20 };
 
 static const char *parse(struct layer *l, int nwords, char **words)
 {
@@ -63,7 +68,7 @@ static void measure(struct layer *l, const struct tensor *x, int b, float *mean,
         shift[k] = x->x[channel_run(l->in, 0, b).first + (size_t)k];
     for (int i = 0; i < x->shape.n; i++) {
         const struct channel_run r = channel_run(l->in, i, b);
-        lanes()->moments(x->x + r.first, shift, r.count, sums, squares);
+        lanes()->norm->moments(x->x + r.first, shift, r.count, sums, squares);
     }
     for (int k = 0; k < BLOCK; k++) {
         const double off = sums[k] / count, c = shift[k] + off;
@@ -91,24 +96,36 @@ static void recall(const struct layer *l, int b, float *mean, float *scale)
         scale[k] = 1 / sqrtf(scale[k] + l->option.batchnorm.eps);
 }
 
+/* What block b's forward has saved or is about to apply. */
+static struct norm norm_of(const struct layer *l, int b, int images)
+{
+    const float *mean = l->saved + 2 * b * BLOCK, *scale = mean + BLOCK;
+    struct norm n = {.relu = l->relu};
+    n.stream = (size_t)images * image_floats(l->in) * sizeof(float) > CACHE;
+    channel_load(l->in, l->params, b, 0, n.times);
+    channel_load(l->in, l->params + l->in.c, b, 0, n.plus);
+    for (int k = 0; k < BLOCK; k++) {
+        n.mean[k] = mean[k];
+        n.times[k] *= scale[k];
+        n.plus[k] -= mean[k] * n.times[k];
+    }
+    return n;
+}
+
+/* The second pass of a block goes back through the images, as the last ones
+ * are in the nearest cache; so does backward's. */
 static void forward_block(struct layer *l, const struct tensor *x, float *y,
                           int b)
 {
     float *mean = l->saved + 2 * b * BLOCK, *scale = mean + BLOCK;
-    float times[BLOCK], plus[BLOCK];
     if (l->training)
         measure(l, x, b, mean, scale);
     else
         recall(l, b, mean, scale);
-    channel_load(l->in, l->params, b, 0, times);
-    channel_load(l->in, l->params + l->in.c, b, 0, plus);
-    for (int k = 0; k < BLOCK; k++) {
-        times[k] *= scale[k];
-        plus[k] -= mean[k] * times[k];
-    }
-    for (int i = 0; i < x->shape.n; i++) {
+    const struct norm n = norm_of(l, b, x->shape.n);
+    for (int i = x->shape.n - 1; i >= 0; i--) {
         const struct channel_run r = channel_run(l->in, i, b);
-        lanes()->affine(x->x + r.first, times, plus, y + r.first, r.count);
+        lanes()->norm->forward(&n, x->x + r.first, y + r.first, r.count);
     }
 }
 
@@ -117,13 +134,13 @@ static void forward_block(struct layer *l, const struct tensor *x, float *y,
 static void backward_block(struct layer *l, const struct tensor *x,
                            struct tensor dy, float *dx, int b)
 {
-    const float *mean = l->saved + 2 * b * BLOCK, *scale = mean + BLOCK;
+    const float *scale = l->saved + (2 * b + 1) * BLOCK;
+    struct norm n = norm_of(l, b, x->shape.n);
     double dbias[BLOCK] = {0}, dweight[BLOCK] = {0};
-    float a[BLOCK], c[BLOCK] = {0}, d[BLOCK] = {0};
     for (int i = 0; i < x->shape.n; i++) {
         const struct channel_run r = channel_run(l->in, i, b);
-        lanes()->sum(dy.x + r.first, x->x + r.first, mean, r.count, dbias,
-                     dweight);
+        lanes()->norm->sums(&n, dy.x + r.first, x->x + r.first, r.count, dbias,
+                            dweight);
     }
     for (int k = 0; k < BLOCK; k++)
         dweight[k] *= (double)scale[k];
@@ -132,21 +149,19 @@ static void backward_block(struct layer *l, const struct tensor *x,
     if (!dx)
         return;
     const double count = (double)x->shape.n * (double)shape_plane(l->in);
-    channel_load(l->in, l->params, b, 0, a);
     for (int k = 0; k < BLOCK; k++) {
-        a[k] *= scale[k];
+        const double a = (double)n.times[k],
+                     slope = a * dweight[k] * (double)scale[k] / count;
+        n.of_dy[k] = n.times[k];
         if (!l->training)
             continue;
-        const double slope =
-            (double)a[k] * dweight[k] * (double)scale[k] / count;
-        c[k] = (float)-slope;
-        d[k] =
-            (float)(slope * (double)mean[k] - (double)a[k] * dbias[k] / count);
+        n.of_x[k] = (float)-slope;
+        n.one[k] = (float)(slope * (double)n.mean[k] - a * dbias[k] / count);
     }
-    for (int i = 0; i < x->shape.n; i++) {
+    for (int i = x->shape.n - 1; i >= 0; i--) {
         const struct channel_run r = channel_run(l->in, i, b);
-        lanes()->affine2(dy.x + r.first, a, x->x + r.first, c, d, dx + r.first,
-                         r.count);
+        lanes()->norm->backward(&n, dy.x + r.first, x->x + r.first,
+                                dx + r.first, r.count);
     }
 }
 
@@ -193,6 +208,7 @@ static void backward(struct layer *l, const struct tensor *x, struct tensor y,
 const struct layer_ops layer_batchnorm = {
     .name = "batchnorm",
     .whole = true,
+    .can_relu = true,
     .reads = READS_X,
     .parse = parse,
     .describe = describe,

@@ -22,3 +22,10 @@ const struct layer_ops *layer_find(const char *name)
             return layers[i];
     return NULL;
 }
+
+unsigned layer_reads(const struct layer *l)
+{
+    if (l->done)
+        return 0;
+    return l->ops->reads | (l->relu ? l->ops->relu_reads : 0);
+}

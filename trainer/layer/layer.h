@@ -43,6 +43,8 @@ struct layer {
     float *state, *saved, *scratch;
     struct crew *crew;       /* of whole layers; NULL: one thread */
     bool before_relu;        /* a relu follows, which matters to init */
+    bool relu;               /* y = max(f(x), 0), for a relu that follows: */
+    bool done;               /* which has nothing to do, y and x are one */
     bool learns;             /* it or something before it has parameters */
     bool adds[LAYER_INPUTS]; /* its part of an input's gradient comes to that of
                                 a later layer */
@@ -84,6 +86,12 @@ struct layer_ops {
     bool whole;       /* wants all images at once; else saved has as many floats
                          for each */
     unsigned reads;   /* READS_X, READS_Y */
+    /* Can do the relu that follows, in forward and in backward, for which it
+     * reads what relu_reads says as well. */
+    bool can_relu;
+    unsigned relu_reads;
+    /* backward gives inputs 0 and 1 the same; dx[1].x may be dx[0].x. */
+    bool same_gradients;
     /* forward may be given y.x == x[0].x, and backward dx[0].x == dy.x. */
     bool in_place;
 
@@ -116,5 +124,8 @@ struct layer_ops {
 extern const struct layer_ops *const layers[];
 extern const int nlayers;
 const struct layer_ops *layer_find(const char *name); /* or NULL */
+
+/* READS_X, READS_Y: what its backward reads, in its net. */
+unsigned layer_reads(const struct layer *);
 
 #endif

@@ -310,6 +310,8 @@ double net_forward(struct net *net, const float *images, const int *labels,
     for (int i = 0; i < net->nlayers; i++) {
         struct layer *l = &net->layers[i];
         struct tensor x[LAYER_INPUTS];
+        if (l->done)
+            continue;
         inputs_of(net, i, x);
         l->training = training;
         l->seed = random_u64(seed, (uint64_t)i);
@@ -377,7 +379,7 @@ void net_backward(struct net *net, float scale, grads_ready_fn *ready,
     start_backward(net, scale);
     for (int i = net->nlayers - 1; i >= 0; i--) {
         const struct layer *l = &net->layers[i];
-        if (l->learns)
+        if (l->learns && !l->done)
             backward(net, i);
         if (l->nparams && ready)
             ready(context, (size_t)(l->grads - net->grads.x), l->nparams);

@@ -7,6 +7,7 @@
 #include "net/place.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "net/memory.h"
 
@@ -44,6 +45,21 @@ static void mark(struct net *net, int i)
     l->plain = net->plain && reads(l, -1);
 }
 
+/* Lets layers do the relu that is the only one to read them. */
+static void fuse(struct net *net)
+{
+    for (int i = 0; i < net->nlayers; i++) {
+        struct layer *l = &net->layers[i];
+        struct layer *before = l->from[0] < 0 ? NULL : &net->layers[l->from[0]];
+        if (strcmp(l->ops->name, "relu") || !before || !before->ops->can_relu
+            || reader(net, l->from[0], i) >= 0
+            || reader(net, l->from[0], net->nlayers) != i)
+            continue;
+        before->relu = true;
+        l->done = true;
+    }
+}
+
 /* Whether layer i writes its output over its first input: nobody else reads
  * that, nor does the layer that gave it read it again. */
 static bool in_place(const struct net *net, int i)
@@ -52,8 +68,24 @@ static bool in_place(const struct net *net, int i)
     const int from = l->from[0];
     if (!l->ops->in_place || from < 0)
         return false;
-    return reader(net, from, i) < 0 && reader(net, from, net->nlayers) == i
-           && !(net->layers[from].ops->reads & READS_Y);
+    if (reader(net, from, i) >= 0 || reader(net, from, net->nlayers) != i)
+        return false;
+    const struct layer *gives = &net->layers[from];
+    if (gives->done)
+        gives = &net->layers[gives->from[0]];
+    return l->done || !(layer_reads(gives) & READS_Y);
+}
+
+/* Whether gradients of layer i's inputs 0 and 1 are one buffer: they begin as
+ * equal, and that which is needed longer changes only when the other is gone.
+ */
+static bool same_gradients(const struct net *net, int i)
+{
+    const struct layer *l = &net->layers[i];
+    const int a = l->from[0], b = l->from[1], later = a > b ? a : b;
+    return l->ops->same_gradients && in_place(net, i) && b >= 0
+           && reader(net, b, net->nlayers) == i && reader(net, b, i) < later
+           && !in_place(net, later);
 }
 
 static void keep_until(struct buffer *b, int time)
@@ -68,10 +100,10 @@ static void keep_output(const struct net *net, int i, struct buffer *b)
         if (!reads(&net->layers[j], i))
             continue;
         keep_until(b, j);
-        if (net->layers[j].ops->reads & READS_X && net->layers[j].learns)
+        if (layer_reads(&net->layers[j]) & READS_X && net->layers[j].learns)
             keep_until(b, backward_time(net, j));
     }
-    if (i >= 0 && net->layers[i].ops->reads & READS_Y)
+    if (i >= 0 && layer_reads(&net->layers[i]) & READS_Y)
         keep_until(b, backward_time(net, i));
 }
 
@@ -99,6 +131,14 @@ static void place_outputs(const struct net *net, struct places *p)
     keep_until(&p->buffers[p->y[net->nlayers - 1]], 2 * net->nlayers);
 }
 
+/* Whether the gradient of output i lies where that of its reader's does. */
+static bool is_over(const struct net *net, int i, int by)
+{
+    const struct layer *l = &net->layers[by];
+    return (l->from[0] == i && in_place(net, by))
+           || (l->ninputs > 1 && l->from[1] == i && same_gradients(net, by));
+}
+
 static void place_gradients(const struct net *net, struct places *p)
 {
     for (int i = net->nlayers - 1; i >= 0; i--) {
@@ -106,10 +146,7 @@ static void place_gradients(const struct net *net, struct places *p)
         p->dy[i] = -1;
         if (!net->layers[i].learns && last >= 0)
             continue;
-        p->dy[i] =
-            last >= 0 && in_place(net, last) && net->layers[last].from[0] == i
-                ? p->dy[last]
-                : p->count;
+        p->dy[i] = last >= 0 && is_over(net, i, last) ? p->dy[last] : p->count;
         if (p->dy[i] == p->count)
             p->buffers[p->count++] = (struct buffer){
                 .floats = shape_floats(net->layers[i].out),
@@ -174,6 +211,7 @@ int net_place(struct net *net)
     net->plain = all_take_plain(net);
     for (int i = 0; i < net->nlayers; i++)
         mark(net, i);
+    fuse(net);
     const bool fits = p.buffers && p.y && p.dy && net->y && net->dy;
     const int failed = fits ? place(net, &p) : -1;
     free(p.buffers);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* Batch normalisation of positions of 16 channels, with or without a relu after
+ * it, compiled for each row of isas.def. Where the relu's gradient passes is
+ * computed again from x, so that nobody reads y. Short sums are float, long
+ * ones double. */
+#ifndef TRAINER_KERNELS_NORM_H
+#define TRAINER_KERNELS_NORM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tensor.h"
+
+struct norm {
+    bool relu;
+    bool stream; /* y or dx goes to memory past the caches; lines of 64 bytes */
+    float mean[BLOCK];
+    float times[BLOCK], plus[BLOCK]; /* y = x times + plus */
+    float of_dy[BLOCK], of_x[BLOCK],
+        one[BLOCK]; /* dx = dy of_dy + x of_x + one */
+};
+
+struct norm_loops {
+    /* sums += x - shift, squares += (x - shift)^2 */
+    void (*moments)(const float *x, const float *shift, size_t positions,
+                    double *sums, double *squares);
+    void (*forward)(const struct norm *, const float *x, float *y,
+                    size_t positions);
+    /* sums += dy, products += dy (x - mean), of what the relu passes */
+    void (*sums)(const struct norm *, const float *dy, const float *x,
+                 size_t positions, double *sums, double *products);
+    void (*backward)(const struct norm *, const float *dy, const float *x,
+                     float *dx, size_t positions);
+};
+
+#define ISA(name) extern const struct norm_loops norm_##name;
+#include "kernels/isas.def"
+#undef ISA
+
+#endif
