@@ -2,122 +2,12 @@
 /* Convolution on the Sunway core group in software: equal to loops as plain
  * as the definition; bytes of DMA and of scratch-pad as the formulas have
  * them; swCaffe's table for VGG-16. Speaks TAP. */
-#include "sw_checks.h"
+#include "sw_convs.h"
 
 #include "bench/error.h"
 #include "kernels/conv_size.h"
-#include "kernels/sw/sw_cost.h"
-#include "thorough.h"
 
 static struct sw_machine *machine;
-
-/* A convolution with all that it reads, and what is right. */
-struct layer {
-    struct conv c;
-    char words[160];
-    size_t nx, ny, nw;
-    float *x, *w, *dy, *y, *dx, *dw;
-};
-
-/* All three passes at once; each product counts for what it goes into. */
-static void reference(struct layer *l)
-{
-    const struct conv *c = &l->c;
-    const int in = c->c / c->groups, per = c->k / c->groups;
-    const int taps = c->kernel_h * c->kernel_w;
-    memset(l->y, 0, l->ny * sizeof(float));
-    memset(l->dx, 0, l->nx * sizeof(float));
-    memset(l->dw, 0, l->nw * sizeof(float));
-    for (int o = 0; o < (int)l->ny; o++) {
-        const int q = o % c->out_w, r = o / c->out_w % c->out_h;
-        const int k = o / c->out_w / c->out_h % c->k;
-        const int n = o / c->out_w / c->out_h / c->k;
-        for (int m = 0; m < in * taps; m++) {
-            const int row = r * c->stride_h - c->pad_h
-                            + m % taps / c->kernel_w * c->dilation_h;
-            const int column =
-                q * c->stride_w - c->pad_w + m % c->kernel_w * c->dilation_w;
-            const int channel = k / per * in + m / taps;
-            if (row < 0 || row >= c->h || column < 0 || column >= c->w)
-                continue;
-            const int a = ((n * c->c + channel) * c->h + row) * c->w + column;
-            const int b = k * in * taps + m;
-            l->y[o] += l->x[a] * l->w[b];
-            l->dx[a] += l->dy[o] * l->w[b];
-            l->dw[b] += l->dy[o] * l->x[a];
-        }
-    }
-}
-
-/* False if no window fits. */
-static bool make(struct layer *l, struct conv c, uint64_t seed)
-{
-    snprintf(l->words, sizeof(l->words),
-             "%d of %dx%dx%d, %d outputs of %d groups, %dx%d stride %dx%d pad "
-             "%dx%d dilation %dx%d",
-             c.n, c.c, c.h, c.w, c.k, c.groups, c.kernel_h, c.kernel_w,
-             c.stride_h, c.stride_w, c.pad_h, c.pad_w, c.dilation_h,
-             c.dilation_w);
-    if (!conv_set_outputs(&c))
-        return false;
-    l->c = c;
-    l->nx = (size_t)(c.n * c.c * c.h * c.w);
-    l->ny = (size_t)(c.n * c.k * c.out_h * c.out_w);
-    l->nw = (size_t)(c.k * (c.c / c.groups) * c.kernel_h * c.kernel_w);
-    l->x = eighths(l->nx, seed);
-    l->w = eighths(l->nw, seed + 1);
-    l->dy = eighths(l->ny, seed + 2);
-    l->y = unset(l->ny);
-    l->dx = unset(l->nx);
-    l->dw = unset(l->nw);
-    reference(l);
-    return true;
-}
-
-static void drop(struct layer *l)
-{
-    float *all[] = {l->x, l->w, l->dy, l->y, l->dx, l->dw};
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-        free(all[i]);
-}
-
-/* What is counted is what the cost model counts without running it. */
-static void as_expected(const struct layer *l, const struct sw_counts *found,
-                        struct sw_counts wanted)
-{
-    require(found->get_bytes == wanted.get_bytes
-                && found->put_bytes == wanted.put_bytes,
-            "%s: gets %zu and puts %zu bytes, not %zu and %zu", l->words,
-            found->get_bytes, found->put_bytes, wanted.get_bytes,
-            wanted.put_bytes);
-    require(found->row_messages == wanted.row_messages
-                && found->column_messages == wanted.column_messages
-                && found->instructions == wanted.instructions,
-            "%s: messages or instructions", l->words);
-}
-
-/* One pass of it, as it is asked for, and what was counted. */
-static struct sw_conv_counts run(const struct layer *l, struct sw_conv job)
-{
-    const float *wanted[] = {l->y, l->dx, l->dw};
-    const size_t count[] = {l->ny, l->nx, l->nw};
-    struct sw_conv_counts counts;
-    job.conv = l->c;
-    job.in = job.pass == CONV_BACKWARD_DATA ? l->dy : l->x;
-    job.by = job.pass == CONV_BACKWARD_WEIGHTS ? l->dy : l->w;
-    job.out = unset(count[job.pass]);
-    const char *cannot = sw_conv_cannot(&job);
-    require(!cannot, "%s: %s", l->words, cannot);
-    float *scratch = unset(sw_conv_scratch(&job));
-    const char *error = sw_conv(machine, &job, scratch, &counts);
-    require(!error, "%s: %s", l->words, error);
-    equal(job.out, wanted[job.pass], count[job.pass], l->words);
-    require(counts.work.ldm_bytes <= SW_LDM_BYTES, "too much LDM");
-    as_expected(l, &counts.work, sw_conv_expected(&job));
-    free(scratch);
-    free(job.out);
-    return counts;
-}
 
 /* --- the implicit plans ------------------------------------------------- */
 
@@ -173,8 +63,9 @@ static void all_plans(struct conv c, uint64_t seed)
                 if (!sw_plan_fit(&g, (enum sw_loops)loops, buffers, kb, &p))
                     continue;
                 const struct sw_conv_counts counts =
-                    run(&l, (struct sw_conv){
-                                .pass = pass, .way = SW_IMPLICIT, .plan = &p});
+                    run_conv(machine, &l,
+                             (struct sw_conv){
+                                 .pass = pass, .way = SW_IMPLICIT, .plan = &p});
                 as_the_formulas(&l, &counts.work, &g, p);
                 require(counts.work.ldm_bytes <= (size_t)kb * 1024,
                         "%s: %zu bytes of LDM", l.words, counts.work.ldm_bytes);
@@ -220,8 +111,8 @@ static void bytes_are_those_of_the_loops(void)
                             gets += (size_t)(4 * 32 * 16);
                 }
     }
-    const struct sw_conv_counts counts = run(
-        &l,
+    const struct sw_conv_counts counts = run_conv(
+        machine, &l,
         (struct sw_conv){.pass = CONV_FORWARD, .way = SW_IMPLICIT, .plan = &p});
     require(counts.work.get_bytes == gets, "%zu bytes, not %zu",
             counts.work.get_bytes, gets);
@@ -300,8 +191,8 @@ static void scratch_pad_of_vgg16(int ni, int no, int width, size_t bytes)
     require(make(&l, c, 3), "%s", l.words);
     const struct sw_geometry g = sw_geometry_of(&l.c, CONV_FORWARD);
     require(sw_plan_fit(&g, SW_BATCH_AWARE, 1, SW_FORWARD_KB, &p), "it fits");
-    const struct sw_conv_counts counts = run(
-        &l,
+    const struct sw_conv_counts counts = run_conv(
+        machine, &l,
         (struct sw_conv){.pass = CONV_FORWARD, .way = SW_IMPLICIT, .plan = &p});
     require(counts.work.ldm_bytes == bytes, "%zu bytes of LDM, not %zu",
             counts.work.ldm_bytes, bytes);
@@ -345,7 +236,7 @@ static void layers_that_the_rule_takes(void)
     for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++) {
         require(sw_implicit_is_taken(&l.c, pass), "the rule");
         const struct sw_conv_counts counts =
-            run(&l, (struct sw_conv){.pass = pass});
+            run_conv(machine, &l, (struct sw_conv){.pass = pass});
         require(counts.work.spawns == 1, "%zu kernels", counts.work.spawns);
     }
     drop(&l);
@@ -359,14 +250,17 @@ static void what_is_checked_goes_the_same_way(void)
     struct conv c = {256, 128, 20, 17, 64, 1, 3, 3,    1,
                      1,   1,   1,  1,  1,  0, 0, false};
     conv_set_outputs(&c);
-    for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++) {
-        const struct conv less = error_conv(&c, m, pass);
-        require(!strcmp(m->way(&c, pass), m->way(&less, pass)),
-                "pass %d goes %s", pass, m->way(&less, pass));
-        require(!strcmp(m->way(&less, pass), "implicit") && less.n < 256
-                    && conv_flops(&less) < conv_flops(&c) / 4,
-                "pass %d: %d images", pass, less.n);
-    }
+    for (int way = SW_BY_RULE; way < SW_WAYS; way++)
+        for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++) {
+            sw_method_use((enum sw_way)way);
+            const struct conv less = error_conv(&c, m, pass);
+            require(!m->cannot(&less, pass)
+                        && !strcmp(m->way(&c, pass), m->way(&less, pass)),
+                    "pass %d goes %s", pass, m->way(&less, pass));
+            require(less.n < 256 && conv_flops(&less) < conv_flops(&c) / 4,
+                    "pass %d: %d images", pass, less.n);
+        }
+    sw_method_use(SW_BY_MODEL);
     const struct conv small = error_conv(&c, &conv_direct, CONV_FORWARD);
     require(small.n == 2, "%d images", small.n);
     c = (struct conv){128, 64, 1, 2, 64, 1, 1, 1,    1,
@@ -434,7 +328,7 @@ static void all_at_once(const struct layer *l, enum conv_pass pass, int images)
         .conv = l->c, .pass = pass, .way = SW_EXPLICIT, .images = images};
     if (sw_conv_cannot(&job))
         return;
-    const struct sw_conv_counts counts = run(l, job);
+    const struct sw_conv_counts counts = run_conv(machine, l, job);
     if (pass == CONV_FORWARD)
         column_bytes(l, &counts.work, sw_conv_images(&job));
 }
@@ -604,7 +498,7 @@ static void the_widest_rows(void)
             c.w--;
         require(make(&l, c, 4), "%s", l.words);
         for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++)
-            run(&l, (struct sw_conv){.pass = pass});
+            run_conv(machine, &l, (struct sw_conv){.pass = pass});
         drop(&l);
     }
 }

@@ -17,11 +17,13 @@ static bool too_much(const struct conv *c)
     return conv_flops(c) > most_flops;
 }
 
-/* Whether what is found for one holds for the other. */
-static bool same_way(const struct conv *a, const struct conv *b,
+/* Whether what is found for the smaller one holds for the other. */
+static bool same_way(const struct conv *less, const struct conv *c,
                      const struct conv_method *m, enum conv_pass pass)
 {
-    return !m->way || !strcmp(m->way(a, pass), m->way(b, pass));
+    return !m->way
+           || (!m->cannot(less, pass)
+               && !strcmp(m->way(less, pass), m->way(c, pass)));
 }
 
 /* A row or column of outputs less; false: it has to stay. */

@@ -4,12 +4,14 @@
 #include <string.h>
 
 #include "kernels/conv_size.h"
+#include "kernels/sw/sw_cost.h"
 #include "kernels/sw/sw_implicit.h"
 #include "kernels/sw/sw_matrices.h"
 #include "kernels/sw/sw_numbers.h"
+#include "kernels/sw/sw_winograd.h"
 #include "kernels/sw/sw_work.h"
 
-/* --- implicit ----------------------------------------------------------- */
+/* --- orders ------------------------------------------------------------- */
 
 /* The pass's three tensors between the framework's order and the tile's. */
 static void enter(struct sw_work *w, float *in, float *by)
@@ -53,42 +55,149 @@ static void leave(struct sw_work *w, const float *out)
                                                   c->kernel_h * c->kernel_w));
 }
 
+/* The three tensors in the tile's order, of the scratch. */
+struct tensors {
+    float *in, *by, *out;
+};
+
+static struct tensors take_tensors(struct sw_work *w)
+{
+    const struct conv *c = &w->job->conv;
+    const size_t x = conv_inputs(c), y = conv_outputs(c), k = conv_weights(c);
+    const enum conv_pass pass = w->job->pass;
+    return (struct tensors){
+        .in = sw_work_floats(w, pass == CONV_BACKWARD_DATA ? y : x),
+        .by = sw_work_floats(w, pass == CONV_BACKWARD_WEIGHTS ? y : k),
+        .out = sw_work_floats(w, pass == CONV_FORWARD         ? y
+                                 : pass == CONV_BACKWARD_DATA ? x
+                                                              : k),
+    };
+}
+
+/* --- two of the ways ---------------------------------------------------- */
+
 void sw_work_implicit(struct sw_work *w)
 {
     const struct sw_conv *job = w->job;
-    const struct sw_geometry g = sw_geometry_of(&job->conv, job->pass);
-    float *in = sw_work_floats(w, sw_times(g.in_h, g.in_w, g.b) * (size_t)g.ni);
-    float *by = sw_work_floats(w, sw_times(g.kernel_h, g.kernel_w, g.no)
-                                      * (size_t)g.ni);
-    float *out =
-        sw_work_floats(w, sw_times(g.out_h, g.out_w, g.b) * (size_t)g.no);
-    struct sw_implicit run = {
-        .geometry = g, .in = in, .weights = by, .out = out};
+    const struct tensors t = take_tensors(w);
+    struct sw_implicit run = {.geometry = sw_geometry_of(&job->conv, job->pass),
+                              .in = t.in,
+                              .weights = t.by,
+                              .out = t.out};
     if (!w->scratch)
         return;
     if (job->plan)
         run.plan = *job->plan;
     else
-        sw_plan_best(&g,
+        sw_plan_best(&run.geometry,
                      job->pass == CONV_FORWARD ? SW_FORWARD_KB : SW_BACKWARD_KB,
                      &run.plan);
-    enter(w, in, by);
+    enter(w, t.in, t.by);
     sw_work_settle(w, &w->counts.work, sw_implicit(w->machine, &run));
-    leave(w, out);
+    leave(w, t.out);
+}
+
+/* By transformed weights, or to the gradient of the window. */
+static const char *run_winograd(struct sw_work *w, const struct tensors *t,
+                                struct sw_geometry g,
+                                struct sw_winograd_plan plan, float *windows)
+{
+    if (w->job->pass == CONV_BACKWARD_WEIGHTS)
+        return sw_winograd_gradient(
+            w->machine,
+            &(struct sw_winograd_gradient){g, plan, t->in, t->by, t->out});
+    const char *error = sw_winograd_windows(
+        w->machine, &(struct sw_window_job){plan.form, sw_times(g.no, g.ni, 1),
+                                            t->by, windows});
+    return error
+               ? error
+               : sw_winograd(w->machine, &(struct sw_winograd){
+                                             g, plan, t->in, windows, t->out});
+}
+
+void sw_work_winograd(struct sw_work *w)
+{
+    const struct sw_conv *job = w->job;
+    const struct sw_geometry g = sw_winograd_geometry(&job->conv, job->pass);
+    const struct tensors t = take_tensors(w);
+    struct sw_winograd_plan plan = {.form = SW_F2};
+    if (job->winograd)
+        plan = *job->winograd;
+    else
+        sw_winograd_best(&g, job->pass, &plan);
+    const int in = sw_forms[plan.form].in;
+    const bool learns = job->pass == CONV_BACKWARD_WEIGHTS;
+    float *windows =
+        sw_work_floats(w, learns ? 0 : sw_times(in * in, g.no, g.ni));
+    if (!w->scratch)
+        return;
+    enter(w, t.in, t.by);
+    sw_work_settle(w, &w->counts.work, run_winograd(w, &t, g, plan, windows));
+    leave(w, t.out);
 }
 
 /* --- all ---------------------------------------------------------------- */
 
-bool sw_conv_is_implicit(const struct sw_conv *job)
+static const struct {
+    const char *name;
+    void (*work)(struct sw_work *);
+} ways[SW_WAYS] = {
+    [SW_EXPLICIT] = {"explicit", sw_work_explicit},
+    [SW_IMPLICIT] = {"implicit", sw_work_implicit},
+    [SW_WINOGRAD] = {"winograd", sw_work_winograd},
+};
+
+const char *sw_way_name(enum sw_way way)
 {
-    return job->way == SW_IMPLICIT
-           || (job->way == SW_BY_RULE
-               && sw_implicit_is_taken(&job->conv, job->pass));
+    return ways[way].name;
 }
 
-const char *sw_conv_way(const struct sw_conv *job)
+/* If it goes that way. */
+static const char *obstacle(const struct sw_conv *job, enum sw_way way)
 {
-    return sw_conv_is_implicit(job) ? "implicit" : "explicit";
+    const struct conv *c = &job->conv;
+    if (way == SW_EXPLICIT)
+        return sw_matrices_cannot(c, sw_conv_images(job));
+    if (way == SW_WINOGRAD)
+        return sw_winograd_can(c, job->pass)
+                   ? NULL
+                   : "the kernel is not 3x3 with stride 1, or the mesh cannot "
+                     "be dealt so";
+    return sw_implicit_can(c, job->pass)
+               ? NULL
+               : "stride, dilation or groups are not 1, or the mesh cannot be "
+                 "dealt so";
+}
+
+static enum sw_way fastest(const struct sw_conv *job)
+{
+    enum sw_way best = SW_EXPLICIT;
+    double least = 0;
+    for (int way = SW_EXPLICIT; way < SW_WAYS; way++) {
+        struct sw_conv one = *job;
+        one.way = (enum sw_way)way;
+        if (obstacle(&one, one.way))
+            continue;
+        const double seconds = sw_conv_seconds(&one, sw_speed_high);
+        if (least == 0 || seconds < least) {
+            best = one.way;
+            least = seconds;
+        }
+    }
+    return best;
+}
+
+enum sw_way sw_conv_way(const struct sw_conv *job)
+{
+    switch (job->way) {
+    case SW_BY_RULE:
+        return sw_implicit_is_taken(&job->conv, job->pass) ? SW_IMPLICIT
+                                                           : SW_EXPLICIT;
+    case SW_BY_MODEL:
+        return fastest(job);
+    default:
+        return job->way;
+    }
 }
 
 int sw_conv_images(const struct sw_conv *job)
@@ -99,25 +208,13 @@ int sw_conv_images(const struct sw_conv *job)
 
 const char *sw_conv_cannot(const struct sw_conv *job)
 {
-    if (sw_conv_is_implicit(job))
-        return sw_implicit_can(&job->conv, job->pass)
-                   ? NULL
-                   : "the mesh cannot be dealt so";
-    return sw_matrices_cannot(&job->conv, sw_conv_images(job));
-}
-
-static void all(struct sw_work *w)
-{
-    if (sw_conv_is_implicit(w->job))
-        sw_work_implicit(w);
-    else
-        sw_work_explicit(w);
+    return obstacle(job, sw_conv_way(job));
 }
 
 size_t sw_conv_scratch(const struct sw_conv *job)
 {
     struct sw_work w = {.job = job};
-    all(&w);
+    ways[sw_conv_way(job)].work(&w);
     return w.used;
 }
 
@@ -126,7 +223,7 @@ const char *sw_conv(struct sw_machine *m, const struct sw_conv *job,
 {
     struct sw_work w = {.machine = m, .job = job, .scratch = scratch};
     sw_machine_clear(m);
-    all(&w);
+    ways[sw_conv_way(job)].work(&w);
     if (job->pass == CONV_BACKWARD_WEIGHTS && job->conv.n == 0)
         memset(job->out, 0, sizeof(float) * conv_weights(&job->conv));
     if (counts)

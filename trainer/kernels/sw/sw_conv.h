@@ -7,11 +7,15 @@
 #include "kernels/conv.h"
 #include "kernels/sw/sw_machine.h"
 #include "kernels/sw/sw_plan.h"
+#include "kernels/sw/sw_winograd_plan.h"
 
 enum sw_way {
-    SW_BY_RULE,  /* as swCaffe chooses */
+    SW_BY_RULE,  /* as swCaffe chooses: explicit or implicit */
+    SW_BY_MODEL, /* the one of the three that is modelled the fastest */
     SW_EXPLICIT, /* by a column matrix, of some images at once; it can do all */
-    SW_IMPLICIT  /* without, if sw_implicit_can */
+    SW_IMPLICIT, /* without, if sw_implicit_can */
+    SW_WINOGRAD, /* if sw_winograd_can */
+    SW_WAYS
 };
 
 /* A pass: y from x and w, dx from dy and w, or dw from x and dy. */
@@ -20,6 +24,7 @@ struct sw_conv {
     enum conv_pass pass;
     enum sw_way way;
     const struct sw_plan *plan; /* of the implicit; NULL: sw_plan_best */
+    const struct sw_winograd_plan *winograd; /* NULL: sw_winograd_best */
     int images;      /* of the explicit, at once; 0: sw_matrices_images */
     const float *in; /* x, dy or x */
     const float *by; /* w, w or dy */
@@ -31,9 +36,9 @@ struct sw_conv_counts {
     struct sw_counts transforms, work;
 };
 
-/* Which of the ways it goes. */
-bool sw_conv_is_implicit(const struct sw_conv *);
-const char *sw_conv_way(const struct sw_conv *); /* its name */
+/* Which of the three ways it goes, and what it is called. */
+enum sw_way sw_conv_way(const struct sw_conv *);
+const char *sw_way_name(enum sw_way);
 
 /* How many images at once, if it is explicit. */
 int sw_conv_images(const struct sw_conv *);
@@ -48,8 +53,10 @@ size_t sw_conv_scratch(const struct sw_conv *); /* floats */
 const char *sw_conv(struct sw_machine *, const struct sw_conv *, float *scratch,
                     struct sw_conv_counts *counts);
 
-/* Of kernels/conv.h. Activations are reordered from and to blocks, and the
- * bias is added, by the host and in no count. */
+/* Of kernels/conv.h, by the way that the model has as the fastest, or by the
+ * one that sw_method_use() has set. Activations are reordered from and to
+ * blocks, and the bias is added, by the host and in no count. */
 extern const struct conv_method conv_tile_sw;
+void sw_method_use(enum sw_way); /* not thread-safe */
 
 #endif

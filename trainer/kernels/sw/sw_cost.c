@@ -54,25 +54,62 @@ static struct sw_plan plan_of(const struct sw_conv *job,
     return p;
 }
 
-static struct sw_counts implicit(const struct sw_conv *job)
+static double seconds_of_plan(const struct sw_geometry *g, struct sw_plan p,
+                              struct sw_speed speed)
 {
-    const struct sw_geometry g = sw_geometry_of(&job->conv, job->pass);
-    return of_plan(&g, plan_of(job, &g));
+    const struct sw_counts c = of_plan(g, p);
+    const struct sw_seconds s = sw_model(&c, speed);
+    return p.buffers == 2 ? s.overlapped : s.one_by_one;
 }
+
+/* --- Winograd ----------------------------------------------------------- */
+
+double sw_winograd_seconds(const struct sw_winograd_counts *c,
+                           struct sw_speed speed)
+{
+    const struct sw_seconds s = sw_model(&c->all, speed);
+    const double covered =
+        (double)c->covered_bytes / speed.dma_bytes_per_second;
+    const double busy = s.one_by_one - s.dma;
+    return s.dma - covered + (busy > covered ? busy : covered);
+}
+
+static struct sw_winograd_counts winograd(const struct sw_conv *job)
+{
+    const struct sw_geometry g = sw_winograd_geometry(&job->conv, job->pass);
+    struct sw_winograd_plan p = {.form = SW_F2};
+    if (job->winograd)
+        p = *job->winograd;
+    else
+        sw_winograd_best(&g, job->pass, &p);
+    return sw_winograd_counts(&g, job->pass, p);
+}
+
+/* --- all ---------------------------------------------------------------- */
 
 struct sw_counts sw_conv_expected(const struct sw_conv *job)
 {
-    return sw_conv_is_implicit(job)
-               ? implicit(job)
-               : sw_matrices_counts(&job->conv, job->pass, sw_conv_images(job));
+    const struct sw_geometry g = sw_geometry_of(&job->conv, job->pass);
+    switch (sw_conv_way(job)) {
+    case SW_IMPLICIT:
+        return of_plan(&g, plan_of(job, &g));
+    case SW_WINOGRAD:
+        return winograd(job).all;
+    default:
+        return sw_matrices_counts(&job->conv, job->pass, sw_conv_images(job));
+    }
 }
 
 double sw_conv_seconds(const struct sw_conv *job, struct sw_speed speed)
 {
-    const struct sw_counts c = sw_conv_expected(job);
-    const struct sw_seconds s = sw_model(&c, speed);
     const struct sw_geometry g = sw_geometry_of(&job->conv, job->pass);
-    return sw_conv_is_implicit(job) && plan_of(job, &g).buffers == 2
-               ? s.overlapped
-               : s.one_by_one;
+    const enum sw_way way = sw_conv_way(job);
+    if (way == SW_IMPLICIT)
+        return seconds_of_plan(&g, plan_of(job, &g), speed);
+    if (way == SW_WINOGRAD) {
+        const struct sw_winograd_counts c = winograd(job);
+        return sw_winograd_seconds(&c, speed);
+    }
+    const struct sw_counts c = sw_conv_expected(job);
+    return sw_model(&c, speed).one_by_one;
 }

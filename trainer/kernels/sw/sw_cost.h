@@ -6,6 +6,7 @@
 #define TRAINER_KERNELS_SW_SW_COST_H
 
 #include "kernels/sw/sw_conv.h"
+#include "kernels/sw/sw_winograd_plan.h"
 
 /* Bytes of DMA, messages and instructions of sw_conv's work, by formulas. Of a
  * job, the tensors are not looked at. */
@@ -27,7 +28,11 @@ struct sw_seconds {
 };
 struct sw_seconds sw_model(const struct sw_counts *, struct sw_speed);
 
-/* Of sw_conv's work: overlapped if its plan has two buffers. */
+/* Of sw_conv's work, by the way that it goes: overlapped if its plan has two
+ * buffers. */
 double sw_conv_seconds(const struct sw_conv *, struct sw_speed);
+
+/* Of Winograd's algorithm: weights come while others are multiplied. */
+double sw_winograd_seconds(const struct sw_winograd_counts *, struct sw_speed);
 
 #endif

@@ -15,9 +15,21 @@ static size_t machine_floats(void)
     return (sw_machine_bytes() + LINE) / sizeof(float) + 1;
 }
 
+static enum sw_way way_of_all = SW_BY_MODEL;
+
+void sw_method_use(enum sw_way way)
+{
+    way_of_all = way;
+}
+
+static struct sw_conv job_of(const struct conv *c, enum conv_pass pass)
+{
+    return (struct sw_conv){.conv = *c, .pass = pass, .way = way_of_all};
+}
+
 static const char *cannot(const struct conv *c, enum conv_pass pass)
 {
-    const struct sw_conv job = {.conv = *c, .pass = pass};
+    const struct sw_conv job = job_of(c, pass);
     if (c->plain && pass == CONV_BACKWARD_DATA)
         return "there is no gradient of a plain input";
     return sw_conv_cannot(&job);
@@ -25,12 +37,13 @@ static const char *cannot(const struct conv *c, enum conv_pass pass)
 
 static const char *way(const struct conv *c, enum conv_pass pass)
 {
-    return sw_conv_way(&(struct sw_conv){.conv = *c, .pass = pass});
+    const struct sw_conv job = job_of(c, pass);
+    return sw_way_name(sw_conv_way(&job));
 }
 
 static size_t scratch_of(const struct conv *c, enum conv_pass pass)
 {
-    const struct sw_conv job = {.conv = *c, .pass = pass};
+    const struct sw_conv job = job_of(c, pass);
     return machine_floats() + conv_inputs(c) + conv_outputs(c) + conv_weights(c)
            + sw_conv_scratch(&job);
 }
@@ -54,9 +67,14 @@ static struct floats lay_out(const struct conv *c, float *scratch)
 }
 
 /* What the machine finds wrong is our own mistake. */
-static void run(struct floats *f, const struct sw_conv *job)
+static void run(struct floats *f, const struct conv *c, enum conv_pass pass,
+                const float *in, const float *by, float *out)
 {
-    const char *error = sw_conv(f->machine, job, f->rest, NULL);
+    struct sw_conv job = job_of(c, pass);
+    job.in = in;
+    job.by = by;
+    job.out = out;
+    const char *error = sw_conv(f->machine, &job, f->rest, NULL);
     if (error) {
         fprintf(stderr, "convolution by tiles: %s\n", error);
         abort();
@@ -77,11 +95,7 @@ static void forward(const struct conv *c, const float *x, const float *w,
 {
     struct floats f = lay_out(c, scratch);
     const size_t plane = (size_t)c->out_h * (size_t)c->out_w;
-    run(&f, &(struct sw_conv){.conv = *c,
-                              .pass = CONV_FORWARD,
-                              .in = plain_x(c, x, f.x),
-                              .by = w,
-                              .out = f.y});
+    run(&f, c, CONV_FORWARD, plain_x(c, x, f.x), w, f.y);
     for (size_t i = 0; bias && i < conv_outputs(c); i++)
         f.y[i] += bias[i / plane % (size_t)c->k];
     conv_to_blocked(f.y, y, c->n, c->k, c->out_h, c->out_w);
@@ -92,11 +106,7 @@ static void backward_data(const struct conv *c, const float *dy, const float *w,
 {
     struct floats f = lay_out(c, scratch);
     conv_to_plain(dy, f.y, c->n, c->k, c->out_h, c->out_w);
-    run(&f, &(struct sw_conv){.conv = *c,
-                              .pass = CONV_BACKWARD_DATA,
-                              .in = f.y,
-                              .by = w,
-                              .out = f.x});
+    run(&f, c, CONV_BACKWARD_DATA, f.y, w, f.x);
     conv_to_blocked(f.x, dx, c->n, c->c, c->h, c->w);
 }
 
@@ -105,11 +115,7 @@ static void backward_weights(const struct conv *c, const float *x,
 {
     struct floats f = lay_out(c, scratch);
     conv_to_plain(dy, f.y, c->n, c->k, c->out_h, c->out_w);
-    run(&f, &(struct sw_conv){.conv = *c,
-                              .pass = CONV_BACKWARD_WEIGHTS,
-                              .in = plain_x(c, x, f.x),
-                              .by = f.y,
-                              .out = f.dw});
+    run(&f, c, CONV_BACKWARD_WEIGHTS, plain_x(c, x, f.x), f.y, f.dw);
     for (size_t i = 0; i < conv_weights(c); i++)
         dw[i] += f.dw[i];
 }

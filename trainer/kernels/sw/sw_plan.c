@@ -195,8 +195,7 @@ struct sw_traffic sw_plan_traffic(const struct sw_geometry *g, struct sw_plan p)
 
 /* --- the choice --------------------------------------------------------- */
 
-/* Stride and dilation 1, and one group; data needs a pad within the window. */
-static bool plain_window(const struct conv *c)
+bool sw_window_is_plain(const struct conv *c)
 {
     return c->groups == 1 && c->stride_h == 1 && c->stride_w == 1
            && c->dilation_h == 1 && c->dilation_w == 1;
@@ -206,7 +205,8 @@ bool sw_implicit_can(const struct conv *c, enum conv_pass pass)
 {
     const struct sw_geometry g = sw_geometry_of(c, pass);
     struct sw_plan p;
-    return plain_window(c)
+    /* The gradient of the input needs a pad within the window. */
+    return sw_window_is_plain(c)
            && (pass != CONV_BACKWARD_DATA || (g.pad_h >= 0 && g.pad_w >= 0))
            && sw_plan_best(
                &g, pass == CONV_FORWARD ? SW_FORWARD_KB : SW_BACKWARD_KB, &p);

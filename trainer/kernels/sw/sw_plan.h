@@ -80,6 +80,9 @@ struct sw_traffic sw_plan_traffic(const struct sw_geometry *, struct sw_plan);
  * else the explicit one. */
 bool sw_implicit_is_taken(const struct conv *, enum conv_pass);
 
+/* Whether stride and dilation are 1, and there is one group. */
+bool sw_window_is_plain(const struct conv *);
+
 /* Whether the implicit kernels can do it at all. */
 bool sw_implicit_can(const struct conv *, enum conv_pass);
 

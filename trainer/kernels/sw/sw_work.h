@@ -29,5 +29,6 @@ void sw_work_copy(struct sw_work *, struct sw_copy);
 /* The ways; without scratch, only the floats are counted. */
 void sw_work_implicit(struct sw_work *);
 void sw_work_explicit(struct sw_work *);
+void sw_work_winograd(struct sw_work *);
 
 #endif
