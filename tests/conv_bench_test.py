@@ -193,7 +193,27 @@ def test_tiles_of_a_sunway_in_software_are_right():
             check_file(found, 'tile')
             for row in found['results']:
                 check('cannot' not in row and row['isa'] == 'scalar', row)
+                check(row['way'] == 'explicit', row)  # of two images
                 check(row['max_rel_error'] < BOUNDS['tile'], row)
+
+
+def test_each_way_of_a_sunway_checks_what_it_measures():
+    text = ('net ways\ninput 32x4x4\nconv 32 3x3 pad 1\nconv 32 1x1\n'
+            'dense 10\nsoftmax_loss\n')
+    with tempfile.TemporaryDirectory() as folder:
+        net = own_net(folder, text)
+        for way in ('explicit', 'implicit', 'winograd'):
+            found, out = measured('--net', net, '--kernel', 'tile_' + way,
+                                  '--batch', 32, '--check')
+            rows = found['results']
+            check(len(rows) == 5, rows)
+            for row in rows:
+                can = way != 'winograd' or row['layer'] == '0.conv'
+                check(('cannot' not in row) == can, row)
+                if can:
+                    check(row['way'] == way, row)
+                    check(row['max_rel_error'] < BOUNDS['tile'], row)
+            check(f' {way}\n' in out, out)
 
 
 def test_what_is_left_out_is_told():

@@ -12,6 +12,7 @@ struct choice {
     const char *name, *lacks;
     const struct conv_method *method; /* kernels; NULL: the trainer's choice */
     const char *isa;                  /* kernels: the only one it goes with */
+    enum sw_way way;                  /* of the Sunway's */
 };
 
 /* clang-format off */
@@ -20,7 +21,22 @@ static const struct choice kernels[] = {
     {.name = "gemm", .method = &conv_gemm},
     {.name = "direct", .method = &conv_direct},
     {.name = "winograd", .method = &conv_winograd},
-    {.name = "tile", .method = &conv_tile_sw, .isa = "scalar"},
+    {.name = "tile",
+     .method = &conv_tile_sw,
+     .isa = "scalar",
+     .way = SW_BY_MODEL},
+    {.name = "tile_explicit",
+     .method = &conv_tile_sw,
+     .isa = "scalar",
+     .way = SW_EXPLICIT},
+    {.name = "tile_implicit",
+     .method = &conv_tile_sw,
+     .isa = "scalar",
+     .way = SW_IMPLICIT},
+    {.name = "tile_winograd",
+     .method = &conv_tile_sw,
+     .isa = "scalar",
+     .way = SW_WINOGRAD},
     {.name = "scalar", .method = &conv_direct, .isa = "scalar"},
     {0},
 };
@@ -167,6 +183,8 @@ static void choose_kernel(void)
                     "--isa: found \"%s\", valid with --kernel %s is %s", isa,
                     kernel, k->isa);
     o.method = k->method;
+    if (k->method == &conv_tile_sw)
+        sw_method_use(k->way);
     o.isa = conv_use(k->isa ? k->isa : any ? NULL : i->name);
 }
 
