@@ -6,6 +6,7 @@
 #include "kernels/norm.h"
 #include "kernels/pool.h"
 #include "kernels/reg.h"
+#include "kernels/rows.h"
 
 enum { SHORT = 64 };
 
@@ -58,4 +59,5 @@ const struct lanes NAME(lanes_, CONV_ISA) = {
     .lrn = &NAME(lrn_, CONV_ISA),
     .norm = &NAME(norm_, CONV_ISA),
     .pool = &NAME(pool_, CONV_ISA),
+    .rows = &NAME(rows_, CONV_ISA),
 };

@@ -18,6 +18,7 @@ struct lanes {
     const struct lrn_loops *lrn;
     const struct norm_loops *norm;
     const struct pool_loops *pool;
+    const struct rows_loops *rows;
 };
 
 /* Of the instruction set that conv_use() has set, else of the best. */

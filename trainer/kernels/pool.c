@@ -110,11 +110,6 @@ INLINE void forward_of(const struct pool *p, const float *x, float *y,
     }
 }
 
-INLINE int least(int a, int b)
-{
-    return a < b ? a : b;
-}
-
 /* The windows that element i of a side lies in; there may be none. */
 INLINE struct part around(int i, int kernel, int stride, int pad, int count)
 {

@@ -34,4 +34,9 @@ INLINE reg choose(mask m, reg a, reg b)
     return (reg)(((mask)a & m) | ((mask)b & ~m));
 }
 
+INLINE int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
 #endif

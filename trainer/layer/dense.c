@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "kernels/conv.h"
-#include "kernels/gemm.h"
+#include "kernels/lanes.h"
+#include "kernels/rows.h"
 #include "layer/words.h"
 
 static int inputs_of(const struct layer *l)
@@ -57,22 +58,18 @@ static void init(struct layer *l, uint64_t seed)
 }
 
 /* The images as rows. */
-static struct matrix rows_of(struct layer *l, struct tensor x)
+static struct rows rows_of(struct layer *l, struct tensor x)
 {
-    const int k = inputs_of(l);
     if (are_rows(l))
-        return (struct matrix){x.x, x.shape.n, k, false,
-                               (int)image_floats(l->in)};
+        return (struct rows){x.x, x.shape.n, image_floats(l->in)};
     conv_to_plain(x.x, l->scratch, x.shape.n, l->in.c, l->in.h, l->in.w);
-    return (struct matrix){l->scratch, x.shape.n, k, false, k};
+    return (struct rows){l->scratch, x.shape.n, (size_t)inputs_of(l)};
 }
 
 /* Threads share out the outputs, for dx the inputs. */
 struct job {
     struct layer *l;
-    struct matrix x, dy;
-    float *to; /* y, or dx */
-    int stride;
+    struct rows x, y; /* or dx, dy */
 };
 
 /* From where to where the i-th of n parts goes; whole cache lines. */
@@ -83,25 +80,36 @@ static int edge(int count, int i, int n)
     return at < count ? at : count;
 }
 
+/* Of the weights, or their gradients; those of outputs from first to end - 1.
+ */
+static struct rows weights_of(const struct layer *l, float *params, int first,
+                              int end)
+{
+    const size_t k = (size_t)inputs_of(l);
+    return (struct rows){params + (size_t)first * k, end - first, k};
+}
+
 static void forward_part(void *context, int i, int n)
 {
     const struct job *j = context;
     const struct layer *l = j->l;
-    const int k = inputs_of(l), first = edge(l->out.c, i, n);
-    const int m = edge(l->out.c, i + 1, n) - first;
-    const float *bias = l->params + (size_t)l->out.c * k + first;
-    for (int r = 0; r < j->x.rows; r++)
-        memcpy(j->to + (size_t)r * j->stride + first, bias,
-               (size_t)m * sizeof(float));
-    gemm(j->x, (struct matrix){l->params + (size_t)first * k, m, k, true, 0}, 1,
-         j->to + first, j->stride);
+    const int first = edge(l->out.c, i, n), end = edge(l->out.c, i + 1, n);
+    const float *bias = l->params + (size_t)l->out.c * (size_t)inputs_of(l);
+    struct rows y = j->y;
+    y.x += first;
+    for (int r = 0; r < y.count; r++)
+        memcpy(y.x + (size_t)r * y.next, bias + first,
+               (size_t)(end - first) * sizeof(float));
+    lanes()->rows->dots(j->x, weights_of(l, l->params, first, end),
+                        inputs_of(l), y);
 }
 
 static void forward(struct layer *l, const struct tensor *x, struct tensor y)
 {
-    struct job j = {.l = l, .to = y.x, .stride = (int)image_floats(l->out)};
+    struct job j = {
+        l, rows_of(l, *x), {y.x, y.shape.n, image_floats(l->out)}
+    };
     memset(y.x, 0, shape_floats(y.shape) * sizeof(float));
-    j.x = rows_of(l, *x);
     crew_run(l->crew, forward_part, &j);
 }
 
@@ -109,17 +117,14 @@ static void weights_part(void *context, int i, int n)
 {
     const struct job *j = context;
     struct layer *l = j->l;
-    const int k = inputs_of(l), first = edge(l->out.c, i, n);
-    const int m = edge(l->out.c, i + 1, n) - first;
-    float *dbias = l->grads + (size_t)l->out.c * k + first;
-    struct matrix dy = j->dy;
-    dy.x += first;
-    dy.columns = m;
-    dy.transposed = true;
-    gemm(dy, j->x, 1, l->grads + (size_t)first * k, k);
-    for (int r = 0; r < dy.rows; r++)
-        for (int c = 0; c < m; c++)
-            dbias[c] += dy.x[(size_t)r * dy.stride + c];
+    const int first = edge(l->out.c, i, n), end = edge(l->out.c, i + 1, n);
+    const float *dy = j->y.x + first;
+    float *dbias = l->grads + (size_t)l->out.c * (size_t)inputs_of(l) + first;
+    lanes()->rows->add_up(weights_of(l, l->grads, first, end), j->x,
+                          inputs_of(l), dy, 1, j->y.next);
+    for (int r = 0; r < j->y.count; r++)
+        for (int c = 0; c < end - first; c++)
+            dbias[c] += dy[(size_t)r * j->y.next + (size_t)c];
 }
 
 static void data_part(void *context, int i, int n)
@@ -127,9 +132,11 @@ static void data_part(void *context, int i, int n)
     const struct job *j = context;
     const struct layer *l = j->l;
     const int k = inputs_of(l), first = edge(k, i, n);
-    const int columns = edge(k, i + 1, n) - first;
-    gemm(j->dy, (struct matrix){l->params + first, l->out.c, columns, false, k},
-         0, j->to + first, j->stride);
+    struct rows dx = j->x, weights = weights_of(l, l->params, 0, l->out.c);
+    dx.x += first;
+    weights.x += first;
+    lanes()->rows->add_up(dx, weights, edge(k, i + 1, n) - first, j->y.x,
+                          j->y.next, 1);
 }
 
 static void backward(struct layer *l, const struct tensor *x, struct tensor y,
@@ -137,17 +144,13 @@ static void backward(struct layer *l, const struct tensor *x, struct tensor y,
 {
     const int n = y.shape.n;
     struct job j = {
-        .l = l,
-        .x = rows_of(l, *x),
-        .dy = {dy.x, n, l->out.c, false, (int)image_floats(l->out)},
+        l, rows_of(l, *x), {dy.x, n, image_floats(l->out)}
     };
     crew_run(l->crew, weights_part, &j);
     if (!dx->x)
         return;
-    j.to = are_rows(l) ? dx->x : l->scratch;
-    j.stride = are_rows(l) ? (int)image_floats(l->in) : inputs_of(l);
-    if (are_rows(l))
-        memset(dx->x, 0, shape_floats(dx->shape) * sizeof(float));
+    j.x.x = are_rows(l) ? dx->x : l->scratch;
+    memset(j.x.x, 0, (size_t)n * j.x.next * sizeof(float));
     crew_run(l->crew, data_part, &j);
     if (!are_rows(l))
         conv_to_blocked(l->scratch, dx->x, n, l->in.c, l->in.h, l->in.w);
