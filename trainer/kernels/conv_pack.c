@@ -48,6 +48,7 @@ struct move {
     const struct conv_weights *w;
     int place[CONV_TAPS]; /* the tap that is this element; -1: none */
     int elements, lanes;
+    const float *end; /* of the weights */
     bool back;
 };
 
@@ -75,51 +76,18 @@ static void move_lanes(const struct move *m, int n, int first, int nc,
         }
 }
 
-typedef float quad __attribute__((vector_size(16)));
-/* As floats lie in memory. */
-typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
-
-static inline void transpose(quad r[4])
-{
-    const quad a = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5);
-    const quad b = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5);
-    const quad c = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7);
-    const quad d = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
-    r[0] = __builtin_shufflevector(a, b, 0, 1, 4, 5);
-    r[1] = __builtin_shufflevector(a, b, 2, 3, 6, 7);
-    r[2] = __builtin_shufflevector(c, d, 0, 1, 4, 5);
-    r[3] = __builtin_shufflevector(c, d, 2, 3, 6, 7);
-}
-
-/* Four outputs' next `count` elements, at most four; rows: where they go. */
-static inline void move_four(const struct move *m, float *weights, int count,
-                             float *const rows[], int lane)
+/* Of 16 outputs and less than 16 elements. */
+static void move_rows(const struct move *m, int n, float *const *rows,
+                      float *weights)
 {
     const size_t output = m->w->output;
-    quad r[4] = {{0}};
-    if (count < 4) {
-        for (int e = 0; e < count; e++)
-            for (int o = 0; rows[e] && o < 4; o++)
-                if (m->back)
-                    weights[(size_t)o * output + (size_t)e] +=
-                        rows[e][lane + o];
-                else
-                    rows[e][lane + o] = weights[(size_t)o * output + (size_t)e];
-    } else if (m->back) {
-        for (int e = 0; e < 4; e++)
-            if (rows[e])
-                r[e] = *(const four *)(rows[e] + lane);
-        transpose(r);
-        for (int o = 0; o < 4; o++)
-            *(four *)(weights + (size_t)o * output) += r[o];
-    } else {
-        for (int o = 0; o < 4; o++)
-            r[o] = *(const four *)(weights + (size_t)o * output);
-        transpose(r);
-        for (int e = 0; e < 4; e++)
-            if (rows[e])
-                *(four *)(rows[e] + lane) = r[e];
-    }
+    for (int i = 0; i < n; i++, weights++)
+        if (rows[i] && m->back)
+            for (int o = 0; o < CONV_BLOCK; o++)
+                weights[(size_t)o * output] += rows[i][o];
+        else if (rows[i])
+            for (int o = 0; o < CONV_BLOCK; o++)
+                rows[i][o] = weights[(size_t)o * output];
 }
 
 /* Of 16 outputs and of inputs from c on so many that follow each other in
@@ -127,9 +95,10 @@ static inline void move_four(const struct move *m, float *weights, int count,
 static void move_run(const struct move *m, int c, int inputs, int nc,
                      float *weights, float *packed)
 {
+    const size_t output = m->w->output;
     const int count = inputs * m->elements;
-    for (int done = 0, e = 0, n; done < count; done += n) {
-        float *rows[CONV_BLOCK];
+    for (int done = 0, e = 0, n; done < count; done += n, weights += n) {
+        float *rows[CONV_BLOCK], *outputs[CONV_BLOCK];
         n = conv_least(CONV_BLOCK, count - done);
         for (int i = 0; i < n; i++) {
             rows[i] = m->place[e] < 0
@@ -138,18 +107,20 @@ static void move_run(const struct move *m, int c, int inputs, int nc,
             if (++e == m->elements)
                 e = 0, c++;
         }
-        /* The next block's, to the second cache. */
-        for (int o = 0; o < CONV_BLOCK; o++)
-            __builtin_prefetch(weights + (size_t)o * m->w->output + done
-                                   + CONV_BLOCK * m->elements,
-                               0, 2);
-        for (int o = 0; o < CONV_BLOCK; o += 4)
-            for (int i = 0; i < n; i += 4) {
-                /* What is packed may be so twice. */
-                const int at = m->back || n < 4 ? i : conv_least(i, n - 4);
-                move_four(m, weights + (size_t)o * m->w->output + done + at,
-                          conv_least(4, n - at), rows + at, o);
-            }
+        for (int o = 0; o < CONV_BLOCK; o++) {
+            outputs[o] = weights + (size_t)o * output;
+            /* The next block's, to the second cache. */
+            __builtin_prefetch(outputs[o] + CONV_BLOCK * m->elements, 0, 2);
+        }
+        for (int i = n; i < CONV_BLOCK; i++)
+            rows[i] = NULL;
+        if (n < CONV_BLOCK
+            && (m->back || m->end - outputs[CONV_BLOCK - 1] < CONV_BLOCK))
+            move_rows(m, n, rows, weights);
+        else if (m->back)
+            conv_isa()->turn->turn((const float **)rows, outputs, true);
+        else
+            conv_isa()->turn->turn((const float **)outputs, rows, false);
     }
 }
 
@@ -183,6 +154,9 @@ static void move_all(const struct conv_view *v, const struct conv_weights *w,
     struct move m = {.view = v, .w = w, .back = back};
     /* Of one output and input; the next ones follow in one direction. */
     m.elements = (int)(w->output < w->input ? w->output : w->input);
+    const size_t a = (size_t)w->outputs * w->output;
+    const size_t b = (size_t)v->channels * w->input;
+    m.end = weights + (a > b ? a : b);
     for (int e = 0; e < m.elements; e++)
         m.place[e] = -1;
     for (int t = 0; t < v->ntaps; t++)

@@ -169,6 +169,7 @@ SUMS(SUM)
 
 const struct conv_isa NAME(conv_isa_, CONV_ISA) = {
     .name = TEXT(CONV_ISA),
+    .turn = &NAME(conv_turn_, CONV_ISA),
     .transforms = &NAME(conv_transforms_, CONV_ISA),
     .lanes = &NAME(lanes_, CONV_ISA),
     .most = MOST,

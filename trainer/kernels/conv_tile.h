@@ -49,8 +49,16 @@ struct conv_sum {
 typedef void conv_tile_fn(const struct conv_tile *);
 typedef void conv_sum_fn(const struct conv_sum *);
 
+/* 16 rows of 16 floats to columns: to[i][j] = from[j][i], or += where to add.
+ * Where to[i] is NULL it is left out. */
+struct conv_turn {
+    void (*turn)(const float *const from[CONV_BLOCK],
+                 float *const to[CONV_BLOCK], bool add);
+};
+
 struct conv_isa {
     const char *name;
+    const struct conv_turn *turn;
     const struct conv_transforms *transforms;
     const struct lanes *lanes;
     int most[TILE_BLOCKS + 1]; /* positions, for so many blocks; 0: none */
@@ -94,6 +102,7 @@ struct conv_transforms {
 
 #define ISA(name)                                                              \
     extern const struct conv_isa conv_isa_##name;                              \
+    extern const struct conv_turn conv_turn_##name;                            \
     extern const struct conv_transforms conv_transforms_##name;
 #include "kernels/isas.def"
 #undef ISA
