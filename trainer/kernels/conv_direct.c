@@ -127,8 +127,10 @@ static void run_band(const struct pass *p, const float *x,
             t.ntaps = view_taps(v, first + r, &t.before);
             t.after = v->ntaps - t.before - t.ntaps;
             t.tap = v->at + t.before;
+            t.inside = v->inside + t.before;
             for (int i = 0, q = 0, nq; i < tiles; i++, q += nq) {
                 nq = (v->columns - q) / (tiles - i);
+                t.column = q;
                 t.x = line + (size_t)q * CONV_BLOCK;
                 t.y = y + (size_t)q * out->step;
                 conv_isa()->tile[nk][nq](&t);
@@ -153,7 +155,7 @@ static void flatten(struct conv_view *v, struct output *out)
         || v->row0 || v->rows != v->h
         || out->row != out->step * (size_t)v->columns)
         return;
-    v->columns = v->w = v->rows * v->columns;
+    v->columns = v->w = v->inside[0].to = v->rows * v->columns;
     v->rows = v->h = 1;
     v->row = (size_t)v->w * CONV_BLOCK;
 }

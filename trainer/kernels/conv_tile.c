@@ -27,10 +27,38 @@ INLINE void store(float *x, reg v)
     *(vec *)x = v;
 }
 
+/* acc += x w for positions from lo to hi - 1 and nc channels; returns the w
+ * that follow. */
+INLINE const float *add(reg acc[][TILE_POSITIONS], const float *x,
+                        const float *w, int nc, const int nk, const int lo,
+                        const int hi)
+{
+    for (int c = 0; c < nc; c++, x++, w += nk * CONV_BLOCK) {
+        reg wk[TILE_BLOCKS * PARTS];
+#pragma GCC unroll 16
+        for (int k = 0; k < nk * PARTS; k++)
+            wk[k] = load(w + k * LANES);
+#pragma GCC unroll 16
+        for (int q = lo; q < hi; q++) {
+            const reg one = x[q * CONV_BLOCK] - (reg){0};
+#pragma GCC unroll 16
+            for (int k = 0; k < nk * PARTS; k++)
+                acc[k][q] += wk[k] * one;
+        }
+    }
+    return w;
+}
+
 INLINE void tile(const struct conv_tile *t, const int nk, const int nq)
 {
     reg acc[TILE_BLOCKS * PARTS][TILE_POSITIONS];
     const float *w = t->w;
+#pragma GCC unroll 16
+    for (int k = 0; k < nk; k++)
+#pragma GCC unroll 16
+        for (int q = 0; q < nq; q++)
+            __builtin_prefetch(t->y + (size_t)k * t->y_block + q * t->y_step,
+                               1);
 #pragma GCC unroll 16
     for (int k = 0; k < nk * PARTS; k++) {
         const float *from = t->y + (size_t)(k / PARTS) * t->y_block;
@@ -42,22 +70,32 @@ INLINE void tile(const struct conv_tile *t, const int nk, const int nq)
     }
     for (int b = 0; b < t->nblocks; b++) {
         const int nc = b + 1 < t->nblocks ? CONV_BLOCK : t->last;
+        const float *block = t->x + (size_t)b * t->x_block;
         w += t->before * nc * nk * CONV_BLOCK;
+        /* What the next tile reads of this block. */
+        if (t->ntaps == 1)
+#pragma GCC unroll 16
+            for (int q = 0; q < nq; q++)
+                __builtin_prefetch(block + t->tap[0] + (nq + q) * CONV_BLOCK);
         for (int i = 0; i < t->ntaps; i++) {
-            const float *x = t->x + (size_t)b * t->x_block + t->tap[i];
-            for (int c = 0; c < nc; c++, x++, w += nk * CONV_BLOCK) {
-                reg wk[TILE_BLOCKS * PARTS];
-#pragma GCC unroll 16
-                for (int k = 0; k < nk * PARTS; k++)
-                    wk[k] = load(w + k * LANES);
-#pragma GCC unroll 16
-                for (int q = 0; q < nq; q++) {
-                    const reg one = x[q * CONV_BLOCK] - (reg){0};
-#pragma GCC unroll 16
-                    for (int k = 0; k < nk * PARTS; k++)
-                        acc[k][q] += wk[k] * one;
-                }
+            const float *x = block + t->tap[i];
+            int lo = 0, hi = nq;
+            /* Positions at the sides that read padding are left out, up to two;
+             * others read zeros. */
+            if (t->inside) {
+                lo = t->inside[i].from - t->column;
+                hi = t->inside[i].to - t->column;
             }
+            if (lo == 1 && hi >= nq)
+                w = add(acc, x, w, nc, nk, 1, nq);
+            else if (lo == 2 && hi >= nq)
+                w = add(acc, x, w, nc, nk, 2, nq);
+            else if (lo <= 0 && hi == nq - 1)
+                w = add(acc, x, w, nc, nk, 0, nq - 1);
+            else if (lo <= 0 && hi == nq - 2)
+                w = add(acc, x, w, nc, nk, 0, nq - 2);
+            else
+                w = add(acc, x, w, nc, nk, 0, nq);
         }
         w += t->after * nc * nk * CONV_BLOCK;
     }
@@ -78,6 +116,10 @@ INLINE void sum(const struct conv_sum *t, const int nk, const int nc)
 #pragma GCC unroll 16
         for (int k = 0; k < nk * PARTS; k++)
             acc[c][k] = load(t->dw + c * nk * CONV_BLOCK + k * LANES);
+            /* The next sums. */
+#pragma GCC unroll 16
+    for (int c = 0; c < nc * nk; c++)
+        __builtin_prefetch(t->dw + (nc * nk + c) * CONV_BLOCK, 1);
     for (int i = 0; i < t->images; i++)
         for (int r = 0; r < t->rows; r++) {
             const float *x = t->x + i * t->x_image + r * t->x_row;

@@ -21,12 +21,21 @@ enum {
     CONV_WIDE = 6,       /* side of what Winograd's tiles read */
 };
 
+/* Positions of a row, from `from` to `to` - 1. */
+struct conv_span {
+    int from, to;
+};
+
 /* Of nq positions and nk blocks: y = bias + sum over input channels and taps of
  * x w, or y += that. */
 struct conv_tile {
     const float *x;     /* the first position, channel and tap */
     size_t x_block;     /* floats to the next 16 input channels */
     const int32_t *tap; /* floats to what each tap reads */
+    /* Columns at which each tap reads no padding, and the first position's;
+     * NULL: all read. */
+    const struct conv_span *inside;
+    int column;
     int ntaps, nblocks; /* of 16 input channels; */
     int last;           /* but the last one has so many */
     const float *w;     /* [block][tap][channel][nk][16]; there are more taps */

@@ -32,6 +32,20 @@ static bool lies_there(const struct conv_view *v)
            && v->column0 + v->columns - 1 + largest_column(v) < v->w;
 }
 
+/* The columns of positions at which a tap reads the tensor. */
+static struct conv_span columns_inside(const struct conv_view *v, int t)
+{
+    const int column = v->column0 + v->tap[t].column;
+    struct conv_span in = {0, v->columns};
+    if (v->spread)
+        return in;
+    if (column < 0)
+        in.from = up(-column, v->stride_w);
+    if (column + (v->columns - 1) * v->stride_w >= v->w)
+        in.to = column < v->w ? up(v->w - column, v->stride_w) : 0;
+    return in;
+}
+
 static void view_finish(struct conv_view *v)
 {
     const int last_column = largest_column(v);
@@ -43,11 +57,13 @@ static void view_finish(struct conv_view *v)
     if (!v->copies)
         v->width = v->w, v->phases = 1;
     v->row = (size_t)v->phases * (size_t)v->width * CONV_BLOCK;
-    for (int t = 0; t < v->ntaps; t++)
+    for (int t = 0; t < v->ntaps; t++) {
         v->at[t] = (int32_t)((size_t)v->tap[t].row * v->row)
                    + CONV_BLOCK
                          * (v->tap[t].column % v->stride_w * v->width
                             + v->tap[t].column / v->stride_w);
+        v->inside[t] = columns_inside(v, t);
+    }
 }
 
 void view_forward(struct conv_view *v, const struct conv *c)

@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#include "kernels/conv.h"
+#include "kernels/conv_tile.h"
 
 enum { CONV_TAPS = 256 }; /* at most, R x S */
 
@@ -35,6 +35,8 @@ struct conv_view {
     int phases, width; /* of a row: columns by their remainder, and how many */
     size_t row;        /* floats of a row of the copy, or of the tensor */
     int32_t at[CONV_TAPS]; /* floats from a position's first to each tap's */
+    /* Columns of positions at which each tap reads no padding. */
+    struct conv_span inside[CONV_TAPS];
 };
 
 void view_forward(struct conv_view *, const struct conv *);
