@@ -9,8 +9,8 @@
 enum {
     BAND = 65536,    /* floats of the copy of a band, */
     WEIGHTS = 73728, /* and of the weights of one chunk and tile, at most */
-    FEW = 196,       /* positions; of less, several images are summed at once */
-    NEAR = 6144,     /* floats of dy that are summed over at once */
+    FEW = 392,       /* positions; of less, several images are done at once */
+    NEAR = 196,      /* positions whose dy the first cache holds */
     PHASES = 1024,   /* of the gradient of the data, each a pass of its own */
 };
 
@@ -35,6 +35,14 @@ static const char *cannot(const struct conv *c, enum conv_pass pass)
 
 /* --- bands ----------------------------------------------------------------
  */
+
+/* Whose weights are read once. */
+static int images_at_once(const struct conv_view *v, int n, int few)
+{
+    const int positions = v->rows * v->columns;
+    const int images = (few + positions - 1) / positions;
+    return conv_least(images, n > 0 ? n : 1);
+}
 
 struct bands {
     int rows, blocks, images; /* of positions and inputs, at once */
@@ -71,10 +79,10 @@ static size_t band_floats(const struct bands *b)
 /* --- forward, and backward to the data ------------------------------------
  */
 
-/* One image and group; where positions are written. */
+/* Of a group; where positions of some images are written. */
 struct output {
     float *y;
-    size_t block, row, step; /* floats */
+    size_t image, block, row, step; /* floats */
     int channels;
     const float *bias; /* padded; NULL: 0 */
 };
@@ -84,11 +92,39 @@ struct pass {
     struct bands bands;
     int widest;
     const float *w;
+    size_t x_image;
     float *band;
 };
 
+/* One image's rows of positions, by the tiles of the same outputs. */
+static void run_rows(const struct pass *p, const struct output *out,
+                     struct conv_tile *t, const float *from, float *to, int nk,
+                     int first, int rows)
+{
+    const struct conv_view *v = p->view;
+    const int *most = conv_isa()->most;
+    const int tiles = (v->columns + most[nk] - 1) / most[nk];
+    for (int r = 0; r < rows; r++) {
+        const float *line =
+            from + (v->copies ? view_row(v, r) : view_direct(v, first + r));
+        float *y = to + (size_t)(first + r) * out->row;
+        t->ntaps = view_taps(v, first + r, &t->before);
+        t->after = v->ntaps - t->before - t->ntaps;
+        t->tap = v->at + t->before;
+        t->inside = v->inside + t->before;
+        for (int i = 0, q = 0, nq; i < tiles; i++, q += nq) {
+            nq = (v->columns - q) / (tiles - i);
+            t->column = q;
+            t->x = line + (size_t)q * CONV_BLOCK;
+            t->y = y + (size_t)q * out->step;
+            conv_isa()->tile[nk][nq](t);
+        }
+    }
+}
+
 static void run_band(const struct pass *p, const float *x,
-                     const struct output *out, int first, int rows, int b0)
+                     const struct output *out, int images, int first, int rows,
+                     int b0)
 {
     static const float zeros[TILE_BLOCKS * CONV_BLOCK];
     const struct conv_view *v = p->view;
@@ -97,12 +133,14 @@ static void run_band(const struct pass *p, const float *x,
     const int blocks = conv_blocks(out->channels);
     const size_t plane = (size_t)v->h * (size_t)v->w * CONV_BLOCK;
     const float *from = v->copies ? p->band : x + (size_t)b0 * plane;
-    for (int b = 0; b < nblocks && v->copies && v->ntaps; b++)
-        view_copy(v, x, b0 + b, first, rows, p->band + b * p->bands.block);
+    const size_t image = v->copies ? p->bands.image : p->x_image;
+    for (int i = 0; i < images && v->copies && v->ntaps; i++)
+        for (int b = 0; b < nblocks; b++)
+            view_copy(v, x + (size_t)i * p->x_image, b0 + b, first, rows,
+                      p->band + (size_t)i * p->bands.image
+                          + (size_t)b * p->bands.block);
     for (int kb = 0, nk; kb < blocks; kb += nk) {
         nk = conv_tile_blocks(conv_isa()->most, p->widest, blocks - kb);
-        const int tiles =
-            (v->columns + conv_isa()->most[nk] - 1) / conv_isa()->most[nk];
         struct conv_tile t = {
             .x_block = v->copies ? p->bands.block : plane,
             .nblocks = nblocks,
@@ -119,33 +157,27 @@ static void run_band(const struct pass *p, const float *x,
                     : out->bias ? out->bias + kb * CONV_BLOCK
                                 : zeros,
         };
-        for (int r = 0; r < rows; r++) {
-            const float *line =
-                from + (v->copies ? view_row(v, r) : view_direct(v, first + r));
-            float *y = out->y + (size_t)kb * out->block
-                       + (size_t)(first + r) * out->row;
-            t.ntaps = view_taps(v, first + r, &t.before);
-            t.after = v->ntaps - t.before - t.ntaps;
-            t.tap = v->at + t.before;
-            t.inside = v->inside + t.before;
-            for (int i = 0, q = 0, nq; i < tiles; i++, q += nq) {
-                nq = (v->columns - q) / (tiles - i);
-                t.column = q;
-                t.x = line + (size_t)q * CONV_BLOCK;
-                t.y = y + (size_t)q * out->step;
-                conv_isa()->tile[nk][nq](&t);
-            }
-        }
+        for (int i = 0; i < images; i++)
+            run_rows(p, out, &t, from + (size_t)i * image,
+                     out->y + (size_t)i * out->image + (size_t)kb * out->block,
+                     nk, first, rows);
     }
 }
 
-static void run(const struct pass *p, const float *x, const struct output *out)
+/* All images of a group. */
+static void run(const struct pass *p, int n, const float *x, struct output *out)
 {
     const struct conv_view *v = p->view;
-    for (int first = 0; first < v->rows; first += p->bands.rows)
-        for (int b0 = 0; b0 < v->blocks; b0 += p->bands.blocks)
-            run_band(p, x, out, first,
-                     conv_least(p->bands.rows, v->rows - first), b0);
+    const struct bands *b = &p->bands;
+    for (int i = 0, images; i < n; i += images) {
+        images = conv_least(b->images, n - i);
+        for (int first = 0; first < v->rows; first += b->rows)
+            for (int b0 = 0; b0 < v->blocks; b0 += b->blocks)
+                run_band(p, x, out, images, first,
+                         conv_least(b->rows, v->rows - first), b0);
+        x += (size_t)images * p->x_image;
+        out->y += (size_t)images * out->image;
+    }
 }
 
 /* Where there is one tap, and all is read where it lies, rows are one. */
@@ -160,9 +192,10 @@ static void flatten(struct conv_view *v, struct output *out)
     v->row = (size_t)v->w * CONV_BLOCK;
 }
 
-static struct output output_of(int channels, int h, int w)
+static struct output output_of(int channels, int groups, int h, int w)
 {
     return (struct output){
+        .image = conv_blocked(1, channels * groups, h, w),
         .block = (size_t)h * (size_t)w * CONV_BLOCK,
         .row = (size_t)w * CONV_BLOCK,
         .step = CONV_BLOCK,
@@ -170,9 +203,10 @@ static struct output output_of(int channels, int h, int w)
     };
 }
 
-static size_t pass_floats(const struct conv_view *v, int outputs)
+static size_t pass_floats(const struct conv_view *v, int n, int outputs)
 {
-    const struct bands b = bands_of(v, conv_widest_for(v->columns), 1);
+    const struct bands b =
+        bands_of(v, conv_widest_for(v->columns), images_at_once(v, n, FEW));
     return conv_packed(v, outputs) + band_floats(&b);
 }
 
@@ -181,10 +215,7 @@ static void forward(const struct conv *c, const float *x, const float *w,
 {
     const int in = c->c / c->groups, k = c->k / c->groups;
     struct conv_view v;
-    struct output out = output_of(k, c->out_h, c->out_w);
-    const size_t image = conv_blocked(1, c->k, c->out_h, c->out_w);
-    const size_t x_image = c->plain ? (size_t)c->c * (size_t)c->h * (size_t)c->w
-                                    : conv_blocked(1, c->c, c->h, c->w);
+    struct output out = output_of(k, c->groups, c->out_h, c->out_w);
     const size_t taps = (size_t)c->kernel_h * (size_t)c->kernel_w;
     const struct conv_weights s = {k, (size_t)in * taps, taps, c->kernel_w};
     view_forward(&v, c);
@@ -193,9 +224,11 @@ static void forward(const struct conv *c, const float *x, const float *w,
     float *padded = scratch + conv_packed(&v, k);
     const struct pass p = {
         .view = &v,
-        .bands = bands_of(&v, widest, 1),
+        .bands = bands_of(&v, widest, images_at_once(&v, c->n, FEW)),
         .widest = widest,
         .w = scratch,
+        .x_image = c->plain ? (size_t)c->c * (size_t)c->h * (size_t)c->w
+                            : conv_blocked(1, c->c, c->h, c->w),
         .band = padded + conv_blocks(k) * CONV_BLOCK,
     };
     for (int g = 0; g < c->groups; g++) {
@@ -205,14 +238,8 @@ static void forward(const struct conv *c, const float *x, const float *w,
         if (bias)
             memcpy(padded, bias + (size_t)(g * k), sizeof(float) * (size_t)k);
         out.bias = padded;
-        for (int i = 0; i < c->n; i++) {
-            out.y = y + (size_t)i * image
-                    + (size_t)(g * k / CONV_BLOCK) * out.block;
-            run(&p,
-                x + (size_t)i * x_image
-                    + (size_t)(g * in) * (size_t)c->h * (size_t)c->w,
-                &out);
-        }
+        out.y = y + (size_t)(g * k / CONV_BLOCK) * out.block;
+        run(&p, c->n, x + (size_t)(g * in) * (size_t)c->h * (size_t)c->w, &out);
     }
 }
 
@@ -224,12 +251,10 @@ static void backward_alike(const struct conv *c, const float *dy,
     const int in = c->c / c->groups, k = c->k / c->groups;
     const size_t taps = (size_t)c->kernel_h * (size_t)c->kernel_w;
     const struct conv_weights s = {in, taps, (size_t)in * taps, c->kernel_w};
-    const size_t image = conv_blocked(1, c->c, c->h, c->w);
-    const size_t dy_image = conv_blocked(1, c->k, c->out_h, c->out_w);
     struct conv_view v;
-    struct output out = output_of(in, c->h, c->w);
+    struct output out = output_of(in, c->groups, c->h, c->w);
     view_backward(&v, c, rest_h, rest_w);
-    if (v.rows == 0 || v.columns == 0)
+    if (v.rows == 0 || v.columns == 0 || v.ntaps == 0)
         return;
     const int row =
         (rest_h - c->pad_h % c->stride_h + c->stride_h) % c->stride_h;
@@ -242,28 +267,33 @@ static void backward_alike(const struct conv *c, const float *dy,
     const int widest = conv_widest_for(v.columns);
     const struct pass p = {
         .view = &v,
-        .bands = bands_of(&v, widest, 1),
+        .bands = bands_of(&v, widest, images_at_once(&v, c->n, FEW)),
         .widest = widest,
         .w = scratch,
+        .x_image = conv_blocked(1, c->k, c->out_h, c->out_w),
         .band = scratch + conv_packed(&v, in),
     };
     for (int g = 0; g < c->groups; g++) {
         conv_pack(&v, &s, conv_isa()->most, widest,
                   w + (size_t)(g * k) * s.input, scratch);
-        for (int i = 0; i < c->n; i++) {
-            out.y = dx + (size_t)i * image + start
-                    + (size_t)(g * in / CONV_BLOCK) * out.block;
-            run(&p,
-                dy + (size_t)i * dy_image
-                    + (size_t)(g * k) * (size_t)c->out_h * (size_t)c->out_w,
-                &out);
-        }
+        out.y = dx + start + (size_t)(g * in / CONV_BLOCK) * out.block;
+        run(&p, c->n,
+            dy + (size_t)(g * k) * (size_t)c->out_h * (size_t)c->out_w, &out);
     }
+}
+
+/* Whether there may be positions that no tap falls on. */
+static bool gaps(int stride, int kernel, int dilation)
+{
+    return stride > 1 && (stride > kernel || dilation > 1);
 }
 
 static void backward_data(const struct conv *c, const float *dy, const float *w,
                           float *dx, float *scratch)
 {
+    if (gaps(c->stride_h, c->kernel_h, c->dilation_h)
+        || gaps(c->stride_w, c->kernel_w, c->dilation_w))
+        memset(dx, 0, conv_blocked(c->n, c->c, c->h, c->w) * sizeof(float));
     for (int rest_h = 0; rest_h < c->stride_h; rest_h++)
         for (int rest_w = 0; rest_w < c->stride_w; rest_w++)
             backward_alike(c, dy, w, dx, scratch, rest_h, rest_w);
@@ -271,6 +301,25 @@ static void backward_data(const struct conv *c, const float *dy, const float *w,
 
 /* --- backward to the weights ----------------------------------------------
  */
+
+/* All outputs are summed over so much of the input that the second cache holds.
+ */
+static struct bands sum_bands_of(const struct conv_view *v, int images)
+{
+    struct bands b = bands_of(v, conv_widest(conv_isa()->sum_most), images);
+    if (!v->copies) {
+        const int rows = NEAR / (v->columns * images);
+        b.rows = rows < 1 ? 1 : conv_least(rows, v->rows);
+    }
+    const size_t block = (size_t)view_rows(v, b.rows) * v->row * (size_t)images;
+    const int most = BAND / block < 1 ? 1 : (int)(BAND / block);
+    if (b.blocks > most) {
+        const int chunks = (v->blocks + most - 1) / most;
+        b.blocks = (v->blocks + chunks - 1) / chunks;
+    }
+    b.image = b.block * (size_t)b.blocks;
+    return b;
+}
 
 /* Images of a group whose sums are gathered at once. */
 struct sums {
@@ -293,6 +342,12 @@ static void sum_block(const struct sums *s, struct conv_sum *t, const float *x,
         int from, to;
         view_inside(v, i, first, rows, &from, &to);
         t->rows = to - from;
+        t->columns = v->columns;
+        if (t->x_row == t->dy_row
+            && t->dy_row == (size_t)v->columns * CONV_BLOCK) {
+            t->columns *= t->rows;
+            t->rows = 1;
+        }
         t->dy = dy + (size_t)from * t->dy_row;
         for (int c = 0, n; c < nc; c += n) {
             n = conv_isa()->sum_most[nk];
@@ -319,7 +374,7 @@ static void sum_band(const struct sums *s, int first, int rows, int b0)
     for (int kb = 0, nk; kb < blocks; kb += nk) {
         nk = conv_tile_blocks(conv_isa()->sum_most,
                               conv_widest(conv_isa()->sum_most), blocks - kb);
-        int near = NEAR / (v->columns * nk * CONV_BLOCK * s->images);
+        int near = NEAR / (v->columns * s->images);
         near = near < 1 ? 1 : near;
         for (int r = 0; r < rows; r += near)
             for (int b = 0; b < nblocks; b++) {
@@ -350,25 +405,18 @@ static void sum_band(const struct sums *s, int first, int rows, int b0)
     }
 }
 
-static int images_at_once(const struct conv *c)
-{
-    const int positions = c->out_h * c->out_w;
-    const int images = (FEW + positions - 1) / positions;
-    return conv_least(images, c->n > 0 ? c->n : 1);
-}
-
 static void backward_weights(const struct conv *c, const float *x,
                              const float *dy, float *dw, float *scratch)
 {
     const int in = c->c / c->groups, k = c->k / c->groups;
-    const int at_once = images_at_once(c);
     const size_t taps = (size_t)c->kernel_h * (size_t)c->kernel_w;
     const struct conv_weights order = {k, (size_t)in * taps, taps, c->kernel_w};
     struct conv_view v;
     view_forward(&v, c);
+    const int at_once = images_at_once(&v, c->n, NEAR);
     struct sums s = {
         .view = &v,
-        .bands = bands_of(&v, conv_widest(conv_isa()->sum_most), at_once),
+        .bands = sum_bands_of(&v, at_once),
         .x_image = c->plain ? (size_t)c->c * (size_t)c->h * (size_t)c->w
                             : conv_blocked(1, c->c, c->h, c->w),
         .dy_image = conv_blocked(1, c->k, c->out_h, c->out_w),
@@ -403,18 +451,17 @@ static size_t scratch_of(const struct conv *c, enum conv_pass pass)
     size_t most = 0;
     if (pass != CONV_BACKWARD_DATA) {
         view_forward(&v, c);
-        const struct bands b =
-            bands_of(&v, conv_widest(conv_isa()->sum_most), images_at_once(c));
-        return pass == CONV_FORWARD
-                   ? pass_floats(&v, k) + (size_t)conv_blocks(k) * CONV_BLOCK
-                   : conv_packed(&v, k) + band_floats(&b);
+        const struct bands b = sum_bands_of(&v, images_at_once(&v, c->n, NEAR));
+        return pass == CONV_FORWARD ? pass_floats(&v, c->n, k)
+                                          + (size_t)conv_blocks(k) * CONV_BLOCK
+                                    : conv_packed(&v, k) + band_floats(&b);
     }
     for (int h = 0; h < c->stride_h; h++)
         for (int w = 0; w < c->stride_w; w++) {
             view_backward(&v, c, h, w);
             if (v.rows == 0 || v.columns == 0)
                 continue;
-            const size_t floats = pass_floats(&v, in);
+            const size_t floats = pass_floats(&v, c->n, in);
             most = floats > most ? floats : most;
         }
     return most;
