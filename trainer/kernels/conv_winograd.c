@@ -136,6 +136,15 @@ static bool leaves(int row, int column, int size, int h, int w,
     return in->top || in->left || in->bottom < size || in->right < size;
 }
 
+/* Asks for what the next tile but one reads besides the next. */
+static void prefetch(const struct tiles *t, const float *x, size_t row)
+{
+    for (int i = 0; i < WIDE; i++)
+        for (int j = 0; j < t->side; j++)
+            __builtin_prefetch(x + (size_t)i * row
+                               + (size_t)(WIDE + t->side + j) * CONV_BLOCK);
+}
+
 /* V: [36][block][tile][16]; back: adds what the transpose makes of V to x. */
 static void transform_input(const struct tiles *t, float *x, int first, int n,
                             float *v, bool back)
@@ -143,6 +152,7 @@ static void transform_input(const struct tiles *t, float *x, int first, int n,
     const struct conv_transforms *to = conv_isa()->transforms;
     const struct conv_view *view = t->view;
     const size_t next = matrix(t, view->channels);
+    const size_t line = (size_t)view->w * CONV_BLOCK;
     struct conv_inside in;
     for (int b = 0; b < view->blocks; b++) {
         struct place at = place_of(t, first);
@@ -153,8 +163,10 @@ static void transform_input(const struct tiles *t, float *x, int first, int n,
             float *here = x + (size_t)at.image * t->x_image
                           + (size_t)b * t->x_plane
                           + ((ptrdiff_t)row * view->w + column) * CONV_BLOCK;
+            if (!back)
+                prefetch(t, here, line);
             (back ? to->input_back : to->input)(
-                here, (size_t)view->w * CONV_BLOCK, edge ? &in : NULL,
+                here, line, edge ? &in : NULL,
                 v + ((size_t)b * (size_t)t->at_once + (size_t)i) * CONV_BLOCK,
                 next);
         }
