@@ -479,6 +479,7 @@ static struct layer alone(const struct apart *a, int i, bool training)
     struct layer l = a->net->layers[i];
     l.training = training;
     l.relu = l.done = false;
+    l.norm = NULL;
     l.crew = NULL;
     l.grads = a->grads.x + (l.grads - a->net->grads.x);
     l.state = a->state.x + (l.state - a->net->state.x);
@@ -588,6 +589,42 @@ Test(net, fusing_and_sharing_change_no_bit)
         cr_assert_eq(net.grads.x[i], apart.grads.x[i], "gradient %zu", i);
     close_apart(&apart);
     net_free(&net);
+}
+
+/* Weights that are multiplied first are rounded elsewhere. */
+Test(net, evaluation_folds_batchnorm_into_convolutions)
+{
+    enum { N = 6 };
+    float images[N * 144];
+    int labels[N], nfolded = 0;
+    for (int nthreads = 1; nthreads <= 2; nthreads++) {
+        char error[200] = "";
+        struct apart apart;
+        struct net net;
+        create(&net, residual_net, N);
+        cr_assert(!net_use_threads(&net, nthreads, error, sizeof(error)));
+        for (int i = 0; i < net.nlayers; i++)
+            nfolded += net.layers[i].folded;
+        for (size_t i = 0; i < net.params.count; i++)
+            net.params.x[i] += 0.1f * random_unit(SEED, i);
+        make_batch(&net, images, labels, N);
+        for (int again = 0; again < 3; again++)
+            net_forward(&net, images, labels, N, true, 3, 5, NULL);
+        open_apart(&apart, &net, images);
+        forward_apart(&apart, false);
+        net_forward(&net, images, labels, N, false, 3, 5, NULL);
+        const struct arena wanted = apart.y[net.nlayers - 1];
+        const float *y = net.y[net.nlayers - 1].x;
+        for (size_t i = 0; i < wanted.count; i++)
+            cr_assert_float_eq(y[i], wanted.x[i],
+                               1e-5 * (1 + fabs((double)wanted.x[i])),
+                               "number %zu: %g, not %g", i, y[i], wanted.x[i]);
+        cr_assert_arr_eq(apart.state.x, net.state.x,
+                         net.state.count * sizeof(float));
+        close_apart(&apart);
+        net_free(&net);
+    }
+    cr_assert_eq(nfolded, 2 * 5);
 }
 
 /* Images, blocks and outputs are shared out; only sums over images are rounded

@@ -6,6 +6,8 @@
  * their running means, and evaluation uses those: mean, then variance, which is
  * that of a sample (divided by count - 1), as PyTorch has it.
  */
+#include "layer/batchnorm.h"
+
 #include <math.h>
 
 #include "kernels/lanes.h"
@@ -110,6 +112,13 @@ static struct norm norm_of(const struct layer *l, int b, int images)
         n.plus[k] -= mean[k] * n.times[k];
     }
     return n;
+}
+
+void batchnorm_factors(const struct layer *l, int c, float *times, float *plus)
+{
+    const float variance = l->state[l->in.c + c];
+    *times = l->params[c] / sqrtf(variance + l->option.batchnorm.eps);
+    *plus = l->params[l->in.c + c] - l->state[c] * *times;
 }
 
 /* The second pass of a block goes back through the images, as the last ones

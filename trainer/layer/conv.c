@@ -4,8 +4,11 @@
 #include "layer/conv.h"
 
 #include "kernels/lanes.h"
+#include "layer/batchnorm.h"
 #include "layer/channel.h"
 #include "layer/words.h"
+
+extern const struct layer_ops layer_relu;
 
 struct conv conv_of(const struct layer *l, int n)
 {
@@ -43,6 +46,11 @@ static size_t nweights(const struct layer *l)
     const struct window_option *o = &l->option.window;
     return (size_t)l->out.c * (size_t)(l->in.c / o->groups)
            * (size_t)o->kernel_h * (size_t)o->kernel_w;
+}
+
+static size_t norm_scratch(const struct layer *l)
+{
+    return nweights(l) + (size_t)l->out.c;
 }
 
 static const struct conv_method *method_of(const struct layer *l,
@@ -121,13 +129,35 @@ static void init(struct layer *l, uint64_t seed)
         l->params[i] = 0;
 }
 
+/* The weights and biases of this and the batchnorm behind it in one. */
+static const float *fold(const struct layer *l)
+{
+    const size_t count = nweights(l), row = count / (size_t)l->out.c;
+    float *weights = l->scratch + l->nscratch - norm_scratch(l);
+    for (int c = 0; c < l->out.c; c++) {
+        const float *from = l->params + (size_t)c * row;
+        float *to = weights + (size_t)c * row, times, plus;
+        batchnorm_factors(l->norm, c, &times, &plus);
+        for (size_t i = 0; i < row; i++)
+            to[i] = from[i] * times;
+        if (!l->option.window.no_bias)
+            plus += l->params[count + (size_t)c] * times;
+        weights[count + (size_t)c] = plus;
+    }
+    return weights;
+}
+
 static void forward(struct layer *l, const struct tensor *x, struct tensor y)
 {
     const struct conv c = conv_of(l, x->shape.n);
+    const bool folds = l->norm && !l->training;
+    const float *weights = folds ? fold(l) : l->params;
     const float *bias =
-        l->option.window.no_bias ? NULL : l->params + nweights(l);
+        folds || !l->option.window.no_bias ? weights + nweights(l) : NULL;
     method_of(l, CONV_FORWARD)
-        ->forward(&c, x->x, l->params, bias, y.x, l->scratch);
+        ->forward(&c, x->x, weights, bias, y.x, l->scratch);
+    if (folds && l->norm->relu)
+        layer_relu.forward(l, &y, y);
 }
 
 static void backward_bias(struct layer *l, struct tensor dy)
@@ -161,6 +191,7 @@ const struct layer_ops layer_conv = {
     .reads = READS_X,
     .parse = parse,
     .takes_plain = takes_plain,
+    .norm_scratch = norm_scratch,
     .describe = describe,
     .init = init,
     .forward = forward,

@@ -44,15 +44,19 @@ struct layer {
     struct crew *crew;       /* of whole layers; NULL: one thread */
     bool before_relu;        /* a relu follows, which matters to init */
     bool relu;               /* y = max(f(x), 0), for a relu that follows: */
+    bool folded;             /* batchnorm: some layer's norm */
     bool done;               /* which has nothing to do, y and x are one */
     bool learns;             /* it or something before it has parameters */
     bool adds[LAYER_INPUTS]; /* its part of an input's gradient comes to that of
                                 a later layer */
     bool plain;              /* the images, which are its input, are plain */
-    bool training;           /* dropout and the like act only then */
-    uint64_t seed;           /* changes every step; the same on any number of
-                                ranks for the same image: see first_image */
-    uint64_t first_image;    /* index, in the global batch, of a call's first */
+    /* A batchnorm that only follows this: what it does in evaluation is part of
+     * this then, and it is called in training only. NULL: none */
+    struct layer *norm;
+    bool training;        /* dropout and the like act only then */
+    uint64_t seed;        /* changes every step; the same on any number of
+                             ranks for the same image: see first_image */
+    uint64_t first_image; /* index, in the global batch, of a call's first */
     union {
         struct window_option {
             int kernel_h, kernel_w, stride_h, stride_w, pad;
@@ -90,6 +94,9 @@ struct layer_ops {
      * reads what relu_reads says as well. */
     bool can_relu;
     unsigned relu_reads;
+    /* Can do the batchnorm that follows, in evaluation; with so many floats of
+     * scratch more. */
+    size_t (*norm_scratch)(const struct layer *);
     /* backward gives inputs 0 and 1 the same; dx[1].x may be dx[0].x. */
     bool same_gradients;
     /* forward may be given y.x == x[0].x, and backward dx[0].x == dy.x. */

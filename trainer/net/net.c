@@ -10,6 +10,7 @@
 #include "kernels/conv.h"
 #include "kernels/gemm.h"
 #include "kernels/lanes.h"
+#include "net/fuse.h"
 #include "net/parse.h"
 #include "net/place.h"
 #include "random.h"
@@ -72,6 +73,7 @@ int net_create(struct net *net, const char *text, int batch, char *error,
     net->text = strdup(text);
     if (net_parse(net, text, batch, error, error_bytes))
         goto out;
+    net_fuse(net);
     if (!net->text || alloc_arenas(net)) {
         snprintf(error, error_bytes,
                  "no memory for a net of %d layers and "
@@ -251,6 +253,13 @@ static void inputs_of(const struct net *net, int i, struct tensor *x)
         x[k] = head(l->from[k] < 0 ? net->images : net->y[l->from[k]], net->n);
 }
 
+/* Where it writes: what does a batchnorm's work has its output. */
+static struct tensor output_of(const struct net *net, int i, bool training)
+{
+    const struct layer *norm = net->layers[i].norm;
+    return head(net->y[norm && !training ? norm - net->layers : i], net->n);
+}
+
 static const struct layer *loss_of(const struct net *net)
 {
     return &net->layers[net->nlayers - 1];
@@ -310,7 +319,7 @@ double net_forward(struct net *net, const float *images, const int *labels,
     for (int i = 0; i < net->nlayers; i++) {
         struct layer *l = &net->layers[i];
         struct tensor x[LAYER_INPUTS];
-        if (l->done)
+        if (l->done || (l->folded && !training))
             continue;
         inputs_of(net, i, x);
         l->training = training;
@@ -318,8 +327,9 @@ double net_forward(struct net *net, const float *images, const int *labels,
         l->first_image = first_image;
         if (net->clock)
             net->clock->forward[i].start = clock_now();
-        run_layer(net, &(struct job){
-                           l, x, NULL, head(net->y[i], n), {{0}, NULL}
+        run_layer(net,
+                  &(struct job){
+                      l, x, NULL, output_of(net, i, training), {{0}, NULL}
         });
         if (net->clock)
             net->clock->forward[i].end = clock_now();

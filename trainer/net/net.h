@@ -56,8 +56,9 @@ int net_create(struct net *, const char *text, int batch, char *error,
 void net_free(struct net *);
 void net_init(struct net *, uint64_t seed);
 
-/* Once, before other calls: lets so many threads compute, from 1. Other numbers of threads give other
- * roundings. -1 with the reason in error, and then it is one thread. */
+/* Once, before other calls: lets so many threads compute, from 1. Other numbers
+ * of threads give other roundings. -1 with the reason in error, and then it is
+ * one thread. */
 int net_use_threads(struct net *, int nthreads, char *error,
                     size_t error_bytes);
 
@@ -76,9 +77,10 @@ double net_forward(struct net *, const float *images, const int *labels, int n,
                    bool training, uint64_t seed, uint64_t first_image,
                    int *ncorrect);
 
-/* After a forward, once: zeroes grads, then fills them with scale times the
- * gradient of the summed loss. ready (may be NULL) is called after each layer
- * with parameters, last layer first, with the slice of grads that became final.
+/* After a forward in training, once: zeroes grads, then fills them with scale
+ * times the gradient of the summed loss. ready (may be NULL) is called after
+ * each layer with parameters, last layer first, with the slice of grads that
+ * became final.
  */
 typedef void grads_ready_fn(void *context, size_t first, size_t count);
 void net_backward(struct net *, float scale, grads_ready_fn *ready,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Times: forward of layer i is at i, its backward at 2 L - 1 - i with L layers.
  * An output is kept until the last forward that reads it, or backward where the
- * layers say that they read it there too. A gradient is written first by the
- * last layer that reads the output, and gone after the output's own layer.
+ * layers say that they read it there too; a batchnorm's may be written by the
+ * layer before, in evaluation. A gradient is written first by the last layer
+ * that reads the output, and gone after the output's own layer.
  */
 #include "net/place.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "net/memory.h"
 
@@ -43,21 +43,6 @@ static void mark(struct net *net, int i)
         l->adds[k] = reader(net, l->from[k], net->nlayers) > i;
     }
     l->plain = net->plain && reads(l, -1);
-}
-
-/* Lets layers do the relu that is the only one to read them. */
-static void fuse(struct net *net)
-{
-    for (int i = 0; i < net->nlayers; i++) {
-        struct layer *l = &net->layers[i];
-        struct layer *before = l->from[0] < 0 ? NULL : &net->layers[l->from[0]];
-        if (strcmp(l->ops->name, "relu") || !before || !before->ops->can_relu
-            || reader(net, l->from[0], i) >= 0
-            || reader(net, l->from[0], net->nlayers) != i)
-            continue;
-        before->relu = true;
-        l->done = true;
-    }
 }
 
 /* Whether layer i writes its output over its first input: nobody else reads
@@ -124,7 +109,8 @@ static void place_outputs(const struct net *net, struct places *p)
         p->y[i] = in_place(net, i) ? p->y[net->layers[i].from[0]] : p->count;
         if (p->y[i] == p->count)
             p->buffers[p->count++] = (struct buffer){
-                .floats = shape_floats(net->layers[i].out), .first = i};
+                .floats = shape_floats(net->layers[i].out),
+                .first = net->layers[i].folded ? net->layers[i].from[0] : i};
         keep_output(net, i, &p->buffers[p->y[i]]);
     }
     /* Callers read the loss when all is done. */
@@ -211,7 +197,6 @@ int net_place(struct net *net)
     net->plain = all_take_plain(net);
     for (int i = 0; i < net->nlayers; i++)
         mark(net, i);
-    fuse(net);
     const bool fits = p.buffers && p.y && p.dy && net->y && net->dy;
     const int failed = fits ? place(net, &p) : -1;
     free(p.buffers);

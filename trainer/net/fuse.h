@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* Layers that do the work of the one behind them. */
+#ifndef TRAINER_NET_FUSE_H
+#define TRAINER_NET_FUSE_H
+
+#include "net/net.h"
+
+/* Of a net whose layers are known: lets layers do the relu, and in evaluation
+ * the batchnorm, that is the only one to read them. Their scratch may grow. */
+void net_fuse(struct net *);
+
+#endif
