@@ -179,20 +179,20 @@ size_t view_direct(const struct conv_view *v, int row)
            * CONV_BLOCK;
 }
 
-/* n floats at each of so many positions, most of them in fours. */
+/* n floats at each of so many positions, in fours where there are any. */
 static void spread_inside(const float *from, int step, int n, int positions,
                           float *to)
 {
-    for (int q = 0; q < positions; q++, from += step, to += CONV_BLOCK)
-        if (n < 4) {
-            for (int i = 0; i < n; i++)
-                to[i] = from[i];
-        } else {
-            for (int i = 0; i < n; i += 4) {
-                const int at = i + 4 <= n ? i : n - 4;
-                memcpy(to + at, from + at, 4 * sizeof(float));
-            }
-        }
+    for (int i = 0; i < n; i += n < 4 ? 1 : 4) {
+        const int at = n >= 4 && i + 4 > n ? n - 4 : i;
+        const float *x = from + at;
+        float *y = to + at;
+        for (int q = 0; q < positions && n < 4; q++, x += step, y += CONV_BLOCK)
+            *y = *x;
+        for (int q = 0; q < positions && n >= 4;
+             q++, x += step, y += CONV_BLOCK)
+            memcpy(y, x, 4 * sizeof(float));
+    }
 }
 
 /* Those that may lie outside. */
