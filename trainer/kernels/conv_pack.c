@@ -90,6 +90,8 @@ static void move_rows(const struct move *m, int n, float *const *rows,
                 rows[i][o] = weights[(size_t)o * output];
 }
 
+enum { FEW = 4 }; /* elements; more are turned at once */
+
 /* Of 16 outputs and of inputs from c on so many that follow each other in
  * memory with all their elements. */
 static void move_run(const struct move *m, int c, int inputs, int nc,
@@ -99,11 +101,13 @@ static void move_run(const struct move *m, int c, int inputs, int nc,
     const int count = inputs * m->elements;
     for (int done = 0, e = 0, n; done < count; done += n, weights += n) {
         float *rows[CONV_BLOCK], *outputs[CONV_BLOCK];
+        int used = 0;
         n = conv_least(CONV_BLOCK, count - done);
         for (int i = 0; i < n; i++) {
             rows[i] = m->place[e] < 0
                           ? NULL
                           : packed + (m->place[e] * nc + c) * m->lanes;
+            used += m->place[e] >= 0;
             if (++e == m->elements)
                 e = 0, c++;
         }
@@ -115,7 +119,8 @@ static void move_run(const struct move *m, int c, int inputs, int nc,
         for (int i = n; i < CONV_BLOCK; i++)
             rows[i] = NULL;
         if (n < CONV_BLOCK
-            && (m->back || m->end - outputs[CONV_BLOCK - 1] < CONV_BLOCK))
+            && (m->back || used <= FEW
+                || m->end - outputs[CONV_BLOCK - 1] < CONV_BLOCK))
             move_rows(m, n, rows, weights);
         else if (m->back)
             conv_isa()->turn->turn((const float **)rows, outputs, true);
