@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Kernels of the Sunway core group in software against the trainer's layers of
  * the same names, and the bytes that they move against formulas: PReLU,
- * dropout, softmax, local response normalisation, concatenation. Speaks TAP. */
+ * dropout, softmax, local response normalisation, concatenation, dense. Speaks
+ * TAP. */
 #include "sw_checks.h"
 
 #include <math.h>
 
 #include "kernels/conv.h"
 #include "kernels/sw/sw_concat.h"
+#include "kernels/sw/sw_conv.h"
 #include "kernels/sw/sw_dropout.h"
 #include "kernels/sw/sw_lrn.h"
 #include "kernels/sw/sw_prelu.h"
@@ -351,6 +353,68 @@ static void concat_is_the_layer(void)
     equal(second, (const float[]){2, 3, 5, 6}, 4, "a part");
 }
 
+/* --- inner product ------------------------------------------------------ */
+
+/* A convolution of images of one place, whose channels are the numbers. */
+static float *product(struct conv c, enum conv_pass pass, const float *in,
+                      const float *by, size_t count)
+{
+    float *out = unset(count);
+    const struct sw_conv job = {.conv = c,
+                                .pass = pass,
+                                .way = SW_BY_MODEL,
+                                .in = in,
+                                .by = by,
+                                .out = out};
+    const char *cannot = sw_conv_cannot(&job);
+    require(!cannot, "%s", cannot);
+    float *scratch = unset(sw_conv_scratch(&job));
+    fine(sw_conv(machine, &job, scratch, NULL));
+    free(scratch);
+    return out;
+}
+
+static void one_dense(int n, int inputs, int outputs, uint64_t seed)
+{
+    char word[16];
+    const struct shape s = {n, inputs, 1, 1};
+    struct conv c = {.n = n,
+                     .c = inputs,
+                     .h = 1,
+                     .w = 1,
+                     .k = outputs,
+                     .groups = 1,
+                     .kernel_h = 1,
+                     .kernel_w = 1,
+                     .stride_h = 1,
+                     .stride_w = 1,
+                     .dilation_h = 1,
+                     .dilation_w = 1};
+    snprintf(word, sizeof(word), "%d", outputs);
+    struct layer l = make("dense", word, s, seed);
+    const size_t nx = shape_count(s), ny = shape_count(l.out);
+    const size_t nw = (size_t)inputs * (size_t)outputs;
+    float *x = eighths(nx, seed), *dy = eighths(ny, seed + 1);
+    conv_set_outputs(&c);
+    memset(l.params + nw, 0, (size_t)outputs * sizeof(float)); /* no bias */
+    struct passes wanted = passes_of(&l, x, dy);
+    float *y = product(c, CONV_FORWARD, x, l.params, ny);
+    float *dx = product(c, CONV_BACKWARD_DATA, dy, l.params, nx);
+    float *dw = product(c, CONV_BACKWARD_WEIGHTS, x, dy, nw);
+    equal(y, wanted.y, ny, "dense y");
+    equal(dx, wanted.dx, nx, "dense dx");
+    equal(dw, l.grads, nw, "dense dw");
+    drop_layer(&l);
+    drop_all((float *[]){x, dy, y, dx, dw, wanted.y, wanted.dx}, 7);
+}
+
+static void dense_is_a_convolution(void)
+{
+    one_dense(64, 800, 500, 1);
+    one_dense(7, 500, 10, 2);
+    one_dense(32, 64, 32, 3);
+}
+
 /* One row of many numbers, and many of few, keep all CPEs busy. */
 static void copies_are_shared_out(void)
 {
@@ -368,12 +432,13 @@ static void copies_are_shared_out(void)
 int main(void)
 {
     static const struct sw_check checks[] = {
-        {"PReLU is the layer",    prelu_is_the_layer   },
-        {"dropout is the layer",  dropout_is_the_layer },
-        {"softmax is the layer",  softmax_is_the_layer },
-        {"LRN is the layer",      lrn_is_the_layer     },
-        {"concat is the layer",   concat_is_the_layer  },
-        {"copies are shared out", copies_are_shared_out},
+        {"PReLU is the layer",     prelu_is_the_layer    },
+        {"dropout is the layer",   dropout_is_the_layer  },
+        {"softmax is the layer",   softmax_is_the_layer  },
+        {"LRN is the layer",       lrn_is_the_layer      },
+        {"concat is the layer",    concat_is_the_layer   },
+        {"dense is a convolution", dense_is_a_convolution},
+        {"copies are shared out",  copies_are_shared_out },
     };
     return run_on_machine(checks, (int)(sizeof(checks) / sizeof(checks[0])),
                           &machine);

@@ -75,7 +75,10 @@ static void one_pool(struct sw_pool p, uint64_t seed)
         plain_pool(&p, x, dy, wanted_y, wanted_dx);
         sw_machine_clear(machine);
         fine(sw_pool(machine, &p, x, y));
-        require(sw_machine_counts(machine).put_bytes == 4 * ny, "what is put");
+        const struct sw_bytes there = sw_pool_bytes(&p);
+        const struct sw_bytes back = sw_pool_backward_bytes(&p);
+        require(there.put == 4 * ny && back.put == 4 * nx, "bytes of pooling");
+        bytes_are(there.get, there.put);
         char words[120];
         snprintf(words, sizeof(words),
                  "%s of %d planes of %dx%d by %dx%d, stride %dx%d pad %dx%d",
@@ -83,7 +86,9 @@ static void one_pool(struct sw_pool p, uint64_t seed)
                  p.kernel_h, p.kernel_w, p.stride_h, p.stride_w, p.pad_h,
                  p.pad_w);
         equal(y, wanted_y, ny, words);
+        sw_machine_clear(machine);
         fine(sw_pool_backward(machine, &p, x, dy, dx));
+        bytes_are(back.get, back.put);
         equal(dx, wanted_dx, nx, words);
         free(wanted_y);
         free(wanted_dx);
@@ -151,6 +156,11 @@ static void small_planes_go_together(void)
     bytes_are(4 * 640 * 64, 4 * 640 * 16);
     free(x);
     free(y);
+    /* Of 224 x 224 by 3x3 with stride 2, 27 of 111 rows of windows go at a
+     * time: 5 bands, of which neighbours share a row of the plane. */
+    const struct sw_pool wide = {1, 224, 224, 3, 3, 2, 2, 0, 0, 111, 111, true};
+    require(sw_pool_bytes(&wide).get == 4ul * 224 * (223 + 4), "%zu",
+            sw_pool_bytes(&wide).get);
     struct sw_pool wrong = p;
     wrong.pad_h = 2;
     require(sw_pool_cannot(&wrong) != NULL, "a window in the pad");
@@ -217,8 +227,16 @@ static void one_norm(struct sw_channels s, int global, uint64_t seed)
     const struct sw_norm f = {s, x, y, mean, variance, 1e-5F, global};
     const struct sw_norm_backward b = {s,        x,  dy,    mean,
                                        variance, dx, 1e-5F, global};
+    /* Twice for the sums, and once for the result; each CPE has what is global.
+     */
+    const size_t shared = 64 * 4 * 2 * c;
+    sw_machine_clear(machine);
     fine(sw_norm(machine, &f));
+    bytes_are(global ? 4 * all + shared : 3 * 4 * all,
+              4 * all + (global ? 0 : 4 * 2 * c));
+    sw_machine_clear(machine);
     fine(sw_norm_backward(machine, &b));
+    bytes_are((global ? 1 : 4) * 4 * all + shared, 4 * all);
     for (int i = 0; i < s.c; i++)
         plain_norm(&f, &b, i);
     float *floats[] = {x, dy, y, dx, mean, variance};
@@ -251,8 +269,10 @@ static void one_scale(struct sw_channels s, uint64_t seed)
     }
     fine(sw_scale(machine, &(struct sw_scale){s, x, NULL, NULL, y}));
     equal(y, x, all, "scale by 1");
+    sw_machine_clear(machine);
     fine(sw_scale_backward(machine,
                            &(struct sw_scale_backward){s, x, dy, df, db}));
+    bytes_are(2 * 4 * all, 4 * 2 * c);
     for (int k = 0; k < s.c; k++) {
         double a = 0, b = 0;
         for (int i = 0; i < s.n * s.places; i++) {

@@ -6,93 +6,7 @@
 #include "kernels/sw/sw_kernels.h"
 #include "kernels/sw/sw_moves.h"
 #include "kernels/sw/sw_numbers.h"
-
-/* What swCaffe takes for a small plane. */
-enum { SMALL = 28 * 28, LDM_FLOATS = SW_LDM_FOR_DATA / 4 };
-
-/* Rows of a plane, or of windows: from first to before end. */
-struct rows {
-    int first, end;
-};
-
-/* Rows that windows see. */
-static struct rows seen(const struct sw_pool *p, struct rows windows)
-{
-    return (struct rows){sw_most(0, windows.first * p->stride_h - p->pad_h),
-                         sw_least(p->h, (windows.end - 1) * p->stride_h
-                                            - p->pad_h + p->kernel_h)};
-}
-
-/* Windows that see rows. */
-static struct rows seeing(const struct sw_pool *p, struct rows rows)
-{
-    const int low = rows.first + p->pad_h - p->kernel_h + 1;
-    const int high = (rows.end - 1 + p->pad_h) / p->stride_h + 1;
-    return (struct rows){low <= 0 ? 0 : (low + p->stride_h - 1) / p->stride_h,
-                         sw_least(p->out_h, high)};
-}
-
-/* --- how much at a time ------------------------------------------------- */
-
-/* Floats of the LDM for a band of windows forward, or of rows backward. */
-static long forward_floats(const struct sw_pool *p, int windows)
-{
-    const int rows = sw_least(p->h, (windows - 1) * p->stride_h + p->kernel_h);
-    return (long)rows * p->w + (long)windows * p->out_w;
-}
-
-static long backward_floats(const struct sw_pool *p, int rows)
-{
-    const int windows =
-        sw_least(p->out_h, (rows + p->kernel_h - 2) / p->stride_h + 1);
-    const int read = sw_least(p->h, (windows - 1) * p->stride_h + p->kernel_h);
-    return (long)rows * p->w + (long)windows * p->out_w + (long)read * p->w;
-}
-
-struct cut {
-    int planes; /* at a time, if the band is all of them */
-    int band;   /* windows forward, rows backward */
-    long floats;
-};
-
-/* One plane by bands, or several whole ones. */
-static struct cut cut(const struct sw_pool *p,
-                      long (*floats)(const struct sw_pool *, int), int all)
-{
-    const long whole = 2 * (long)p->h * p->w + (long)p->out_h * p->out_w;
-    struct cut c = {1, all, 0};
-    while (c.band > 0 && floats(p, c.band) > LDM_FLOATS)
-        c.band--;
-    c.floats = c.band ? floats(p, c.band) : 0;
-    if (c.band == all && p->h * p->w < SMALL && p->planes >= SW_CPES) {
-        c.planes = sw_most(1, sw_least((SMALL - 1) / (p->h * p->w) + 1,
-                                       (int)(LDM_FLOATS / whole)));
-        c.floats = c.planes > 1 ? whole : c.floats;
-    }
-    return c;
-}
-
-static struct cut forward_cut(const struct sw_pool *p)
-{
-    return cut(p, forward_floats, p->out_h);
-}
-
-static struct cut backward_cut(const struct sw_pool *p)
-{
-    return cut(p, backward_floats, p->h);
-}
-
-const char *sw_pool_cannot(const struct sw_pool *p)
-{
-    const bool blind = p->pad_h >= p->kernel_h || p->pad_w >= p->kernel_w
-                       || (p->out_h - 1) * p->stride_h - p->pad_h >= p->h
-                       || (p->out_w - 1) * p->stride_w - p->pad_w >= p->w;
-    if (blind)
-        return "a window does not see the plane";
-    return forward_cut(p).band < 1 || backward_cut(p).band < 1
-               ? "the rows of a window do not fit into the LDM"
-               : NULL;
-}
+#include "kernels/sw/sw_pool_plan.h"
 
 /* --- one window --------------------------------------------------------- */
 
@@ -146,12 +60,12 @@ static float mean(const struct sw_pool *p, const float *x, int first,
 /* --- transfers ---------------------------------------------------------- */
 
 /* Rows of so many planes, which are whole if they are several. */
-static size_t at_rows(int plane, int height, int width, struct rows r)
+static size_t at_rows(int plane, int height, int width, struct sw_pool_rows r)
 {
     return ((size_t)plane * (size_t)height + (size_t)r.first) * (size_t)width;
 }
 
-static size_t floats_of(int planes, int width, struct rows r)
+static size_t floats_of(int planes, int width, struct sw_pool_rows r)
 {
     return sw_times(planes, r.end - r.first, width);
 }
@@ -159,7 +73,7 @@ static size_t floats_of(int planes, int width, struct rows r)
 /* --- forward ------------------------------------------------------------ */
 
 static void pool_rows(const struct sw_pool *p, const float *x, int first,
-                      struct rows windows, float *y)
+                      struct sw_pool_rows windows, float *y)
 {
     for (int r = windows.first; r < windows.end; r++)
         for (int q = 0; q < p->out_w; q++) {
@@ -173,15 +87,17 @@ void sw_pool_forward(struct sw_cpe *cpe, const void *argument)
 {
     const struct job *job = argument;
     const struct sw_pool *p = &job->pool;
-    const struct cut c = forward_cut(p);
+    const struct sw_pool_cut c = sw_pool_forward_cut(p);
     float *x = sw_ldm(cpe, sizeof(float) * (size_t)(c.floats * c.planes));
     const int own = sw_number(cpe);
     for (int i = own * c.planes; i < p->planes; i += SW_CPES * c.planes) {
         const int planes = sw_least(c.planes, p->planes - i);
-        for (struct rows w = {0, 0}; w.first < p->out_h; w.first = w.end) {
+        for (struct sw_pool_rows w = {0, 0}; w.first < p->out_h;
+             w.first = w.end) {
             w.end = sw_least(p->out_h, w.first + c.band);
-            const struct rows r =
-                c.planes > 1 ? (struct rows){0, p->h} : seen(p, w);
+            const struct sw_pool_rows r = c.planes > 1
+                                              ? (struct sw_pool_rows){0, p->h}
+                                              : sw_pool_seen(p, w);
             const int in = (r.end - r.first) * p->w;
             const int out = (w.end - w.first) * p->out_w;
             float *y = x + planes * in;
@@ -207,8 +123,8 @@ const char *sw_pool(struct sw_machine *m, const struct sw_pool *p,
 
 /* Adds what the windows give to rows `own`, with dx starting there. */
 static void give_back(const struct sw_pool *p, const float *x, int first,
-                      struct rows windows, const float *dy, struct rows own,
-                      float *dx)
+                      struct sw_pool_rows windows, const float *dy,
+                      struct sw_pool_rows own, float *dx)
 {
     for (int r = windows.first; r < windows.end; r++)
         for (int q = 0; q < p->out_w; q++, dy++) {
@@ -230,10 +146,10 @@ static void give_back(const struct sw_pool *p, const float *x, int first,
 /* Rows of one plane, or all of several. */
 struct band {
     int plane, planes;
-    struct rows own, windows, read;
+    struct sw_pool_rows own, windows, read;
 };
 
-static struct band band_of(const struct sw_pool *p, const struct cut *c,
+static struct band band_of(const struct sw_pool *p, const struct sw_pool_cut *c,
                            int plane, int first)
 {
     struct band b = {
@@ -244,8 +160,8 @@ static struct band band_of(const struct sw_pool *p, const struct cut *c,
         .read = {0,     p->h},
     };
     if (c->planes == 1) {
-        b.windows = seeing(p, b.own);
-        b.read = seen(p, b.windows);
+        b.windows = sw_pool_seeing(p, b.own);
+        b.read = sw_pool_seen(p, b.windows);
     }
     return b;
 }
@@ -278,7 +194,7 @@ void sw_pool_backward_all(struct sw_cpe *cpe, const void *argument)
 {
     const struct job *job = argument;
     const struct sw_pool *p = &job->pool;
-    const struct cut c = backward_cut(p);
+    const struct sw_pool_cut c = sw_pool_backward_cut(p);
     float *ldm = sw_ldm(cpe, sizeof(float) * (size_t)(c.floats * c.planes));
     const int own = sw_number(cpe);
     for (int i = own * c.planes; i < p->planes; i += SW_CPES * c.planes)

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "kernels/sw/sw_counts.h"
 #include "kernels/sw/sw_port.h"
 
 struct sw_pool {
@@ -26,5 +27,9 @@ const char *sw_pool(struct sw_machine *, const struct sw_pool *, const float *x,
  * several times is the first of them. */
 const char *sw_pool_backward(struct sw_machine *, const struct sw_pool *,
                              const float *x, const float *dy, float *dx);
+
+/* What they move: rows that two bands see are read with both. */
+struct sw_bytes sw_pool_bytes(const struct sw_pool *);
+struct sw_bytes sw_pool_backward_bytes(const struct sw_pool *);
 
 #endif
