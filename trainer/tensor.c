@@ -22,8 +22,8 @@ int arena_alloc(struct arena *a, size_t count)
         return -1;
     const size_t bytes = arena_bytes(count);
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    float *x = aligned_alloc(bytes < HUGE_PAGE ? page : HUGE_PAGE, bytes);
-    if (!x)
+    void *x = NULL; /* aligned_alloc wants bytes to be a multiple */
+    if (posix_memalign(&x, bytes < HUGE_PAGE ? page : HUGE_PAGE, bytes))
         return -1;
     /* A wish: what goes through large tensors is faster by a half with them,
      * and without them right. */
