@@ -59,13 +59,15 @@ static struct bands bands_of(const struct conv_view *v, int widest, int images)
     /* As many in each chunk. */
     const int chunks = (v->blocks + b.blocks - 1) / b.blocks;
     b.blocks = (v->blocks + chunks - 1) / chunks;
-    if (!v->copies)
+    if (!v->copies && v->ntaps == 1)
         return b;
     while (b.rows > 1
            && (size_t)view_rows(v, b.rows) * v->row * (size_t)b.blocks > BAND)
         b.rows--;
     const int parts = (v->rows + b.rows - 1) / b.rows;
     b.rows = (v->rows + parts - 1) / parts;
+    if (!v->copies)
+        return b;
     b.block = (size_t)view_rows(v, b.rows) * v->row;
     b.image = b.block * (size_t)b.blocks;
     return b;
@@ -96,6 +98,15 @@ struct pass {
     float *band;
 };
 
+/* What the next tile reads, or of more taps the next row. */
+static ptrdiff_t ahead(const struct conv_view *v, int nq)
+{
+    if (v->ntaps <= 1)
+        return nq * CONV_BLOCK;
+    const int last = v->at[v->ntaps - 1] > v->at[0] ? v->ntaps - 1 : 0;
+    return v->at[last] + v->stride_h * (ptrdiff_t)v->row;
+}
+
 /* One image's rows of positions, by the tiles of the same outputs. */
 static void run_rows(const struct pass *p, const struct output *out,
                      struct conv_tile *t, const float *from, float *to, int nk,
@@ -105,8 +116,9 @@ static void run_rows(const struct pass *p, const struct output *out,
     const int *most = conv_isa()->most;
     const int tiles = (v->columns + most[nk] - 1) / most[nk];
     for (int r = 0; r < rows; r++) {
-        const float *line =
-            from + (v->copies ? view_row(v, r) : view_direct(v, first + r));
+        const float *line = from
+                            + (v->copies ? (ptrdiff_t)view_row(v, r)
+                                         : view_direct(v, first + r));
         float *y = to + (size_t)(first + r) * out->row;
         t->ntaps = view_taps(v, first + r, &t->before);
         t->after = v->ntaps - t->before - t->ntaps;
@@ -115,6 +127,8 @@ static void run_rows(const struct pass *p, const struct output *out,
         for (int i = 0, q = 0, nq; i < tiles; i++, q += nq) {
             nq = (v->columns - q) / (tiles - i);
             t->column = q;
+            if (!v->copies)
+                t->ahead = ahead(v, nq);
             t->x = line + (size_t)q * CONV_BLOCK;
             t->y = y + (size_t)q * out->step;
             conv_isa()->tile[nk][nq](t);
@@ -307,7 +321,7 @@ static void backward_data(const struct conv *c, const float *dy, const float *w,
 static struct bands sum_bands_of(const struct conv_view *v, int images)
 {
     struct bands b = bands_of(v, conv_widest(conv_isa()->sum_most), images);
-    if (!v->copies) {
+    if (!v->copies && v->ntaps == 1) {
         const int rows = NEAR / (v->columns * images);
         b.rows = rows < 1 ? 1 : conv_least(rows, v->rows);
     }
@@ -341,19 +355,21 @@ static void sum_block(const struct sums *s, struct conv_sum *t, const float *x,
     for (int i = 0; i < v->ntaps; i++) {
         int from, to;
         view_inside(v, i, first, rows, &from, &to);
+        const struct conv_span in = v->inside[i];
         t->rows = to - from;
-        t->columns = v->columns;
-        if (t->x_row == t->dy_row
+        t->columns = in.to > in.from ? in.to - in.from : 0;
+        t->dy = dy + (size_t)from * t->dy_row + (size_t)in.from * CONV_BLOCK;
+        if (t->columns == v->columns && t->x_row == t->dy_row
             && t->dy_row == (size_t)v->columns * CONV_BLOCK) {
             t->columns *= t->rows;
             t->rows = 1;
         }
-        t->dy = dy + (size_t)from * t->dy_row;
         for (int c = 0, n; c < nc; c += n) {
             n = conv_isa()->sum_most[nk];
             while (n > nc - c)
                 n /= 2;
-            t->x = x + v->at[i] + c + (size_t)from * t->x_row;
+            t->x = x + v->at[i] + c + in.from * CONV_BLOCK
+                   + (size_t)from * t->x_row;
             conv_isa()->sum[nk][n](t);
             t->dw += n * nk * CONV_BLOCK;
         }

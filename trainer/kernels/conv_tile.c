@@ -72,16 +72,15 @@ INLINE void tile(const struct conv_tile *t, const int nk, const int nq)
         const int nc = b + 1 < t->nblocks ? CONV_BLOCK : t->last;
         const float *block = t->x + (size_t)b * t->x_block;
         w += t->before * nc * nk * CONV_BLOCK;
-        /* What the next tile reads of this block. */
-        if (t->ntaps == 1)
+        if (t->ahead)
 #pragma GCC unroll 16
             for (int q = 0; q < nq; q++)
-                __builtin_prefetch(block + t->tap[0] + (nq + q) * CONV_BLOCK);
+                __builtin_prefetch(block + t->ahead + q * CONV_BLOCK);
         for (int i = 0; i < t->ntaps; i++) {
             const float *x = block + t->tap[i];
             int lo = 0, hi = nq;
-            /* Positions at the sides that read padding are left out, up to two;
-             * others read zeros. */
+            /* Positions at one side that read padding are left out, up to
+             * TILE_EDGE; others read zeros. */
             if (t->inside) {
                 lo = t->inside[i].from - t->column;
                 hi = t->inside[i].to - t->column;

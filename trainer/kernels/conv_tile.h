@@ -19,6 +19,7 @@ enum {
     TILE_BLOCKS = 4,     /* of output channels, at most */
     TILE_POSITIONS = 14, /* at most */
     CONV_WIDE = 6,       /* side of what Winograd's tiles read */
+    TILE_EDGE = 2,       /* positions at a side that may read padding */
 };
 
 /* Positions of a row, from `from` to `to` - 1. */
@@ -36,6 +37,7 @@ struct conv_tile {
      * NULL: all read. */
     const struct conv_span *inside;
     int column;
+    ptrdiff_t ahead;    /* floats from x to what is to be read soon */
     int ntaps, nblocks; /* of 16 input channels; */
     int last;           /* but the last one has so many */
     const float *w;     /* [block][tap][channel][nk][16]; there are more taps */

@@ -24,14 +24,6 @@ static int largest_column(const struct conv_view *v)
     return most;
 }
 
-/* Whether all that is read lies in the tensor, 16 floats apart. */
-static bool lies_there(const struct conv_view *v)
-{
-    return !v->spread && v->stride_w == 1 && v->row0 >= 0 && v->column0 >= 0
-           && v->row0 + (v->rows - 1) * v->stride_h + largest_row(v) < v->h
-           && v->column0 + v->columns - 1 + largest_column(v) < v->w;
-}
-
 /* The columns of positions at which a tap reads the tensor. */
 static struct conv_span columns_inside(const struct conv_view *v, int t)
 {
@@ -46,9 +38,24 @@ static struct conv_span columns_inside(const struct conv_view *v, int t)
     return in;
 }
 
+/* Whether all that is read, but padding that tiles leave out, lies in the
+ * tensor 16 floats apart. */
+static bool lies_there(const struct conv_view *v)
+{
+    for (int t = 0; t < v->ntaps; t++) {
+        const struct conv_span in = v->inside[t];
+        const int left = in.from, right = v->columns - in.to;
+        if (left > TILE_EDGE || right > TILE_EDGE || (left && right))
+            return false;
+    }
+    return !v->spread && v->stride_w == 1;
+}
+
 static void view_finish(struct conv_view *v)
 {
     const int last_column = largest_column(v);
+    for (int t = 0; t < v->ntaps; t++)
+        v->inside[t] = columns_inside(v, t);
     v->blocks = up(v->channels, CONV_BLOCK);
     v->copies = !lies_there(v);
     v->dense = largest_row(v) == 0;
@@ -57,13 +64,11 @@ static void view_finish(struct conv_view *v)
     if (!v->copies)
         v->width = v->w, v->phases = 1;
     v->row = (size_t)v->phases * (size_t)v->width * CONV_BLOCK;
-    for (int t = 0; t < v->ntaps; t++) {
+    for (int t = 0; t < v->ntaps; t++)
         v->at[t] = (int32_t)((size_t)v->tap[t].row * v->row)
                    + CONV_BLOCK
                          * (v->tap[t].column % v->stride_w * v->width
                             + v->tap[t].column / v->stride_w);
-        v->inside[t] = columns_inside(v, t);
-    }
 }
 
 void view_forward(struct conv_view *v, const struct conv *c)
@@ -172,10 +177,9 @@ int view_rows(const struct conv_view *v, int rows)
     return v->dense ? rows : (rows - 1) * v->stride_h + largest_row(v) + 1;
 }
 
-size_t view_direct(const struct conv_view *v, int row)
+ptrdiff_t view_direct(const struct conv_view *v, int row)
 {
-    return ((size_t)(v->row0 + row * v->stride_h) * (size_t)v->w
-            + (size_t)v->column0)
+    return ((ptrdiff_t)(v->row0 + row * v->stride_h) * v->w + v->column0)
            * CONV_BLOCK;
 }
 

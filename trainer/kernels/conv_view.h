@@ -62,8 +62,9 @@ int view_rows(const struct conv_view *, int rows);
 void view_copy(const struct conv_view *, const float *x, int block, int first,
                int rows, float *to);
 
-/* Where position (row, 0) reads, without a copy. */
-size_t view_direct(const struct conv_view *, int row);
+/* Where position (row, 0) reads by a tap at (0, 0), without a copy; may be
+ * padding. */
+ptrdiff_t view_direct(const struct conv_view *, int row);
 
 /* Where it reads in a copy whose first row is that of position 0. */
 static inline size_t view_row(const struct conv_view *v, int row)
