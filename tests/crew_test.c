@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A crew's threads, alone, so that the thread sanitizer sees all they do. */
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -39,7 +40,7 @@ static void carry(void *context, int i, int n)
 static void every_part_runs_once_and_in_order(void)
 {
     for (int n = 1; n <= MOST; n++) {
-        struct crew *c = crew_create(n);
+        struct crew *c = crew_create(n, NULL);
         struct field f = {{0}, {0}};
         long wanted = 0;
         require(c != NULL && crew_size(c) == n, "no crew");
@@ -73,7 +74,37 @@ static void nobody_is_a_crew_of_one(void)
 static void crews_come_and_go(void)
 {
     for (int k = 0; k < 50; k++)
-        crew_free(crew_create(1 + k % MOST));
+        crew_free(crew_create(1 + k % MOST, NULL));
+}
+
+static void where(void *context, int i, int n)
+{
+    int *cpus = context;
+    (void)n;
+    cpus[i] = sched_getcpu();
+}
+
+/* The last check: it leaves this thread bound. */
+static void bound_threads_run_where_they_should(void)
+{
+    int wanted[2], found[2], n = 0;
+    cpu_set_t set;
+    sched_getaffinity(0, sizeof(set), &set);
+    for (int cpu = CPU_SETSIZE - 1; cpu >= 0 && n < 2; cpu--)
+        if (CPU_ISSET((size_t)cpu, &set))
+            wanted[n++] = cpu;
+    if (n < 2)
+        return;
+    for (int k = 0; k < 100; k++) {
+        const int cpus[2] = {wanted[k % 2], wanted[1 - k % 2]};
+        crew_bind(cpus[0]);
+        struct crew *c = crew_create(2, cpus);
+        require(c != NULL, "no crew");
+        crew_run(c, where, found);
+        require(found[0] == cpus[0] && found[1] == cpus[1],
+                "a thread is elsewhere");
+        crew_free(c);
+    }
 }
 
 int main(void)
@@ -83,9 +114,11 @@ int main(void)
         void (*check)(void);
     } checks[] = {
         {"every part runs once and in order",
-         every_part_runs_once_and_in_order},
-        {"nobody is a crew of one", nobody_is_a_crew_of_one},
-        {"crews come and go", crews_come_and_go},
+         every_part_runs_once_and_in_order                             },
+        {"nobody is a crew of one",             nobody_is_a_crew_of_one},
+        {"crews come and go",                   crews_come_and_go      },
+        {"bound threads run where they should",
+         bound_threads_run_where_they_should                           },
     };
     const int n = sizeof(checks) / sizeof(checks[0]);
     printf("1..%d\n", n);

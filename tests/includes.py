@@ -48,7 +48,8 @@ MAY_INCLUDE = {
 # Public headers with few readers: header -> who may include it.
 READERS = {
     "coll/coll.h": {"libcoll/bootstrap", "libcoll/comm", "libcoll/programs",
-                    "trainer/dist", "trainer/.", "benchmarks/.",
+                    "trainer/dist", "trainer/bench", "trainer/.",
+                    "benchmarks/.",
                     "examples/."},
     "coll/topo.h": {"libcoll/comm", "libcoll/programs", "topo/.",
                     "benchmarks/.", "examples/."},

@@ -652,8 +652,9 @@ Test(net, threads_come_to_the_same)
             char error[200] = "";
             double largest = 0;
             create(&more, texts[t], N);
-            cr_assert_eq(net_use_threads(&more, nthreads, error, sizeof(error)),
-                         0, "%s", error);
+            cr_assert_eq(
+                net_use_threads(&more, nthreads, NULL, error, sizeof(error)), 0,
+                "%s", error);
             for (int again = 0; again < 2; again++) {
                 cr_assert_float_eq(
                     net_forward(&more, images, labels, N, true, 3, 5, NULL),

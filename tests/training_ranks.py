@@ -210,6 +210,19 @@ def refuse(folder):
               repr(done.stderr))
 
 
+def threads_are_bound():
+    """More threads than cores are told in one line, and do no harm."""
+    many = str(os.cpu_count() + 1)
+    for options, lines in ((["--threads", many, "--bind", "none"], 0),
+                           (["--threads", many], 1), ([], 0)):
+        done = subprocess.run(command(2, "--steps", "2", *options), env=ENV,
+                              capture_output=True, text=True, timeout=120)
+        check(f"{' '.join(options)} gets {lines} lines",
+              done.returncode == 0 and done.stderr.count("\n") == lines
+              and ("more than the cores" in done.stderr) == bool(lines),
+              repr(done.stderr))
+
+
 def main():
     with FOLDER as folder:
         with open(os.path.join(folder, "small.net"), "w") as file:
@@ -219,6 +232,7 @@ def main():
         resume(folder)
         stop(folder)
         refuse(folder)
+        threads_are_bound()
         left = [name for name in os.listdir(folder) if name.endswith(".tmp")]
         check("no temporary file is left", not left, str(left))
     return 1 if failures else 0

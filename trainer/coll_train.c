@@ -116,10 +116,11 @@ static struct train_settings settings(void)
         .batch = o->batch,
         .global_batch = o->global_batch,
         .threads = o->threads,
+        .unbound = !strcmp(o->bind, "none"),
         .seed = (uint64_t)o->seed,
         .augment = o->augment,
-        .optim = {o->lr, o->momentum, o->weight_decay},
-        .schedule = {o->schedule, o->lr, o->gamma, o->every, o->warmup, 0},
+        .optim = {o->lr,     o->momentum, o->weight_decay},
+        .schedule = { o->schedule, o->lr, o->gamma,                 o->every, o->warmup, 0},
         .checkpoint = o->checkpoint,
         .checkpoint_every = o->checkpoint_every,
         .resume = own_file ? o->checkpoint : o->resume,
@@ -279,6 +280,8 @@ static int work(struct train *t, coll_comm *comm, double start)
     if (status)
         return status;
     status = train_open(t, comm);
+    if (!status && t->note[0])
+        complain("%s", t->note);
     if (!status)
         return run(t, start);
     complain("%s", t->error);
@@ -326,6 +329,27 @@ static void open_checkpoint(const struct program *p, struct checkpoint *c,
     memcpy(net->state.x, c->kept, c->nkept * sizeof(float));
 }
 
+/* Also lets the net have its threads, on cores of their own if there are any.
+ * Returns the exit status. */
+static int join_with_threads(coll_comm **comm, struct net *net)
+{
+    enum { MOST = 1024 }; /* as --threads */
+    const int n = o->threads ? (int)o->threads : 1;
+    int cpus[MOST];
+    char error[512];
+    const int status = join(comm);
+    if (status)
+        return status;
+    const bool bound = n > 1 && strcmp(o->bind, "none")
+                       && !coll_comm_place_threads(*comm, n, cpus);
+    if (bound)
+        crew_bind(cpus[0]);
+    if (!net_use_threads(net, n, bound ? cpus : NULL, error, sizeof(error)))
+        return 0;
+    complain("--threads: %s", error);
+    return leave(*comm, 1);
+}
+
 static int eval_main(int argc, char **argv)
 {
     const double start = clock_now();
@@ -337,13 +361,10 @@ static int eval_main(int argc, char **argv)
     coll_comm *comm;
     o = parse_eval(argc, argv);
     open_checkpoint(&eval_program, &c, &net, (int)o->batch);
-    if (net_use_threads(&net, o->threads ? (int)o->threads : 1, error,
-                        sizeof(error)))
-        options_die(&eval_program, "--threads: %s", error);
     if (dataset_open(&data, o->data, DATASET_TEST, error, sizeof(error))
         || net_fits(&net, &data, error, sizeof(error)))
         options_die(&eval_program, "--data: %s", error);
-    int status = join(&comm);
+    int status = join_with_threads(&comm, &net);
     if (!status) {
         struct strategy strategy = {.comm = comm, .net = &net};
         const double began = clock_now();

@@ -9,7 +9,7 @@
 
 static struct options o = {
     .net = "lenet", .data = "fashion-mnist", .strategy = "sync",
-    .schedule = "fixed", .precision = "f32", .kernel = "auto", .epochs = 1,
+    .schedule = "fixed", .precision = "f32", .kernel = "auto", .bind = "core", .epochs = 1,
     .batch = 64, .seed = 1, .lr = 0.01, .gamma = 0.1,
 };
 
@@ -51,6 +51,8 @@ static const struct option_row train_rows[] = {
      "is, but for --kernel measured"},
     {0, "threads", "N", OPTION_INT, &o.threads, 1, 1024, NULL,
      "threads per rank (default 1)"},
+    {0, "bind", "HOW", OPTION_TEXT, &o.bind, 0, 0, "core|none",
+     "threads, where a rank has several, on a core each (default core)"},
     {0, "precision", "NAME", OPTION_TEXT, &o.precision, 0, 0, "f32",
      "numbers to compute with (default f32)"},
     {0, "kernel", "NAME", OPTION_TEXT, &o.kernel, 0, 0, NULL,
@@ -81,6 +83,8 @@ static const struct option_row eval_rows[] = {
      "images per rank at a time (default 64)"},
     {0, "threads", "N", OPTION_INT, &o.threads, 1, 1024, NULL,
      "threads per rank (default 1)"},
+    {0, "bind", "HOW", OPTION_TEXT, &o.bind, 0, 0, "core|none",
+     "threads, where a rank has several, on a core each (default core)"},
 };
 
 static const struct option_row export_rows[] = {

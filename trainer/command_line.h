@@ -6,7 +6,7 @@
 #include "programs/options.h"
 
 struct options {
-    const char *net, *data, *strategy, *schedule, *precision, *kernel;
+    const char *net, *data, *strategy, *schedule, *precision, *kernel, *bind;
     const char *log, *checkpoint, *resume, *plot, *safetensors, *trace;
     long epochs, steps, batch, global_batch, every, warmup, checkpoint_every;
     long seed, threads;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Layers follow each other closely, so whoever waits looks for a while before
- * it sleeps; not where threads are more than processors. Threads are not bound:
- * who starts the ranks gives each its share of the machine (collrun does), and
- * two ranks with one share would bind theirs to the same processors. */
+ * it sleeps; not where threads are more than processors. A thread that is not
+ * bound starts on its parent's processor, and may stay there for a long time,
+ * as one of the two always sleeps. */
 #include "crew.h"
 
 #include <pthread.h>
@@ -16,7 +16,7 @@ enum { LOOKS = 20000 };
 struct member {
     struct crew *crew;
     pthread_t thread;
-    int number;
+    int number, cpu; /* cpu -1: any */
 };
 
 struct crew {
@@ -36,6 +36,19 @@ static int processors(void)
 {
     cpu_set_t set;
     return sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
+}
+
+/* A set of any size: machines may have more processors than a cpu_set_t. */
+void crew_bind(int cpu)
+{
+    cpu_set_t *set = CPU_ALLOC((size_t)cpu + 1);
+    const size_t bytes = CPU_ALLOC_SIZE((size_t)cpu + 1);
+    if (!set)
+        return;
+    CPU_ZERO_S(bytes, set);
+    CPU_SET_S((size_t)cpu, bytes, set);
+    sched_setaffinity(0, bytes, set);
+    CPU_FREE(set);
 }
 
 static void pause_a_little(void)
@@ -66,6 +79,8 @@ static void *work(void *own)
 {
     struct member *m = own;
     struct crew *c = m->crew;
+    if (m->cpu >= 0)
+        crew_bind(m->cpu);
     for (unsigned call = 0;;) {
         call = wait_for_call(c, call);
         if (c->over)
@@ -88,20 +103,20 @@ static void call_all(struct crew *c)
     pthread_mutex_unlock(&c->lock);
 }
 
-struct crew *crew_create(int nthreads)
+struct crew *crew_create(int nthreads, const int *cpus)
 {
     struct crew *c =
         calloc(1, sizeof(*c) + (size_t)nthreads * sizeof(c->member[0]));
     if (!c)
         return NULL;
     c->nthreads = nthreads;
-    c->looks = nthreads <= processors() ? LOOKS : 0;
+    c->looks = cpus || nthreads <= processors() ? LOOKS : 0;
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->called, NULL);
     pthread_cond_init(&c->done, NULL);
     for (c->nstarted = 1; c->nstarted < nthreads; c->nstarted++) {
         struct member *m = &c->member[c->nstarted];
-        *m = (struct member){.crew = c, .number = c->nstarted};
+        *m = (struct member){c, 0, c->nstarted, cpus ? cpus[c->nstarted] : -1};
         if (pthread_create(&m->thread, NULL, work, m)) {
             crew_free(c);
             return NULL;

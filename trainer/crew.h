@@ -6,11 +6,17 @@
 
 struct crew;
 
-/* nthreads, of which the caller is one; on the processors that the process may
- * use. NULL if there is no memory, or the system gives no more threads. */
-struct crew *crew_create(int nthreads);
+/* nthreads, of which the caller is one. Thread i runs on processor cpus[i]
+ * only, where the caller, thread 0, has gone by crew_bind(); cpus NULL: all run
+ * on whichever the process may use. NULL if there is no memory, or the system
+ * gives no more threads. */
+struct crew *crew_create(int nthreads, const int *cpus);
 void crew_free(struct crew *);
 int crew_size(const struct crew *); /* 1 of NULL */
+
+/* Lets the calling thread run on one processor only, as far as the system
+ * allows it. Memory that it touches first is then near that one. */
+void crew_bind(int cpu);
 
 /* Calls part(context, i, n) for i from 0 to n - 1, each in its own thread, and
  * returns when all have. n: crew_size(). Not from within a part. */

@@ -21,6 +21,7 @@ struct train_settings {
     long epochs, steps;       /* steps > 0: so many in all, not epochs */
     long batch, global_batch; /* per rank; global_batch > 0 counts instead */
     long threads;             /* of this rank; 0: one */
+    bool unbound;             /* leave it to the system where they run */
     uint64_t seed;
     bool augment; /* change images by chance: read_augmented() */
     struct optim_settings optim;
@@ -40,6 +41,7 @@ struct train {
     long step, nsteps, epoch_steps; /* done, in all, in one epoch */
     struct dataset train, test;
     struct sampler sampler;
+    int *cpus; /* for each thread; NULL: any */
     struct net net;
     struct strategy strategy;
     const struct optim_ops *optim;
@@ -50,6 +52,7 @@ struct train {
     struct score score;                        /* the last evaluation */
     struct profile *profile; /* the caller's; NULL: not measured */
     char error[1024];
+    char note[512]; /* of train_open(), for the user; "": none */
 };
 
 /* These return 0 or the program's exit status, with one line in error: 2 for
@@ -71,6 +74,10 @@ int train_open(struct train *, coll_comm *);
 int train_run(struct train *, long until, struct report *);
 
 void train_close(struct train *);
+
+/* Part of train_open(), which has set comm and strategy: chooses processors for
+ * the threads, and binds the calling one, before there is memory to touch. */
+int train_place(struct train *);
 
 /* What a checkpoint says the images are: "cifar10", "cifar10 --augment". */
 void train_data_name(const struct train *, char *name, size_t bytes);

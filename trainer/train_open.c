@@ -111,10 +111,9 @@ static int build(struct train *t)
     if (net_fits(&t->net, &t->train, text, sizeof(text)))
         return train_fail(t, 2, "--net: %s", text);
     const int nthreads = t->settings.threads ? (int)t->settings.threads : 1;
-    if (net_use_threads(&t->net, nthreads, text, sizeof(text)))
+    if (net_use_threads(&t->net, nthreads, t->cpus, text, sizeof(text)))
         return train_fail(t, 1, "--threads: %s", text);
     net_init(&t->net, t->settings.seed);
-    t->strategy.comm = t->comm;
     t->strategy.net = &t->net;
     const size_t batch = (size_t)t->batch;
     t->images = malloc(batch * shape_count(t->train.image) * sizeof(float));
@@ -253,7 +252,10 @@ int train_open(struct train *t, coll_comm *comm)
     t->comm = comm;
     t->rank = coll_comm_user_rank(comm);
     t->nranks = coll_comm_count(comm);
+    t->strategy.comm = comm;
     int status = count_steps(t);
+    if (!status)
+        status = train_place(t);
     if (!status)
         status = build(t);
     if (!status)
@@ -271,6 +273,7 @@ void train_close(struct train *t)
         net_free(&t->net);
     sampler_free(&t->sampler);
     arena_free(&t->optim_state);
+    free(t->cpus);
     free(t->images);
     free(t->labels);
     dataset_close(&t->train);

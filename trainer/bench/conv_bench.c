@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coll/coll.h"
 #include "clock.h"
 #include "bench/error.h"
 #include "bench/operands.h"
@@ -133,7 +134,13 @@ static void prepare(void)
     conv_use(o->isa);
     bench.results =
         calloc((size_t)bench.convs.count * CONV_PASSES, sizeof(*bench.results));
-    bench.crew = crew_create((int)o->threads);
+    int *cpus = malloc((size_t)o->threads * sizeof(*cpus));
+    const bool bound = cpus && o->threads > 1
+                       && !coll_comm_place_threads(NULL, (int)o->threads, cpus);
+    if (bound)
+        crew_bind(cpus[0]);
+    bench.crew = crew_create((int)o->threads, bound ? cpus : NULL);
+    free(cpus);
     if (!bench.results || !bench.crew) {
         fprintf(stderr,
                 "conv_bench: no memory for %ld threads, or the system "

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How the ranks of a job share what they learn; one row of strategies.def
- * each. Besides coll_train.c the only reader of coll/coll.h in the trainer. */
+ * each. Besides the programs the only reader of coll/coll.h in the trainer. */
 #ifndef TRAINER_DIST_STRATEGY_H
 #define TRAINER_DIST_STRATEGY_H
 

@@ -103,7 +103,7 @@ void net_free(struct net *net)
     *net = (struct net){0};
 }
 
-int net_use_threads(struct net *net, int nthreads, char *error,
+int net_use_threads(struct net *net, int nthreads, const int *cpus, char *error,
                     size_t error_bytes)
 {
     size_t nscratch = 0, nparams = 0;
@@ -118,7 +118,7 @@ int net_use_threads(struct net *net, int nthreads, char *error,
     }
     const size_t n = (size_t)nthreads;
     struct arena scratch = {0}, partial = {0};
-    struct crew *crew = crew_create(nthreads);
+    struct crew *crew = crew_create(nthreads, cpus);
     if (!crew || arena_alloc(&scratch, n * padded(nscratch))
         || arena_alloc(&partial, (n - 1) * padded(nparams))) {
         snprintf(error, error_bytes, "no memory for %d threads, or none left",

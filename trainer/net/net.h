@@ -56,10 +56,10 @@ int net_create(struct net *, const char *text, int batch, char *error,
 void net_free(struct net *);
 void net_init(struct net *, uint64_t seed);
 
-/* Once, before other calls: lets so many threads compute, from 1. Other numbers
- * of threads give other roundings. -1 with the reason in error, and then it is
- * one thread. */
-int net_use_threads(struct net *, int nthreads, char *error,
+/* Once, before other calls: lets so many threads compute, from 1, on these
+ * processors (crew_create() says how; NULL: any). Other numbers of threads give
+ * other roundings. -1 with the reason in error, and then it is one thread. */
+int net_use_threads(struct net *, int nthreads, const int *cpus, char *error,
                     size_t error_bytes);
 
 /* Bytes of all arenas. */
