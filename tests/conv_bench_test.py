@@ -16,6 +16,8 @@ import tap  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv[1])
 BENCH = os.path.join(BUILD, 'conv_bench')
+CHOICE = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..',
+                      'benchmarks', 'kernel_choice.py')
 PASSES = ['fwd', 'bwd_data', 'bwd_weights']
 QUICK = ['--seconds', '0', '--batch', '2']
 
@@ -265,6 +267,53 @@ def test_threads_share_out_images_also_more_than_there_are():
     found, _ = measured('--net', 'lenet', '--kernel', 'tile', '--threads', 2,
                         *QUICK)
     check_file(found, 'tile', 2)
+
+
+def test_what_was_measured_is_among_the_ways():
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ['XDG_CACHE_HOME'] = cache
+        try:
+            found, _ = measured('--net', 'lenet', '--kernel', 'measured',
+                                *QUICK)
+        finally:
+            del os.environ['XDG_CACHE_HOME']
+        check_file(found, 'auto')
+        with open(os.path.join(cache, 'libcoll', 'conv.txt'),
+                  encoding='ascii') as file:
+            rows = [line.split() for line in file.read().splitlines()[1:]]
+    # by channels, whether plain, and pass
+    kept = {(row[1], row[14], row[15]): row[16] for row in rows}
+    for r in found['results']:
+        words = {'fwd': 'forward', 'bwd_data': 'backward_data',
+                 'bwd_weights': 'backward_weights'}
+        key = (str(r['shape']['c']), str(int(r['shape']['plain'])),
+               words[r['pass']])
+        check(kept[key] == r['kernel'], key, kept, r)
+
+
+def test_choices_are_held_against_the_fastest_way():
+    with tempfile.TemporaryDirectory() as folder:
+        net, path = own_net(folder), os.path.join(folder, 'out.json')
+        for limit, status in (1000, 0), (0.5, 1):
+            done = subprocess.run(
+                [sys.executable, CHOICE, '--build', BUILD, '--nets', net + ':2',
+                 '--rounds', '2', '--seconds', '0', '--limit', str(limit),
+                 '--json', path], text=True, timeout=60, capture_output=True,
+                check=False)
+            check(done.returncode == status and not done.stderr, done)
+        with open(path, encoding='utf-8') as file:
+            found = json.load(file)[net + ':2']
+    check(len(found['layers']) == 17, found['layers'].keys())
+    for choice in 'auto', 'measured':
+        ratios = []
+        for layer in found['layers'].values():
+            least = min(layer['ms'].values())
+            took = layer['ms'][layer['takes'][choice]]
+            ratios.append(layer['ratio'][choice])
+            check(math.isclose(ratios[-1], took / least), layer)
+        check(min(ratios) >= 1 and found[choice]['worst'] == max(ratios), found)
+        check(1 <= found[choice]['sum'] <= max(ratios), found[choice])
+        check(f'{choice}: ' in done.stdout, done.stdout)
 
 
 def test_images_of_many_channels_are_blocked():

@@ -14,7 +14,8 @@ import tempfile
 sys.dont_write_bytecode = True
 import tap  # noqa: E402
 
-TRAIN = os.path.join(os.path.abspath(sys.argv[1]), 'coll_train')
+BUILD = os.path.abspath(sys.argv[1])
+TRAIN = os.path.join(BUILD, 'coll_train')
 NET = '''input 3x16x16
 conv 32 3x3 pad 1
 relu
@@ -28,13 +29,13 @@ FOLDER = tempfile.TemporaryDirectory()
 CACHE = os.path.join(FOLDER.name, 'libcoll', 'conv.txt')
 
 
-def train(*options, status=0):
+def train(*options, status=0, before=()):
     net = os.path.join(FOLDER.name, 'small.net')
     log = os.path.join(FOLDER.name, 'log')
     with open(net, 'w', encoding='ascii') as file:
         file.write(NET)
     done = subprocess.run(
-        [TRAIN, '--net', net, '--data', 'synthetic:96x3x16x16', '--batch', '16',
+        [*before, TRAIN, '--net', net, '--data', 'synthetic:96x3x16x16', '--batch', '16',
          '--lr', '0.002', '--log', log, *options], text=True, timeout=60,
         capture_output=True, check=False,
         env=dict(os.environ, XDG_CACHE_HOME=FOLDER.name))
@@ -108,6 +109,40 @@ def test_without_a_folder_it_is_measured_and_not_kept():
         tap.expect(os.path.getsize(os.path.dirname(CACHE)) == 0, 'it was kept')
     finally:
         os.remove(os.path.dirname(CACHE))
+
+
+@tap.case
+def test_all_ranks_take_what_rank_0_knows():
+    two = [os.path.join(BUILD, 'collrun'), '-n', '2', 'sh', '-c',
+           f'XDG_CACHE_HOME={FOLDER.name}/$COLL_RANK exec "$@"', 'sh']
+    files = [os.path.join(FOLDER.name, str(r), 'libcoll', 'conv.txt')
+             for r in range(2)]
+    first = train('--kernel', 'measured', before=two)
+    tap.expect([os.path.exists(f) for f in files] == [True, False],
+               'who has measured?')
+    with open(files[0], encoding='ascii') as file:
+        lines = file.read().splitlines()
+    tap.expect(train('--kernel', 'measured', before=two) == first, 'other bits')
+    texts = {way: '\n'.join([lines[0]] + [line.rsplit(' ', 1)[0] + f' {way}'
+                                          for line in lines[1:]]) + '\n'
+             for way in ('gemm', 'direct')}
+    os.makedirs(os.path.dirname(files[1]))
+    for ways in ('gemm', 'direct'), ('direct', 'gemm'):
+        for path, way in zip(files, ways):
+            with open(path, 'w', encoding='ascii') as file:
+                file.write(texts[way])
+        tap.expect(train('--kernel', 'measured', before=two)
+                   == train('--kernel', ways[0], before=two), ways)
+        with open(files[1], encoding='ascii') as file:
+            tap.expect(file.read() == texts[ways[1]], 'rank 1 has written')
+
+
+@tap.case
+def test_threads_have_choices_of_their_own():
+    train('--kernel', 'measured')
+    train('--kernel', 'measured', '--threads', '2')
+    images = {line.split()[0] for line in kept().splitlines()[1:]}
+    tap.expect(images == {'16', '8'}, images)
 
 
 @tap.case

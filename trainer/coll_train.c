@@ -103,7 +103,8 @@ static struct train_settings settings(void)
         options_die(&train_program, "--checkpoint-every: found no "
                                     "--checkpoint, which says where to write");
     char error[200];
-    if (kernel_choose(o->kernel, error, sizeof(error)))
+    if (kernel_choose(o->kernel, o->threads ? (int)o->threads : 1, error,
+                      sizeof(error)))
         options_die(&train_program, "--kernel: %s", error);
     net_words = net_option(&train_program, o->net);
     return (struct train_settings){

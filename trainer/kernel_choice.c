@@ -4,6 +4,7 @@
  *     conv 1 avx512 AMD EPYC, 2 cores
  *     8 64 56 56 64 1 3 3 1 1 1 1 1 1 0 forward winograd
  *
+ * with the images of one thread first.
  * A file of another machine, or one that cannot be read, is written anew.
  * Nothing is lost with it but time. */
 #include "kernel_choice.h"
@@ -16,7 +17,7 @@
 
 #include "clock.h"
 #include "file.h"
-#include "kernels/conv.h"
+#include "kernels/conv_pack.h"
 #include "programs/machine.h"
 #include "programs/options.h"
 #include "random.h"
@@ -82,7 +83,7 @@ static void first_line(char *text, size_t bytes)
 {
     char machine[200];
     machine_describe(machine, sizeof(machine));
-    snprintf(text, bytes, "conv 1 %s %s\n", conv_use(NULL), machine);
+    snprintf(text, bytes, "conv 1 %s %s\n", conv_isa()->name, machine);
 }
 
 static bool read_line(const char *line, struct known *k)
@@ -106,6 +107,29 @@ static bool read_line(const char *line, struct known *k)
     return false;
 }
 
+static void read_known(const char *text)
+{
+    for (; *text && nknown < MOST; text++) {
+        if (read_line(text, &known[nknown]))
+            nknown++;
+        text = strchrnul(text, '\n');
+        if (!*text)
+            return;
+    }
+}
+
+static void write_known(FILE *to)
+{
+    for (int i = 0; i < nknown; i++) {
+        const struct conv *c = &known[i].shape;
+        fprintf(to, "%d %d %d %d %d %d %d %d %d %d %d %d %d %d %d %s %s\n",
+                c->n, c->c, c->h, c->w, c->k, c->groups, c->kernel_h,
+                c->kernel_w, c->stride_h, c->stride_w, c->pad_h, c->pad_w,
+                c->dilation_h, c->dilation_w, c->plain, passes[known[i].pass],
+                known[i].method->name);
+    }
+}
+
 static void load(void)
 {
     char path[PATH_MAX], error[200], first[300];
@@ -113,11 +137,8 @@ static void load(void)
         return;
     char *text = file_text(path, 1 << 20, error, sizeof(error));
     first_line(first, sizeof(first));
-    char *at = text;
     if (text && !strncmp(text, first, strlen(first)))
-        while ((at = strchr(at, '\n')) && *++at && nknown < MOST)
-            if (read_line(at, &known[nknown]))
-                nknown++;
+        read_known(text + strlen(first));
     free(text);
 }
 
@@ -139,15 +160,7 @@ static void store(void)
         return;
     first_line(first, sizeof(first));
     fputs(first, f.stream);
-    for (int i = 0; i < nknown; i++) {
-        const struct conv *c = &known[i].shape;
-        fprintf(f.stream,
-                "%d %d %d %d %d %d %d %d %d %d %d %d %d %d %d %s %s\n", c->n,
-                c->c, c->h, c->w, c->k, c->groups, c->kernel_h, c->kernel_w,
-                c->stride_h, c->stride_w, c->pad_h, c->pad_w, c->dilation_h,
-                c->dilation_w, c->plain, passes[known[i].pass],
-                known[i].method->name);
-    }
+    write_known(f.stream);
     file_commit(&f, error, sizeof(error));
 }
 
@@ -176,7 +189,44 @@ static double run(const struct conv_method *m, const struct conv *c,
     return clock_now() - start;
 }
 
-/* The fastest of three; the first also brings the memory. */
+static size_t most_scratch(const struct conv *c, enum conv_pass pass)
+{
+    size_t most = 0;
+    for (int i = 0; i < NMETHODS; i++) {
+        const size_t floats =
+            methods[i]->cannot(c, pass) ? 0 : methods[i]->scratch(c, pass);
+        most = floats > most ? floats : most;
+    }
+    return most;
+}
+
+/* The least time of each method, in turns, so that what else the machine does
+ * meets all alike. The first turn also brings the memory; who is far behind
+ * after it is not tried again. */
+static const struct conv_method *
+least_time(const struct conv *c, enum conv_pass pass, const struct operands *o)
+{
+    enum { TURNS = 3, MOST_TURNS = 50 };
+    const double enough = 0.03, far = 2;
+    double least[NMETHODS];
+    int best = -1;
+    const double begun = clock_now();
+    for (int turn = 0;
+         turn < TURNS || (turn < MOST_TURNS && clock_now() < begun + enough);
+         turn++)
+        for (int i = 0; i < NMETHODS; i++) {
+            if (methods[i]->cannot(c, pass)
+                || (turn > 1 && least[i] > far * least[best]))
+                continue;
+            const double seconds = run(methods[i], c, pass, o);
+            if (turn < 1 || seconds < least[i])
+                least[i] = seconds;
+            if (best < 0 || least[i] < least[best])
+                best = i;
+        }
+    return best < 0 ? NULL : methods[best];
+}
+
 static const struct conv_method *fastest(const struct conv *c,
                                          enum conv_pass pass)
 {
@@ -184,30 +234,20 @@ static const struct conv_method *fastest(const struct conv *c,
     const size_t ny = conv_blocked(c->n, c->k, c->out_h, c->out_w);
     const size_t nw = (size_t)c->k * (size_t)(c->c / c->groups)
                       * (size_t)(c->kernel_h * c->kernel_w);
+    const struct operands o = {
+        malloc(nx * sizeof(float) + 1), malloc(ny * sizeof(float) + 1),
+        malloc(nw * sizeof(float) + 1),
+        malloc(most_scratch(c, pass) * sizeof(float) + 1)};
     const struct conv_method *best = NULL;
-    double least = 0;
-    struct operands o = {malloc(nx * sizeof(float) + 1),
-                         malloc(ny * sizeof(float) + 1),
-                         malloc(nw * sizeof(float) + 1), NULL};
     fill(o.x, nx);
     fill(o.y, ny);
     fill(o.w, nw);
-    for (int i = 0; i < NMETHODS && o.x && o.y && o.w; i++) {
-        if (methods[i]->cannot(c, pass))
-            continue;
-        o.scratch = malloc(methods[i]->scratch(c, pass) * sizeof(float) + 1);
-        for (int k = 0; k < 3 && o.scratch; k++) {
-            const double seconds = run(methods[i], c, pass, &o);
-            if (!best || seconds < least) {
-                best = methods[i];
-                least = seconds;
-            }
-        }
-        free(o.scratch);
-    }
+    if (o.x && o.y && o.w && o.scratch)
+        best = least_time(c, pass, &o);
     free(o.x);
     free(o.y);
     free(o.w);
+    free(o.scratch);
     return best;
 }
 
@@ -216,25 +256,79 @@ static struct conv with_few_images(struct conv c)
 {
     const double image = 2.0 * c.out_h * c.out_w * c.k * (c.c / c.groups)
                          * c.kernel_h * c.kernel_w;
-    const double most = 4e9;
+    const double most = 1e10;
     while (c.n > 1 && c.n * image > most)
         c.n = (c.n + 1) / 2;
     return c;
 }
 
+static bool measuring;
+static int threads; /* that share out the images */
+static bool told;   /* what is known is rank 0's, and all there is */
+
 static const struct conv_method *measured(const struct conv *c,
                                           enum conv_pass pass)
 {
-    const struct conv_method *method = recall(c, pass);
-    if (method || nknown == MOST)
-        return method; /* a full table: by the rule */
-    const struct conv few = with_few_images(*c);
+    struct conv part = *c;
+    part.n = (c->n + threads - 1) / threads;
+    const struct conv_method *method = recall(&part, pass);
+    if (method || told || nknown == MOST)
+        return method; /* NULL: by the rule */
+    const struct conv few = with_few_images(part);
     method = fastest(&few, pass);
     if (method) {
-        known[nknown++] = (struct known){*c, pass, method};
+        known[nknown++] = (struct known){part, pass, method};
         store();
     }
     return method;
+}
+
+/* --- all ranks as rank 0 ---------------------------------------------------
+ */
+
+static coll_status tell(coll_comm *comm)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *stream = open_memstream(&text, &bytes);
+    if (stream) {
+        write_known(stream);
+        fclose(stream);
+    }
+    uint64_t count = text ? bytes : 0;
+    coll_status status =
+        coll_broadcast(&count, &count, 1, COLL_U64, 0, comm, NULL);
+    if (!status && count)
+        status = coll_broadcast(text, text, count, COLL_I8, 0, comm, NULL);
+    free(text);
+    return status;
+}
+
+static coll_status hear(coll_comm *comm)
+{
+    uint64_t count;
+    coll_status status =
+        coll_broadcast(&count, &count, 1, COLL_U64, 0, comm, NULL);
+    if (status)
+        return status;
+    char *text = calloc(count + 1, 1);
+    if (!text)
+        return COLL_ERR_MEMORY;
+    if (count)
+        status = coll_broadcast(text, text, count, COLL_I8, 0, comm, NULL);
+    nknown = 0;
+    told = true;
+    read_known(text);
+    free(text);
+    return status;
+}
+
+coll_status kernel_agree(coll_comm *comm, bool has_net)
+{
+    const bool root = !coll_comm_user_rank(comm);
+    if (!measuring || coll_comm_count(comm) == 1 || root != has_net)
+        return COLL_OK;
+    return root ? tell(comm) : hear(comm);
 }
 
 /* --- names ---------------------------------------------------------------- */
@@ -249,15 +343,18 @@ static const struct conv_method *force(const struct conv *c,
     return forced;
 }
 
-int kernel_choose(const char *name, char *error, size_t error_bytes)
+int kernel_choose(const char *name, int nthreads, char *error,
+                  size_t error_bytes)
 {
     const char *const names[] = {"auto",     "direct",   "gemm",
                                  "measured", "winograd", NULL};
     forced = find(name);
-    conv_choose(forced ? force : !strcmp(name, "measured") ? measured : NULL);
+    measuring = !strcmp(name, "measured");
+    threads = nthreads;
+    conv_choose(forced ? force : measuring ? measured : NULL);
     if (forced || !strcmp(name, "auto"))
         return 0;
-    if (!strcmp(name, "measured")) {
+    if (measuring) {
         if (!nknown)
             load();
         return 0;

@@ -3,13 +3,24 @@
 #ifndef TRAINER_KERNEL_CHOICE_H
 #define TRAINER_KERNEL_CHOICE_H
 
+#include <stdbool.h>
 #include <stddef.h>
+
+#include "coll/coll.h"
 
 /* "auto": by rule. "measured": each layer's passes are timed once on a machine,
  * and what was the fastest is kept in ~/.cache/libcoll/conv.txt (or
  * $XDG_CACHE_HOME/libcoll/conv.txt) for later runs. "gemm", "direct",
- * "winograd": that, where it can. For nets that are created afterwards; not
- * thread-safe. -1 with what is valid in error for other names. */
-int kernel_choose(const char *name, char *error, size_t error_bytes);
+ * "winograd": that, where it can. For nets that are created afterwards, whose
+ * images are shared out over so many threads; not thread-safe. -1 with what is
+ * valid in error for other names. */
+int kernel_choose(const char *name, int nthreads, char *error,
+                  size_t error_bytes);
+
+/* Lets all ranks take what rank 0 has measured, so that all do the same and
+ * their results fit together, and nobody measures while others compute. To be
+ * called by all before they create the net, and by all after; does nothing
+ * where nothing is measured. Fails as coll_broadcast() does. */
+coll_status kernel_agree(coll_comm *, bool has_net);
 
 #endif

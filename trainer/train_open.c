@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
+#include "kernel_choice.h"
 #include "kernels/gemm.h"
 #include "net/checkpoint.h"
 #include "train.h"
@@ -106,8 +107,14 @@ static int no_memory(struct train *t)
 static int build(struct train *t)
 {
     char text[512];
+    coll_status status = kernel_agree(t->comm, false);
+    if (status)
+        return train_comm_failed(t, status);
     if (net_create(&t->net, t->settings.net_text, t->batch, text, sizeof(text)))
         return train_fail(t, 2, "--net: %s", text);
+    status = kernel_agree(t->comm, true);
+    if (status)
+        return train_comm_failed(t, status);
     if (net_fits(&t->net, &t->train, text, sizeof(text)))
         return train_fail(t, 2, "--net: %s", text);
     const int nthreads = t->settings.threads ? (int)t->settings.threads : 1;
@@ -123,7 +130,7 @@ static int build(struct train *t)
         || arena_alloc(&t->optim_state,
                        t->net.params.count * (size_t)t->optim->nstate))
         return no_memory(t);
-    const coll_status status = t->strategy.ops->open(&t->strategy);
+    status = t->strategy.ops->open(&t->strategy);
     return status ? train_comm_failed(t, status) : 0;
 }
 

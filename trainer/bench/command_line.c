@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernel_choice.h"
 #include "kernels/sw/sw_conv.h"
 
 /* A word that an option takes, or will: lacks says what this version has not.
@@ -18,6 +19,7 @@ struct choice {
 /* clang-format off */
 static const struct choice kernels[] = {
     {.name = "auto"},
+    {.name = "measured"},
     {.name = "gemm", .method = &conv_gemm},
     {.name = "direct", .method = &conv_direct},
     {.name = "winograd", .method = &conv_winograd},
@@ -186,6 +188,8 @@ static void choose_kernel(void)
     if (k->method == &conv_tile_sw)
         sw_method_use(k->way);
     o.isa = conv_use(k->isa ? k->isa : any ? NULL : i->name);
+    if (!k->method)
+        kernel_choose(kernel, (int)o.threads, NULL, 0);
 }
 
 /* What measures nothing has nothing to write. */

@@ -122,32 +122,37 @@ static void check_file(const char *option, const char *path)
         options_die(&conv_bench_program, "%s: %s", option, error);
 }
 
-/* OpenBLAS is to have no threads of its own, as the trainer lets it. */
+/* Bound to cores of their own, as the trainer's are. */
+static void start_threads(int n)
+{
+    int *cpus = malloc((size_t)n * sizeof(*cpus));
+    const bool bound = cpus && n > 1 && !coll_comm_place_threads(NULL, n, cpus);
+    if (bound)
+        crew_bind(cpus[0]);
+    bench.crew = crew_create(n, bound ? cpus : NULL);
+    free(cpus);
+    if (bench.crew)
+        return;
+    fprintf(stderr,
+            "conv_bench: no memory for %d threads, or the system gives no "
+            "more\n",
+            n);
+    exit(1);
+}
+
 static void prepare(void)
 {
     const struct bench_options *o = bench.options;
     check_file("--json", o->json);
     check_file("--plot", o->plot);
-    gemm_alone();
     machine_describe(bench.machine, sizeof(bench.machine));
     bench.gemm_isa = gemm_isa() ? gemm_isa() : conv_use(NULL);
     conv_use(o->isa);
     bench.results =
         calloc((size_t)bench.convs.count * CONV_PASSES, sizeof(*bench.results));
-    int *cpus = malloc((size_t)o->threads * sizeof(*cpus));
-    const bool bound = cpus && o->threads > 1
-                       && !coll_comm_place_threads(NULL, (int)o->threads, cpus);
-    if (bound)
-        crew_bind(cpus[0]);
-    bench.crew = crew_create((int)o->threads, bound ? cpus : NULL);
-    free(cpus);
-    if (!bench.results || !bench.crew) {
-        fprintf(stderr,
-                "conv_bench: no memory for %ld threads, or the system "
-                "gives no more\n",
-                o->threads);
-        exit(1);
-    }
+    if (!bench.results)
+        abort();
+    start_threads((int)o->threads);
 }
 
 static int failed(const char *what)
@@ -173,6 +178,7 @@ int main(int argc, char **argv)
 {
     int status = 0;
     bench.options = bench_parse(argc, argv);
+    gemm_alone(); /* as in a net; reading one may measure */
     read_convs();
     prepare();
     if (bench.options->list) {
