@@ -41,7 +41,8 @@ static void forward(struct layer *l, const struct tensor *x, struct tensor y)
 {
     const size_t count = shape_floats(x->shape);
     if (!l->training) {
-        memcpy(y.x, x->x, count * sizeof(float));
+        if (y.x != x->x)
+            memcpy(y.x, x->x, count * sizeof(float));
         return;
     }
     draw(l, x->shape.n, image_floats(l->in));
@@ -60,6 +61,7 @@ static void backward(struct layer *l, const struct tensor *x, struct tensor y,
 
 const struct layer_ops layer_dropout = {
     .name = "dropout",
+    .in_place = true,
     .parse = parse,
     .forward = forward,
     .backward = backward,
