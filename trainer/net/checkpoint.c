@@ -4,13 +4,13 @@
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <zlib.h>
 
+#include "data/reader.h"
 #include "file.h"
 
 enum { VERSION = 2, BYTE_ORDER_MARK = 0x01020304 };
@@ -80,45 +80,27 @@ int checkpoint_write(const char *path, const struct checkpoint *c, char *error,
     return file_commit(&f, error, error_bytes);
 }
 
-struct reading {
-    const char *path;
-    char *error;
-    size_t error_bytes;
-};
-
-__attribute__((format(printf, 2, 3))) static int refuse(const struct reading *r,
-                                                        const char *format, ...)
-{
-    va_list args;
-    const int used = snprintf(r->error, r->error_bytes, "%s: ", r->path);
-    if (used < 0 || (size_t)used >= r->error_bytes)
-        return -1;
-    va_start(args, format);
-    vsnprintf(r->error + used, r->error_bytes - (size_t)used, format, args);
-    va_end(args);
-    return -1;
-}
-
-static int check_header(const struct reading *r, const struct header *h,
+static int check_header(const struct reader *r, const struct header *h,
                         uint64_t file_bytes)
 {
     if (memcmp(h->magic, magic, sizeof(magic)))
-        return refuse(r, "byte 0: no checkpoint, valid ones start with "
-                         "\"COLLCKPT\"");
+        return reader_refuse(r, "byte 0: no checkpoint, valid ones start with "
+                                "\"COLLCKPT\"");
     if (h->byte_order != BYTE_ORDER_MARK)
-        return refuse(r,
-                      "byte 12: byte order 0x%08x, valid on this machine is "
-                      "0x%08x",
-                      h->byte_order, BYTE_ORDER_MARK);
+        return reader_refuse(
+            r,
+            "byte 12: byte order 0x%08x, valid on this machine is "
+            "0x%08x",
+            h->byte_order, BYTE_ORDER_MARK);
     if (h->version != VERSION)
-        return refuse(r, "byte 8: version %u, valid is %d", h->version,
-                      VERSION);
+        return reader_refuse(r, "byte 8: version %u, valid is %d", h->version,
+                             VERSION);
     if (h->file_bytes != file_bytes)
-        return refuse(r,
-                      "byte 56: the file is %llu bytes long, valid is %llu "
-                      "as its header says",
-                      (unsigned long long)file_bytes,
-                      (unsigned long long)h->file_bytes);
+        return reader_refuse(
+            r,
+            "byte 56: the file is %llu bytes long, valid is %llu "
+            "as its header says",
+            (unsigned long long)file_bytes, (unsigned long long)h->file_bytes);
     const uint64_t most = file_bytes - sizeof(*h);
     if (h->text_bytes > most || h->nparams > most / sizeof(float)
         || h->noptim > most / sizeof(float) || h->nkept > most / sizeof(float)
@@ -126,7 +108,7 @@ static int check_header(const struct reading *r, const struct header *h,
         || h->text_bytes + h->state_bytes
                    + (h->nparams + h->noptim + h->nkept) * sizeof(float)
                != most)
-        return refuse(
+        return reader_refuse(
             r,
             "byte 16: the sizes %llu, %llu, %llu, %llu, %llu do not "
             "make up the file, valid is a text, %zu, and 4 bytes a "
@@ -136,7 +118,7 @@ static int check_header(const struct reading *r, const struct header *h,
             (unsigned long long)h->noptim, (unsigned long long)h->nkept,
             sizeof(struct checkpoint_state));
     if (h->zero)
-        return refuse(r, "byte 64: found %u, valid is 0", h->zero);
+        return reader_refuse(r, "byte 64: found %u, valid is 0", h->zero);
     return 0;
 }
 
@@ -145,7 +127,7 @@ static int ends(const char *text, size_t size)
     return memchr(text, '\0', size) != NULL;
 }
 
-static int check_state(const struct reading *r, const struct checkpoint *c,
+static int check_state(const struct reader *r, const struct checkpoint *c,
                        size_t offset)
 {
     const struct checkpoint_state *s = &c->state;
@@ -154,34 +136,35 @@ static int check_state(const struct reading *r, const struct checkpoint *c,
         || !ends(s->optimiser, sizeof(s->optimiser))
         || !ends(s->strategy, sizeof(s->strategy))
         || !ends(s->data, sizeof(s->data)))
-        return refuse(r, "byte %zu: a name without an end", offset);
+        return reader_refuse(r, "byte %zu: a name without an end", offset);
     if (s->step > most || s->epoch > most || s->every > most || s->warmup > most
         || s->total > most || s->nranks < 1 || s->nranks > INT32_MAX
         || s->global_batch < 1 || s->global_batch > INT32_MAX || s->images < 1
         || s->images > UINT32_MAX)
-        return refuse(r,
-                      "byte %zu: a count of the training state is out of "
-                      "range",
-                      offset);
+        return reader_refuse(
+            r,
+            "byte %zu: a count of the training state is out of "
+            "range",
+            offset);
     if (!isfinite(s->lr) || !isfinite(s->gamma) || !isfinite(s->momentum)
         || !isfinite(s->weight_decay))
-        return refuse(r,
-                      "byte %zu: a setting of the optimiser is not a "
-                      "number",
-                      offset);
+        return reader_refuse(r,
+                             "byte %zu: a setting of the optimiser is not a "
+                             "number",
+                             offset);
     return 0;
 }
 
 /* Splits one block: parameters first because floats want alignment. The file
  * is read in its own order all the same. */
-static int read_parts(const struct reading *r, FILE *file, struct header *h,
+static int read_parts(const struct reader *r, FILE *file, struct header *h,
                       struct checkpoint *c)
 {
     const size_t floats = h->nparams + h->noptim + h->nkept;
     char *block = malloc(floats * sizeof(float) + h->text_bytes + 1);
     if (!block)
-        return refuse(r, "no memory for its %llu bytes",
-                      (unsigned long long)h->file_bytes);
+        return reader_refuse(r, "no memory for its %llu bytes",
+                             (unsigned long long)h->file_bytes);
     c->own = block;
     c->nparams = h->nparams;
     c->noptim = h->noptim;
@@ -194,8 +177,9 @@ static int read_parts(const struct reading *r, FILE *file, struct header *h,
     if (fread(c->text, 1, h->text_bytes, file) != h->text_bytes
         || fread(&c->state, sizeof(c->state), 1, file) != 1
         || fread(c->params, sizeof(float), floats, file) != floats)
-        return refuse(r, "cannot read: %s",
-                      ferror(file) ? strerror(errno) : "it became shorter");
+        return reader_refuse(r, "cannot read: %s",
+                             ferror(file) ? strerror(errno)
+                                          : "it became shorter");
     c->crc = h->crc;
     h->crc = 0;
     uint32_t crc = add_crc(0, h, sizeof(*h));
@@ -203,37 +187,40 @@ static int read_parts(const struct reading *r, FILE *file, struct header *h,
     crc = add_crc(crc, &c->state, sizeof(c->state));
     crc = add_crc(crc, c->params, floats * sizeof(float));
     if (crc != c->crc)
-        return refuse(r,
-                      "byte 68: CRC 0x%08x, valid is 0x%08x: the content "
-                      "is damaged",
-                      c->crc, crc);
+        return reader_refuse(
+            r,
+            "byte 68: CRC 0x%08x, valid is 0x%08x: the content "
+            "is damaged",
+            c->crc, crc);
     if (strlen(c->text) != h->text_bytes)
-        return refuse(r,
-                      "byte %zu: found a zero byte, valid is the text of a "
-                      "net",
-                      sizeof(*h) + strlen(c->text));
+        return reader_refuse(
+            r,
+            "byte %zu: found a zero byte, valid is the text of a "
+            "net",
+            sizeof(*h) + strlen(c->text));
     return check_state(r, c, sizeof(*h) + h->text_bytes);
 }
 
 int checkpoint_read(struct checkpoint *c, const char *path, char *error,
                     size_t error_bytes)
 {
-    const struct reading r = {path, error, error_bytes};
+    const struct reader r = {
+        .path = path, .error = error, .error_bytes = error_bytes};
     struct header h;
     struct stat status;
     int failed = -1;
     *c = (struct checkpoint){0};
     FILE *file = fopen(path, "rbe");
     if (!file || fstat(fileno(file), &status))
-        refuse(&r, "cannot read: %s", strerror(errno));
+        reader_refuse(&r, "cannot read: %s", strerror(errno));
     else if (!S_ISREG(status.st_mode))
-        refuse(&r, "found %s, valid is a checkpoint file",
-               S_ISDIR(status.st_mode) ? "a folder" : "a special file");
+        reader_refuse(&r, "found %s, valid is a checkpoint file",
+                      S_ISDIR(status.st_mode) ? "a folder" : "a special file");
     else if (fread(&h, sizeof(h), 1, file) != 1)
-        refuse(&r,
-               "byte 0: %llu bytes long, valid is at least the header's "
-               "%zu",
-               (unsigned long long)status.st_size, sizeof(h));
+        reader_refuse(&r,
+                      "byte 0: %llu bytes long, valid is at least the header's "
+                      "%zu",
+                      (unsigned long long)status.st_size, sizeof(h));
     else
         failed = check_header(&r, &h, (uint64_t)status.st_size)
                  || read_parts(&r, file, &h, c);
