@@ -4,10 +4,11 @@
 
     benchmarks/kernel_choice.py [--build build] [--nets vgg16:4,resnet50:4]
         [--threads 1] [--rounds 3] [--seconds 0.02] [--under 'taskset -c 0']
-        [--limit 1.05] [--json FILE]
+        [--limit 1.05] [--warm] [--json FILE]
 
 For each pass of each shape of a net, conv_bench measures all fixed ways in turn,
---rounds times, and the least time of each counts. What --kernel auto and --kernel
+--rounds times, and the least time of each counts. Caches are cold, as in a step,
+where other layers come between; --warm: what fits in them is there. What --kernel auto and --kernel
 measured take (this one timed anew, in a cache of its own) is looked up in these
 figures, so that a ratio compares two ways and not two runs of one. A net is
 written as NAME:IMAGES, or FILE:IMAGES.
@@ -45,6 +46,7 @@ def arguments():
     parser.add_argument('--seconds', type=float, default=0.02)
     parser.add_argument('--under', default='')
     parser.add_argument('--limit', type=float, default=1.05)
+    parser.add_argument('--warm', action='store_true')
     parser.add_argument('--json')
     return parser.parse_args()
 
@@ -57,8 +59,11 @@ def measure(args, net, kernel, cache, seconds):
                    os.path.join(args.build, 'conv_bench'), '--net', name,
                    '--batch', images, '--kernel', kernel, '--threads',
                    str(args.threads), '--json', file.name]
-        command += ['--check'] if seconds is None else ['--seconds',
-                                                        str(seconds)]
+        if seconds is None:
+            command.append('--check')
+        else:
+            command += ['--seconds', str(seconds)] \
+                + ([] if args.warm else ['--cold'])
         done = subprocess.run(command, text=True, capture_output=True,
                               timeout=RUN_SECONDS, check=False,
                               env=dict(os.environ, XDG_CACHE_HOME=cache))

@@ -324,6 +324,23 @@ def test_images_of_many_channels_are_blocked():
         check(found['left_out'][0]['layer'] == 'first', found['left_out'])
 
 
+def test_cold_caches_take_longer():
+    # Winograd's transformed weights are 9 MB, for next to no images
+    with tempfile.TemporaryDirectory() as folder:
+        net = own_net(folder, 'input 256x4x4\nconv 256 3x3 pad 1\ndense 10\n'
+                              'softmax_loss\n')
+        best = {}
+        for option in 2 * ([], ['--cold']):
+            found, out = measured('--net', net, '--batch', 1, '--kernel',
+                                  'winograd', '--pass', 'fwd', '--iterations',
+                                  9, *option)
+            check(found['cold'] == bool(option), found)
+            check(('cold caches' in out) == bool(option), out)
+            least = found['results'][0]['time_ms']['min']
+            best[bool(option)] = min(best.get(bool(option), least), least)
+    check(best[True] > best[False], best)
+
+
 def test_a_pass_alone_is_measured_alone():
     for name in PASSES:
         found, _ = measured('--net', 'lenet', '--pass', name, '--iterations',

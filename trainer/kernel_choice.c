@@ -166,14 +166,15 @@ static void store(void)
 
 /* --- timing --------------------------------------------------------------- */
 
+/* In arenas, as a net has them: where memory begins matters. */
 struct operands {
-    float *x, *y, *w, *scratch;
+    struct arena x, y, w, scratch;
 };
 
-static void fill(float *x, size_t count)
+static void fill(struct arena *a)
 {
-    for (size_t i = 0; x && i < count; i++)
-        x[i] = 2 * random_unit(1, i) - 1;
+    for (size_t i = 0; i < a->count; i++)
+        a->x[i] = 2 * random_unit(1, i) - 1;
 }
 
 static double run(const struct conv_method *m, const struct conv *c,
@@ -181,11 +182,11 @@ static double run(const struct conv_method *m, const struct conv *c,
 {
     const double start = clock_now();
     if (pass == CONV_FORWARD)
-        m->forward(c, o->x, o->w, NULL, o->y, o->scratch);
+        m->forward(c, o->x.x, o->w.x, NULL, o->y.x, o->scratch.x);
     else if (pass == CONV_BACKWARD_DATA)
-        m->backward_data(c, o->y, o->w, o->x, o->scratch);
+        m->backward_data(c, o->y.x, o->w.x, o->x.x, o->scratch.x);
     else
-        m->backward_weights(c, o->x, o->y, o->w, o->scratch);
+        m->backward_weights(c, o->x.x, o->y.x, o->w.x, o->scratch.x);
     return clock_now() - start;
 }
 
@@ -201,8 +202,9 @@ static size_t most_scratch(const struct conv *c, enum conv_pass pass)
 }
 
 /* The least time of each method, in turns, so that what else the machine does
- * meets all alike. The first turn also brings the memory; who is far behind
- * after it is not tried again. */
+ * meets all alike, and none finds its own data in the caches, as in a step,
+ * where other layers come between. The first turn also brings the memory; who
+ * is far behind after it is not tried again. */
 static const struct conv_method *
 least_time(const struct conv *c, enum conv_pass pass, const struct operands *o)
 {
@@ -230,24 +232,23 @@ least_time(const struct conv *c, enum conv_pass pass, const struct operands *o)
 static const struct conv_method *fastest(const struct conv *c,
                                          enum conv_pass pass)
 {
-    const size_t nx = conv_blocked(c->n, c->c, c->h, c->w);
-    const size_t ny = conv_blocked(c->n, c->k, c->out_h, c->out_w);
     const size_t nw = (size_t)c->k * (size_t)(c->c / c->groups)
                       * (size_t)(c->kernel_h * c->kernel_w);
-    const struct operands o = {
-        malloc(nx * sizeof(float) + 1), malloc(ny * sizeof(float) + 1),
-        malloc(nw * sizeof(float) + 1),
-        malloc(most_scratch(c, pass) * sizeof(float) + 1)};
     const struct conv_method *best = NULL;
-    fill(o.x, nx);
-    fill(o.y, ny);
-    fill(o.w, nw);
-    if (o.x && o.y && o.w && o.scratch)
+    struct operands o = {0};
+    if (!arena_alloc(&o.x, conv_blocked(c->n, c->c, c->h, c->w))
+        && !arena_alloc(&o.y, conv_blocked(c->n, c->k, c->out_h, c->out_w))
+        && !arena_alloc(&o.w, nw)
+        && !arena_alloc(&o.scratch, most_scratch(c, pass))) {
+        fill(&o.x);
+        fill(&o.y);
+        fill(&o.w);
         best = least_time(c, pass, &o);
-    free(o.x);
-    free(o.y);
-    free(o.w);
-    free(o.scratch);
+    }
+    arena_free(&o.x);
+    arena_free(&o.y);
+    arena_free(&o.w);
+    arena_free(&o.scratch);
     return best;
 }
 

@@ -91,6 +91,8 @@ static const struct option_row rows[] = {
      "--seconds allows, at least 3)"},
     {0, "seconds", "S", OPTION_NUMBER, &o.seconds, 0, 1e6, NULL,
      "time for the runs of each row (default 0.5)"},
+    {0, "cold", NULL, OPTION_FLAG, &o.cold, 0, 0, NULL,
+     "go through other memory before each run, as other layers do in a step"},
     {0, "check", NULL, OPTION_FLAG, &o.check, 0, 0, NULL,
      "only compare results with the definition"},
     {0, "list", NULL, OPTION_FLAG, &o.list, 0, 0, NULL,

@@ -16,6 +16,7 @@ struct bench_options {
     const char *isa;                  /* which conv_use() then has */
     const char *dtype;
     bool pass[CONV_PASSES];
+    bool cold;        /* caches before each run */
     bool list, check; /* only show the shapes; only check */
 };
 

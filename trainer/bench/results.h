@@ -24,6 +24,7 @@ struct bench {
     char machine[160];
     const char *gemm_isa; /* which OpenBLAS uses */
     struct crew *crew;
+    struct arena other; /* memory for --cold */
     struct net_convs convs;
     struct bench_result *results;
     int nresults;

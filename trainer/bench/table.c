@@ -30,9 +30,10 @@ static void print_subject(const struct bench *b)
     if (gmtime_r(&now, &tm))
         strftime(date, sizeof(date), ", %Y-%m-%d %H:%M UTC", &tm);
     printf("# conv_bench, libcoll %s%s\n", COLL_BUILD_VERSION, date);
-    printf("# %s, batch %ld, %s, %ld thread%s; %d convolutions of %d shapes\n",
-           o->net, o->batch, o->dtype, o->threads, o->threads == 1 ? "" : "s",
-           b->convs.convolutions, b->convs.count);
+    printf(
+        "# %s, batch %ld, %s, %ld thread%s; %d convolutions of %d shapes%s\n",
+        o->net, o->batch, o->dtype, o->threads, o->threads == 1 ? "" : "s",
+        b->convs.convolutions, b->convs.count, o->cold ? "; cold caches" : "");
     printf("# %s\n", b->machine);
 }
 
