@@ -602,7 +602,7 @@ Test(net, evaluation_folds_batchnorm_into_convolutions)
         struct apart apart;
         struct net net;
         create(&net, residual_net, N);
-        cr_assert(!net_use_threads(&net, nthreads, error, sizeof(error)));
+        cr_assert(!net_use_threads(&net, nthreads, NULL, error, sizeof(error)));
         for (int i = 0; i < net.nlayers; i++)
             nfolded += net.layers[i].folded;
         for (size_t i = 0; i < net.params.count; i++)
