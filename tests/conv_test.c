@@ -130,9 +130,15 @@ static void lanes_are_zero(const float *blocked, int n, int c, size_t plane,
 }
 
 /* Exactly as much as is asked for, so that sanitizers see what lies beyond. */
-static float *scratch_of(const struct conv *c, enum conv_pass pass)
+static float *scratch_of(const struct conv_method *m, const struct conv *c,
+                         enum conv_pass pass)
 {
-    const size_t floats = conv_direct.scratch(c, pass);
+    /* A short batch is to do with that of a full one. */
+    struct conv full = *c;
+    full.n *= 3;
+    require(m->scratch(&full, pass) >= m->scratch(c, pass),
+            "%s, pass %d: less scratch for more images", m->name, (int)pass);
+    const size_t floats = m->scratch(c, pass);
     float *x = malloc(floats * sizeof(float) + 1);
     require(x != NULL, "no memory");
     memset(x, 0xff, floats * sizeof(float)); /* NaN */
@@ -173,27 +179,30 @@ static void check(struct conv c, uint64_t seed)
     reference(&c, x, w, bias, dy, y, dx, dw);
     conv_to_blocked(x, xb, c.n, c.c, c.h, c.w);
     conv_to_blocked(dy, dyb, c.n, c.k, c.out_h, c.out_w);
-    for (int i = 0; i < NISAS; i++) {
-        if (!conv_use(isas[i]))
+    for (int i = 0; i < 2 * NISAS; i++) {
+        const struct conv_method *m = i % 2 ? &conv_bf16 : &conv_direct;
+        char isa[32];
+        snprintf(isa, sizeof(isa), "%s on %s", m->name, isas[i / 2]);
+        if (!conv_use(isas[i / 2]) || m->cannot(&c, CONV_FORWARD))
             continue;
-        float *scratch = scratch_of(&c, CONV_FORWARD);
-        conv_direct.forward(&c, c.plain ? x : xb, w, bias, yb, scratch);
+        float *scratch = scratch_of(m, &c, CONV_FORWARD);
+        m->forward(&c, c.plain ? x : xb, w, bias, yb, scratch);
         conv_to_plain(yb, back, c.n, c.k, c.out_h, c.out_w);
-        equal(back, y, ny, isas[i], "y", shape);
+        equal(back, y, ny, isa, "y", shape);
         lanes_are_zero(yb, c.n, c.k, (size_t)c.out_h * (size_t)c.out_w, shape);
         free(scratch);
-        scratch = scratch_of(&c, CONV_BACKWARD_WEIGHTS);
+        scratch = scratch_of(m, &c, CONV_BACKWARD_WEIGHTS);
         memcpy(dwb, dw0, nw * sizeof(float));
-        conv_direct.backward_weights(&c, c.plain ? x : xb, dyb, dwb, scratch);
-        equal(dwb, dw, nw, isas[i], "dw", shape);
+        m->backward_weights(&c, c.plain ? x : xb, dyb, dwb, scratch);
+        equal(dwb, dw, nw, isa, "dw", shape);
         free(scratch);
         if (c.plain)
             continue;
-        scratch = scratch_of(&c, CONV_BACKWARD_DATA);
+        scratch = scratch_of(m, &c, CONV_BACKWARD_DATA);
         memset(dxb, 0xff, bx * sizeof(float));
-        conv_direct.backward_data(&c, dyb, w, dxb, scratch);
+        m->backward_data(&c, dyb, w, dxb, scratch);
         conv_to_plain(dxb, back, c.n, c.c, c.h, c.w);
-        equal(back, dx, nx, isas[i], "dx", shape);
+        equal(back, dx, nx, isa, "dx", shape);
         lanes_are_zero(dxb, c.n, c.c, (size_t)c.h * (size_t)c.w, shape);
         free(scratch);
     }
@@ -279,6 +288,133 @@ static void winograd_comes_to_the_same(void)
                 winograd_as_direct(some[k], isas[i], 100 * k);
 }
 
+/* --- bf16 ----------------------------------------------------------------- */
+
+/* By the definition: of the two numbers of 8 bits beside x the nearer one, or
+ * the one that ends in 0. */
+static float to_bf16(float x)
+{
+    int exponent;
+    if (!isfinite(x) || x == 0)
+        return x;
+    const double m = frexp((double)x, &exponent);
+    return (float)ldexp(nearbyint(ldexp(m, 8)), exponent - 8);
+}
+
+/* One channel and a weight of 1, so that y and dx are what x and dy become. */
+static void numbers_are_rounded(void)
+{
+    static const float some[] = {0,
+                                 -0.0F,
+                                 1,
+                                 0x1.00fffep0F,
+                                 0x1.01p0F,
+                                 0x1.010002p0F,
+                                 0x1.02p0F,
+                                 0x1.03p0F,
+                                 -0x1.01p0F,
+                                 -0x1.03p0F,
+                                 0x1.fep0F,
+                                 0x1.ffp0F,
+                                 0x1.fffp-100F,
+                                 0x1.fep127F,
+                                 0x1.ff0002p127F,
+                                 0x1.fffffep127F,
+                                 -0x1.fffffep127F,
+                                 INFINITY,
+                                 -INFINITY,
+                                 1e-37F,
+                                 3,
+                                 -7.77F,
+                                 1e30F};
+    enum { N = sizeof(some) / sizeof(some[0]) };
+    struct conv c = {1, 1, 1, N + 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 0, 0, false};
+    const float one = 1;
+    float x[(N + 1) * CONV_BLOCK] = {0}, y[(N + 1) * CONV_BLOCK];
+    conv_set_outputs(&c);
+    for (int i = 0; i <= N; i++)
+        x[i * CONV_BLOCK] = i < N ? some[i] : 0;
+    const uint32_t nan = 0x7f800001; /* were it cut off, it would be infinite */
+    memcpy(x + N * CONV_BLOCK, &nan, sizeof(nan));
+    for (int i = 0; i < 2 * NISAS; i++) {
+        if (!conv_use(isas[i / 2]))
+            continue;
+        float *scratch = scratch_of(&conv_bf16, &c, i % 2);
+        if (i % 2 == CONV_FORWARD)
+            conv_bf16.forward(&c, x, &one, NULL, y, scratch);
+        else
+            conv_bf16.backward_data(&c, x, &one, y, scratch);
+        for (int k = 0; k < N; k++)
+            require(y[k * CONV_BLOCK] == to_bf16(some[k]),
+                    "%s: %a became %a, not %a", isas[i / 2], (double)some[k],
+                    (double)y[k * CONV_BLOCK], (double)to_bf16(some[k]));
+        require(isnan(y[N * CONV_BLOCK]), "%s: NaN became %g", isas[i / 2],
+                (double)y[N * CONV_BLOCK]);
+        free(scratch);
+    }
+}
+
+static float *uniform(size_t count, uint64_t seed)
+{
+    float *x = eighths(count, seed);
+    for (size_t i = 0; i < count; i++)
+        x[i] = 2 * random_unit(seed, i) - 1;
+    return x;
+}
+
+static void round_all(float *x, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        x[i] = to_bf16(x[i]);
+}
+
+/* Products of numbers that are none of bf16 are those of what they become. */
+static void products_are_of_rounded_numbers(void)
+{
+    struct conv c = {3, 35, 9, 10, 37, 1, 3, 3, 2, 1, 1, 1, 1, 1, 0, 0, false};
+    conv_set_outputs(&c);
+    const size_t nx = input_floats(&c), ny = output_floats(&c);
+    const size_t nw = weight_floats(&c);
+    const size_t bx = conv_blocked(c.n, c.c, c.h, c.w);
+    const size_t by = conv_blocked(c.n, c.k, c.out_h, c.out_w);
+    float *x = uniform(nx, 1), *w = uniform(nw, 2), *dy = uniform(ny, 3);
+    float *bias = uniform((size_t)c.k, 4), *dw0 = uniform(nw, 5);
+    float *rounded_w = uniform(nw, 2), *dw = uniform(nw, 5);
+    float *y = filled(ny), *dx = filled(nx), *xb = filled(bx),
+          *dyb = filled(by);
+    float *yb = filled(by), *dxb = filled(bx), *dwb = filled(nw);
+    float *back = filled(nx > ny ? nx : ny);
+    conv_to_blocked(x, xb, c.n, c.c, c.h, c.w);
+    conv_to_blocked(dy, dyb, c.n, c.k, c.out_h, c.out_w);
+    round_all(x, nx);
+    round_all(dy, ny);
+    round_all(rounded_w, nw);
+    reference(&c, x, rounded_w, bias, dy, y, dx, dw);
+    for (int i = 0; i < NISAS; i++) {
+        float *scratch[CONV_PASSES];
+        if (!conv_use(isas[i]))
+            continue;
+        for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++)
+            scratch[pass] = scratch_of(&conv_bf16, &c, pass);
+        memcpy(dwb, dw0, nw * sizeof(float));
+        conv_bf16.forward(&c, xb, w, bias, yb, scratch[CONV_FORWARD]);
+        conv_bf16.backward_data(&c, dyb, w, dxb, scratch[CONV_BACKWARD_DATA]);
+        conv_bf16.backward_weights(&c, xb, dyb, dwb,
+                                   scratch[CONV_BACKWARD_WEIGHTS]);
+        conv_to_plain(yb, back, c.n, c.k, c.out_h, c.out_w);
+        near(back, y, ny, isas[i], "y in bf16", c.c, c.k);
+        conv_to_plain(dxb, back, c.n, c.c, c.h, c.w);
+        near(back, dx, nx, isas[i], "dx in bf16", c.c, c.k);
+        near(dwb, dw, nw, isas[i], "dw in bf16", c.c, c.k);
+        for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++)
+            free(scratch[pass]);
+    }
+    float *all[] = {x,  w,  dy,  bias, dw0, rounded_w, dw,  y,
+                    dx, xb, dyb, yb,   dxb, dwb,       back};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        free(all[i]);
+}
+
 /* The kinds of layers that nets have, small. */
 static void layers_of_known_nets(void)
 {
@@ -358,6 +494,7 @@ static void they_know_what_they_cannot_do(void)
     c.c = 3;
     c.groups = 1;
     require(!conv_direct.cannot(&c, CONV_FORWARD), "it can");
+    require(conv_bf16.cannot(&c, CONV_FORWARD) != NULL, "it cannot");
     require(conv_direct.cannot(&c, CONV_BACKWARD_DATA) != NULL, "it cannot");
     c.kernel_h = 12; /* larger than image and padding */
     require(!conv_set_outputs(&c), "there is no window");
@@ -371,10 +508,12 @@ int main(int argc, char **argv)
         const char *claim;
         void (*check)(void);
     } checks[] = {
-        {"layers of known nets",              layers_of_known_nets         },
-        {"odd shapes",                        odd_shapes                   },
-        {"Winograd's comes to the same",      winograd_comes_to_the_same   },
-        {"the ways know what they cannot do", they_know_what_they_cannot_do},
+        {"layers of known nets",              layers_of_known_nets           },
+        {"odd shapes",                        odd_shapes                     },
+        {"Winograd's comes to the same",      winograd_comes_to_the_same     },
+        {"numbers are rounded to bf16",       numbers_are_rounded            },
+        {"products are of rounded numbers",   products_are_of_rounded_numbers},
+        {"the ways know what they cannot do", they_know_what_they_cannot_do  },
     };
     const int n = sizeof(checks) / sizeof(checks[0]);
     shapes = argc > 1 ? (unsigned)atoi(argv[1]) : cases(2000, 150);

@@ -6,20 +6,31 @@
 
 #include "kernels/conv_pack.h"
 
-static const struct conv_isa *isa;
-
-static const struct conv_isa *best_isa(const char *name)
-{
-    static const struct {
-        const struct conv_isa *isa;
-        const char *needs;
-    } all[] = {
-#define ISA(name) {&conv_isa_##name, #name},
+static const struct isa {
+    const struct conv_isa *floats, *bf16;
+    const char *name;
+} all[] = {
+#define ISA(name) {&conv_isa_##name, &conv_isa_bf16_##name, #name},
 #include "kernels/isas.def"
 #undef ISA
-    };
-    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        const char *needs = all[i].needs;
+};
+enum { NISAS = sizeof(all) / sizeof(all[0]) };
+
+static const struct isa *isa;
+
+static bool has_avx512_bf16(void)
+{
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx512bf16");
+#else
+    return false;
+#endif
+}
+
+static const struct isa *best_isa(const char *name)
+{
+    for (int i = 0; i < NISAS; i++) {
+        const char *needs = all[i].name;
         bool has = true;
 #if defined(__x86_64__)
         if (!strcmp(needs, "avx512"))
@@ -32,24 +43,41 @@ static const struct conv_isa *best_isa(const char *name)
                 __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 #endif
         if (has && (!name || !strcmp(needs, name)))
-            return all[i].isa;
+            return &all[i];
     }
     return NULL;
 }
 
 const char *conv_use(const char *name)
 {
-    const struct conv_isa *found = best_isa(name);
+    const struct isa *found = best_isa(name);
     if (found)
         isa = found;
     return found ? found->name : NULL;
 }
 
-const struct conv_isa *conv_isa(void)
+static const struct isa *used(void)
 {
     if (!isa)
         isa = best_isa(NULL);
     return isa;
+}
+
+const struct conv_isa *conv_isa(void)
+{
+    return used()->floats;
+}
+
+bool conv_bf16_fast(void)
+{
+    return !strcmp(used()->name, "avx512") && has_avx512_bf16();
+}
+
+/* What is compiled for AVX-512 needs AVX512-BF16 too. */
+const struct conv_isa *conv_isa_bf16(void)
+{
+    const bool lacks = !strcmp(used()->name, "avx512") && !has_avx512_bf16();
+    return (lacks ? best_isa("avx2") : used())->bf16;
 }
 
 const struct lanes *lanes(void)

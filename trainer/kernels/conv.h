@@ -42,6 +42,9 @@ enum conv_pass {
  * name. Not thread-safe. */
 const char *conv_use(const char *isa);
 
+/* Whether what conv_use() has set has instructions for products of bf16. */
+bool conv_bf16_fast(void);
+
 /* Floats of a blocked tensor. */
 size_t conv_blocked(int n, int c, int h, int w);
 
@@ -77,6 +80,9 @@ extern const struct conv_method conv_direct;
 /* Winograd's F(4x4, 3x3) and F(2x2, 5x5), with strides of 1. Its rounding
  * errors are some ten times those of the other. */
 extern const struct conv_method conv_winograd;
+/* As conv_direct, but of operands that are rounded to bf16, to nearest even;
+ * sums are float. Fast with AVX512-BF16 only, see conv_bf16_fast(). */
+extern const struct conv_method conv_bf16;
 /* By a column matrix and OpenBLAS. It can do all but the gradient of a plain
  * input, which nothing can. */
 extern const struct conv_method conv_gemm;

@@ -2,6 +2,8 @@
 /* Order of work: images, bands of rows, chunks of input blocks, blocks of
  * outputs. A band's copy and a chunk's weights fit the second cache together.
  */
+#include "kernels/conv_direct.h"
+
 #include <string.h>
 
 #include "kernels/conv_pack.h"
@@ -36,12 +38,21 @@ static const char *cannot(const struct conv *c, enum conv_pass pass)
 /* --- bands ----------------------------------------------------------------
  */
 
+static int up(int a, int b)
+{
+    return (a + b - 1) / b;
+}
+
+/* At most so many of them at once, in parts that are as equal as can be. */
+static int even_parts(int count, int most)
+{
+    return up(count, up(count, most));
+}
+
 /* Whose weights are read once. */
 static int images_at_once(const struct conv_view *v, int n, int few)
 {
-    const int positions = v->rows * v->columns;
-    const int images = (few + positions - 1) / positions;
-    return conv_least(images, n > 0 ? n : 1);
+    return conv_least(up(few, v->rows * v->columns), n > 0 ? n : 1);
 }
 
 struct bands {
@@ -52,20 +63,16 @@ struct bands {
 static struct bands bands_of(const struct conv_view *v, int widest, int images)
 {
     const int per_block =
-        CONV_BLOCK * CONV_BLOCK * widest * (v->ntaps ? v->ntaps : 1);
+        v->place * CONV_BLOCK * widest * (v->ntaps ? v->ntaps : 1);
     struct bands b = {.rows = v->rows, .images = images};
     b.blocks = WEIGHTS / per_block;
-    b.blocks = b.blocks < 1 ? 1 : conv_least(b.blocks, v->blocks);
-    /* As many in each chunk. */
-    const int chunks = (v->blocks + b.blocks - 1) / b.blocks;
-    b.blocks = (v->blocks + chunks - 1) / chunks;
+    b.blocks = even_parts(v->blocks, b.blocks < 1 ? 1 : b.blocks);
     if (!v->copies && v->ntaps == 1)
         return b;
     while (b.rows > 1
            && (size_t)view_rows(v, b.rows) * v->row * (size_t)b.blocks > BAND)
         b.rows--;
-    const int parts = (v->rows + b.rows - 1) / b.rows;
-    b.rows = (v->rows + parts - 1) / parts;
+    b.rows = even_parts(v->rows, b.rows);
     if (!v->copies)
         return b;
     b.block = (size_t)view_rows(v, b.rows) * v->row;
@@ -90,6 +97,7 @@ struct output {
 };
 
 struct pass {
+    const struct conv_isa *isa;
     const struct conv_view *view;
     struct bands bands;
     int widest;
@@ -113,8 +121,7 @@ static void run_rows(const struct pass *p, const struct output *out,
                      int first, int rows)
 {
     const struct conv_view *v = p->view;
-    const int *most = conv_isa()->most;
-    const int tiles = (v->columns + most[nk] - 1) / most[nk];
+    const int tiles = up(v->columns, p->isa->most[nk]);
     for (int r = 0; r < rows; r++) {
         const float *line = from
                             + (v->copies ? (ptrdiff_t)view_row(v, r)
@@ -129,9 +136,9 @@ static void run_rows(const struct pass *p, const struct output *out,
             t->column = q;
             if (!v->copies)
                 t->ahead = ahead(v, nq);
-            t->x = line + (size_t)q * CONV_BLOCK;
+            t->x = line + q * v->place;
             t->y = y + (size_t)q * out->step;
-            conv_isa()->tile[nk][nq](t);
+            p->isa->tile[nk][nq](t);
         }
     }
 }
@@ -144,26 +151,25 @@ static void run_band(const struct pass *p, const float *x,
     const struct conv_view *v = p->view;
     const int nblocks = conv_least(p->bands.blocks, v->blocks - b0);
     const int last_block = v->blocks == b0 + nblocks;
+    const int depth = view_depth(v, v->channels);
     const int blocks = conv_blocks(out->channels);
     const size_t plane = (size_t)v->h * (size_t)v->w * CONV_BLOCK;
     const float *from = v->copies ? p->band : x + (size_t)b0 * plane;
     const size_t image = v->copies ? p->bands.image : p->x_image;
     for (int i = 0; i < images && v->copies && v->ntaps; i++)
         for (int b = 0; b < nblocks; b++)
-            view_copy(v, x + (size_t)i * p->x_image, b0 + b, first, rows,
+            view_copy(v, x + (size_t)i * p->x_image, NULL, b0 + b, first, rows,
                       p->band + (size_t)i * p->bands.image
                           + (size_t)b * p->bands.block);
     for (int kb = 0, nk; kb < blocks; kb += nk) {
-        nk = conv_tile_blocks(conv_isa()->most, p->widest, blocks - kb);
+        nk = conv_tile_blocks(p->isa->most, p->widest, blocks - kb);
         struct conv_tile t = {
             .x_block = v->copies ? p->bands.block : plane,
             .nblocks = nblocks,
-            .last = last_block ? v->channels - (v->blocks - 1) * CONV_BLOCK
-                               : CONV_BLOCK,
+            .last = last_block ? depth - (v->blocks - 1) * v->place : v->place,
             .w = p->w
-                 + (size_t)kb * CONV_BLOCK * (size_t)v->channels
-                       * (size_t)v->ntaps
-                 + (size_t)b0 * CONV_BLOCK * (size_t)v->ntaps * (size_t)nk
+                 + (size_t)kb * CONV_BLOCK * (size_t)depth * (size_t)v->ntaps
+                 + (size_t)(b0 * v->place) * (size_t)v->ntaps * (size_t)nk
                        * CONV_BLOCK,
             .y_block = out->block,
             .y_step = out->step,
@@ -194,9 +200,15 @@ static void run(const struct pass *p, int n, const float *x, struct output *out)
     }
 }
 
-/* Where there is one tap, and all is read where it lies, rows are one. */
-static void flatten(struct conv_view *v, struct output *out)
+/* Where there is one tap, and all is read where it lies, rows are one. What is
+ * rounded is copied. */
+static void finish(const struct conv_isa *isa, struct conv_view *v,
+                   struct output *out)
 {
+    if (isa->round) {
+        view_pair_channels(v, isa->round);
+        return;
+    }
     if (v->copies || v->ntaps != 1 || v->columns != v->w || v->stride_h != 1
         || v->row0 || v->rows != v->h
         || out->row != out->step * (size_t)v->columns)
@@ -217,15 +229,19 @@ static struct output output_of(int channels, int groups, int h, int w)
     };
 }
 
-static size_t pass_floats(const struct conv_view *v, int n, int outputs)
+static size_t pass_floats(const struct conv_isa *isa, struct conv_view *v,
+                          int n, int outputs)
 {
-    const struct bands b =
-        bands_of(v, conv_widest_for(v->columns), images_at_once(v, n, FEW));
+    if (isa->round)
+        view_pair_channels(v, isa->round);
+    const struct bands b = bands_of(v, conv_widest_for(isa->most, v->columns),
+                                    images_at_once(v, n, FEW));
     return conv_packed(v, outputs) + band_floats(&b);
 }
 
-static void forward(const struct conv *c, const float *x, const float *w,
-                    const float *bias, float *y, float *scratch)
+void direct_forward(const struct conv_isa *isa, const struct conv *c,
+                    const float *x, const float *w, const float *bias, float *y,
+                    float *scratch)
 {
     const int in = c->c / c->groups, k = c->k / c->groups;
     struct conv_view v;
@@ -233,10 +249,11 @@ static void forward(const struct conv *c, const float *x, const float *w,
     const size_t taps = (size_t)c->kernel_h * (size_t)c->kernel_w;
     const struct conv_weights s = {k, (size_t)in * taps, taps, c->kernel_w};
     view_forward(&v, c);
-    flatten(&v, &out);
-    const int widest = conv_widest_for(v.columns);
+    finish(isa, &v, &out);
+    const int widest = conv_widest_for(isa->most, v.columns);
     float *padded = scratch + conv_packed(&v, k);
     const struct pass p = {
+        .isa = isa,
         .view = &v,
         .bands = bands_of(&v, widest, images_at_once(&v, c->n, FEW)),
         .widest = widest,
@@ -246,8 +263,8 @@ static void forward(const struct conv *c, const float *x, const float *w,
         .band = padded + conv_blocks(k) * CONV_BLOCK,
     };
     for (int g = 0; g < c->groups; g++) {
-        conv_pack(&v, &s, conv_isa()->most, widest,
-                  w + (size_t)(g * k) * s.output, scratch);
+        conv_pack(&v, &s, isa->most, widest, w + (size_t)(g * k) * s.output,
+                  scratch);
         memset(padded, 0, sizeof(float) * CONV_BLOCK * (size_t)conv_blocks(k));
         if (bias)
             memcpy(padded, bias + (size_t)(g * k), sizeof(float) * (size_t)k);
@@ -258,9 +275,9 @@ static void forward(const struct conv *c, const float *x, const float *w,
 }
 
 /* Positions of dx that are alike, all images and groups. */
-static void backward_alike(const struct conv *c, const float *dy,
-                           const float *w, float *dx, float *scratch,
-                           int rest_h, int rest_w)
+static void backward_alike(const struct conv_isa *isa, const struct conv *c,
+                           const float *dy, const float *w, float *dx,
+                           float *scratch, int rest_h, int rest_w)
 {
     const int in = c->c / c->groups, k = c->k / c->groups;
     const size_t taps = (size_t)c->kernel_h * (size_t)c->kernel_w;
@@ -277,9 +294,10 @@ static void backward_alike(const struct conv *c, const float *dy,
     const size_t start = (size_t)row * out.row + (size_t)column * out.step;
     out.row *= (size_t)c->stride_h;
     out.step *= (size_t)c->stride_w;
-    flatten(&v, &out);
-    const int widest = conv_widest_for(v.columns);
+    finish(isa, &v, &out);
+    const int widest = conv_widest_for(isa->most, v.columns);
     const struct pass p = {
+        .isa = isa,
         .view = &v,
         .bands = bands_of(&v, widest, images_at_once(&v, c->n, FEW)),
         .widest = widest,
@@ -288,8 +306,8 @@ static void backward_alike(const struct conv *c, const float *dy,
         .band = scratch + conv_packed(&v, in),
     };
     for (int g = 0; g < c->groups; g++) {
-        conv_pack(&v, &s, conv_isa()->most, widest,
-                  w + (size_t)(g * k) * s.input, scratch);
+        conv_pack(&v, &s, isa->most, widest, w + (size_t)(g * k) * s.input,
+                  scratch);
         out.y = dx + start + (size_t)(g * in / CONV_BLOCK) * out.block;
         run(&p, c->n,
             dy + (size_t)(g * k) * (size_t)c->out_h * (size_t)c->out_w, &out);
@@ -302,46 +320,74 @@ static bool gaps(int stride, int kernel, int dilation)
     return stride > 1 && (stride > kernel || dilation > 1);
 }
 
-static void backward_data(const struct conv *c, const float *dy, const float *w,
-                          float *dx, float *scratch)
+void direct_backward_data(const struct conv_isa *isa, const struct conv *c,
+                          const float *dy, const float *w, float *dx,
+                          float *scratch)
 {
     if (gaps(c->stride_h, c->kernel_h, c->dilation_h)
         || gaps(c->stride_w, c->kernel_w, c->dilation_w))
         memset(dx, 0, conv_blocked(c->n, c->c, c->h, c->w) * sizeof(float));
     for (int rest_h = 0; rest_h < c->stride_h; rest_h++)
         for (int rest_w = 0; rest_w < c->stride_w; rest_w++)
-            backward_alike(c, dy, w, dx, scratch, rest_h, rest_w);
+            backward_alike(isa, c, dy, w, dx, scratch, rest_h, rest_w);
 }
 
 /* --- backward to the weights ----------------------------------------------
  */
 
 /* All outputs are summed over so much of the input that the second cache holds.
- */
-static struct bands sum_bands_of(const struct conv_view *v, int images)
+ * Of as many images as there may be at once, so that a short batch needs no
+ * more scratch than a full one. */
+static struct bands sum_bands_of(const struct conv_isa *isa,
+                                 const struct conv_view *v)
 {
-    struct bands b = bands_of(v, conv_widest(conv_isa()->sum_most), images);
+    const int images = up(NEAR, v->rows * v->columns);
+    struct bands b = bands_of(v, conv_widest(isa->sum_most), images);
     if (!v->copies && v->ntaps == 1) {
         const int rows = NEAR / (v->columns * images);
         b.rows = rows < 1 ? 1 : conv_least(rows, v->rows);
     }
     const size_t block = (size_t)view_rows(v, b.rows) * v->row * (size_t)images;
     const int most = BAND / block < 1 ? 1 : (int)(BAND / block);
-    if (b.blocks > most) {
-        const int chunks = (v->blocks + most - 1) / most;
-        b.blocks = (v->blocks + chunks - 1) / chunks;
-    }
+    if (b.blocks > most)
+        b.blocks = even_parts(v->blocks, most);
     b.image = b.block * (size_t)b.blocks;
     return b;
 }
 
+/* Pairs are always copied: no more rows than are summed over at once, and all
+ * the blocks that there is room for. */
+static struct bands bands_of_pairs(const struct conv_view *v)
+{
+    struct bands b = {.images = up(NEAR, v->rows * v->columns)};
+    b.rows = even_parts(v->rows, up(NEAR, v->columns * b.images));
+    b.block = (size_t)view_rows(v, b.rows) * v->row;
+    const int room = (int)(BAND / (b.block * (size_t)b.images));
+    b.blocks = even_parts(v->blocks, room < 1 ? 1 : room);
+    b.image = b.block * (size_t)b.blocks;
+    return b;
+}
+
+static struct bands view_sums(const struct conv_isa *isa, const struct conv *c,
+                              struct conv_view *v)
+{
+    view_forward(v, c);
+    if (!isa->round)
+        return sum_bands_of(isa, v);
+    view_pair_images(v, isa->round);
+    return bands_of_pairs(v);
+}
+
 /* Images of a group whose sums are gathered at once. */
 struct sums {
+    const struct conv_isa *isa;
     const struct conv_view *view;
     struct bands bands;
-    const float *x, *dy; /* of the first image */
+    const float *x;  /* of the first image */
+    const float *dy; /* and of the band's first row, or their copy as pairs */
     size_t x_image, dy_image, dy_row, dy_block;
     int images, outputs;
+    int sheets; /* as many as images, or pairs of them */
     float *band, *dw;
 };
 
@@ -365,15 +411,61 @@ static void sum_block(const struct sums *s, struct conv_sum *t, const float *x,
             t->rows = 1;
         }
         for (int c = 0, n; c < nc; c += n) {
-            n = conv_isa()->sum_most[nk];
+            n = s->isa->sum_most[nk];
             while (n > nc - c)
                 n /= 2;
             t->x = x + v->at[i] + c + in.from * CONV_BLOCK
                    + (size_t)from * t->x_row;
-            conv_isa()->sum[nk][n](t);
+            s->isa->sum[nk][n](t);
             t->dw += n * nk * CONV_BLOCK;
         }
     }
+}
+
+static const float *image_of(const struct sums *s, const float *first,
+                             size_t image, int sheet)
+{
+    return first + (size_t)(s->isa->round ? 2 * sheet : sheet) * image;
+}
+
+static const float *other_of(const struct sums *s, const float *first,
+                             size_t image, int sheet)
+{
+    return s->isa->round && 2 * sheet + 1 < s->images
+               ? image_of(s, first, image, sheet) + image
+               : NULL;
+}
+
+static void copy_band(const struct sums *s, int first, int rows, int b0,
+                      int nblocks)
+{
+    for (int i = 0; i < s->sheets; i++)
+        for (int b = 0; b < nblocks; b++)
+            view_copy(s->view, image_of(s, s->x, s->x_image, i),
+                      other_of(s, s->x, s->x_image, i), b0 + b, first, rows,
+                      s->band + (size_t)i * s->bands.image
+                          + (size_t)b * s->bands.block);
+}
+
+/* Of rows from `first` on; returns the copy. */
+static const float *pair_dy(const struct sums *s, const float *dy,
+                            size_t dy_image, int first, int rows)
+{
+    const struct conv_view *v = s->view;
+    const size_t plane = (size_t)v->rows * (size_t)v->columns * CONV_BLOCK;
+    const size_t at = (size_t)first * s->dy_row;
+    float *to = s->band + band_floats(&s->bands);
+    for (int i = 0; i < s->sheets; i++)
+        for (int b = 0; b < conv_blocks(s->outputs); b++) {
+            const float *one = image_of(s, dy, dy_image, i);
+            const float *other = other_of(s, dy, dy_image, i);
+            const size_t from = (size_t)b * plane + at;
+            s->isa->round->pairs(one + from, other ? other + from : NULL,
+                                 to + (size_t)i * s->dy_image
+                                     + (size_t)b * s->dy_block,
+                                 (size_t)rows * s->dy_row);
+        }
+    return to;
 }
 
 static void sum_band(const struct sums *s, int first, int rows, int b0)
@@ -382,15 +474,12 @@ static void sum_band(const struct sums *s, int first, int rows, int b0)
     const int nblocks = conv_least(s->bands.blocks, v->blocks - b0);
     const int blocks = conv_blocks(s->outputs);
     const size_t plane = (size_t)v->h * (size_t)v->w * CONV_BLOCK;
-    for (int i = 0; i < s->images && v->copies; i++)
-        for (int b = 0; b < nblocks; b++)
-            view_copy(v, s->x + (size_t)i * s->x_image, b0 + b, first, rows,
-                      s->band + (size_t)i * s->bands.image
-                          + (size_t)b * s->bands.block);
+    const int *most = s->isa->sum_most;
+    if (v->copies)
+        copy_band(s, first, rows, b0, nblocks);
     for (int kb = 0, nk; kb < blocks; kb += nk) {
-        nk = conv_tile_blocks(conv_isa()->sum_most,
-                              conv_widest(conv_isa()->sum_most), blocks - kb);
-        int near = NEAR / (v->columns * s->images);
+        nk = conv_tile_blocks(most, conv_widest(most), blocks - kb);
+        int near = NEAR / (v->columns * s->sheets);
         near = near < 1 ? 1 : near;
         for (int r = 0; r < rows; r += near)
             for (int b = 0; b < nblocks; b++) {
@@ -401,13 +490,13 @@ static void sum_band(const struct sums *s, int first, int rows, int b0)
                         : s->x + (size_t)at * plane + view_direct(v, first + r);
                 struct conv_sum t = {
                     .dy = s->dy + (size_t)kb * s->dy_block
-                          + (size_t)(first + r) * s->dy_row,
+                          + (size_t)r * s->dy_row,
                     .x_image = v->copies ? s->bands.image : s->x_image,
                     .x_row = view_row(v, 1),
                     .dy_image = s->dy_image,
                     .dy_row = s->dy_row,
                     .dy_block = s->dy_block,
-                    .images = s->images,
+                    .images = s->sheets,
                     .columns = v->columns,
                     .dw = s->dw
                           + (size_t)v->ntaps * CONV_BLOCK
@@ -421,23 +510,29 @@ static void sum_band(const struct sums *s, int first, int rows, int b0)
     }
 }
 
-static void backward_weights(const struct conv *c, const float *x,
-                             const float *dy, float *dw, float *scratch)
+void direct_backward_weights(const struct conv_isa *isa, const struct conv *c,
+                             const float *x, const float *dy, float *dw,
+                             float *scratch)
 {
     const int in = c->c / c->groups, k = c->k / c->groups;
     const size_t taps = (size_t)c->kernel_h * (size_t)c->kernel_w;
+    const size_t dy_image = conv_blocked(1, c->k, c->out_h, c->out_w);
     const struct conv_weights order = {k, (size_t)in * taps, taps, c->kernel_w};
     struct conv_view v;
-    view_forward(&v, c);
-    const int at_once = images_at_once(&v, c->n, NEAR);
+    const struct bands bands = view_sums(isa, c, &v);
+    const int pair = isa->round ? 2 : 1;
+    const int at_once = pair * images_at_once(&v, up(c->n, pair), NEAR);
+    const int dy_rows = isa->round ? bands.rows : v.rows;
     struct sums s = {
+        .isa = isa,
         .view = &v,
-        .bands = sum_bands_of(&v, at_once),
+        .bands = bands,
         .x_image = c->plain ? (size_t)c->c * (size_t)c->h * (size_t)c->w
                             : conv_blocked(1, c->c, c->h, c->w),
-        .dy_image = conv_blocked(1, c->k, c->out_h, c->out_w),
+        .dy_image =
+            isa->round ? conv_blocked(1, k, dy_rows, c->out_w) : dy_image,
         .dy_row = (size_t)c->out_w * CONV_BLOCK,
-        .dy_block = (size_t)c->out_h * (size_t)c->out_w * CONV_BLOCK,
+        .dy_block = (size_t)dy_rows * (size_t)c->out_w * CONV_BLOCK,
         .outputs = k,
         .band = scratch + conv_packed(&v, k),
         .dw = scratch,
@@ -445,42 +540,77 @@ static void backward_weights(const struct conv *c, const float *x,
     for (int g = 0; g < c->groups; g++) {
         memset(scratch, 0, conv_packed(&v, k) * sizeof(float));
         for (int i = 0; i < c->n; i += at_once) {
+            const float *from =
+                dy + (size_t)i * dy_image
+                + (size_t)(g * k) * (size_t)c->out_h * (size_t)c->out_w;
             s.images = conv_least(at_once, c->n - i);
+            s.sheets = up(s.images, pair);
             s.x = x + (size_t)i * s.x_image
                   + (size_t)(g * in) * (size_t)c->h * (size_t)c->w;
-            s.dy = dy + (size_t)i * s.dy_image
-                   + (size_t)(g * k) * (size_t)c->out_h * (size_t)c->out_w;
-            for (int r = 0; r < v.rows; r += s.bands.rows)
-                for (int b = 0; b < v.blocks; b += s.bands.blocks)
-                    sum_band(&s, r, conv_least(s.bands.rows, v.rows - r), b);
+            for (int r = 0; r < v.rows; r += bands.rows) {
+                const int rows = conv_least(bands.rows, v.rows - r);
+                s.dy = isa->round ? pair_dy(&s, from, dy_image, r, rows)
+                                  : from + (size_t)r * s.dy_row;
+                for (int b = 0; b < v.blocks; b += bands.blocks)
+                    sum_band(&s, r, rows, b);
+            }
         }
-        conv_unpack(&v, &order, conv_isa()->sum_most,
-                    conv_widest(conv_isa()->sum_most), scratch,
-                    dw + (size_t)(g * k) * order.output);
+        conv_unpack(&v, &order, isa->sum_most, conv_widest(isa->sum_most),
+                    scratch, dw + (size_t)(g * k) * order.output);
     }
 }
 
-static size_t scratch_of(const struct conv *c, enum conv_pass pass)
+size_t direct_scratch(const struct conv_isa *isa, const struct conv *c,
+                      enum conv_pass pass)
 {
     const int in = c->c / c->groups, k = c->k / c->groups;
     struct conv_view v;
     size_t most = 0;
-    if (pass != CONV_BACKWARD_DATA) {
+    if (pass == CONV_BACKWARD_WEIGHTS) {
+        const struct bands b = view_sums(isa, c, &v);
+        const size_t dy = conv_blocked(b.images, k, b.rows, v.columns);
+        return conv_packed(&v, k) + band_floats(&b) + (isa->round ? dy : 0);
+    }
+    if (pass == CONV_FORWARD) {
         view_forward(&v, c);
-        const struct bands b = sum_bands_of(&v, images_at_once(&v, c->n, NEAR));
-        return pass == CONV_FORWARD ? pass_floats(&v, c->n, k)
-                                          + (size_t)conv_blocks(k) * CONV_BLOCK
-                                    : conv_packed(&v, k) + band_floats(&b);
+        return pass_floats(isa, &v, c->n, k)
+               + (size_t)conv_blocks(k) * CONV_BLOCK;
     }
     for (int h = 0; h < c->stride_h; h++)
         for (int w = 0; w < c->stride_w; w++) {
             view_backward(&v, c, h, w);
             if (v.rows == 0 || v.columns == 0)
                 continue;
-            const size_t floats = pass_floats(&v, c->n, in);
+            const size_t floats = pass_floats(isa, &v, c->n, in);
             most = floats > most ? floats : most;
         }
     return most;
+}
+
+/* --- with floats ----------------------------------------------------------
+ */
+
+static size_t scratch_of(const struct conv *c, enum conv_pass pass)
+{
+    return direct_scratch(conv_isa(), c, pass);
+}
+
+static void forward(const struct conv *c, const float *x, const float *w,
+                    const float *bias, float *y, float *scratch)
+{
+    direct_forward(conv_isa(), c, x, w, bias, y, scratch);
+}
+
+static void backward_data(const struct conv *c, const float *dy, const float *w,
+                          float *dx, float *scratch)
+{
+    direct_backward_data(conv_isa(), c, dy, w, dx, scratch);
+}
+
+static void backward_weights(const struct conv *c, const float *x,
+                             const float *dy, float *dw, float *scratch)
+{
+    direct_backward_weights(conv_isa(), c, x, dy, dw, scratch);
 }
 
 const struct conv_method conv_direct = {

@@ -16,9 +16,8 @@ int conv_widest(const int *most)
     return conv_tile_blocks(most, TILE_BLOCKS, TILE_BLOCKS);
 }
 
-int conv_widest_for(int columns)
+int conv_widest_for(const int *most, int columns)
 {
-    const int *most = conv_isa()->most;
     int best = 1, best_used = 0;
     for (int nk = 1; nk <= TILE_BLOCKS; nk++) {
         if (!most[nk])
@@ -151,6 +150,20 @@ static void move_block(const struct move *m, int output, int first, int nc,
             move_run(m, c, 1, nc, weights + (size_t)c * w->input, packed);
 }
 
+/* A block of a tile that has just been packed: pairs of its rows. */
+static void round_block(const struct conv_view *v, int nc, int lanes,
+                        float *packed)
+{
+    const float *from = packed;
+    for (int t = 0; t < v->ntaps; t++)
+        for (int c = 0; c < nc; c += 2, packed += lanes) {
+            const bool both = c + 1 < nc;
+            v->round->pairs(from, both ? from + lanes : NULL, packed,
+                            (size_t)lanes);
+            from += both ? 2 * lanes : lanes;
+        }
+}
+
 static void move_all(const struct conv_view *v, const struct conv_weights *w,
                      const int *most, int widest, float *weights, float *packed,
                      bool back)
@@ -174,7 +187,9 @@ static void move_all(const struct conv_view *v, const struct conv_weights *w,
             for (int lane = 0; lane < m.lanes; lane += CONV_BLOCK)
                 move_block(&m, kb * CONV_BLOCK + lane, c, nc, weights,
                            packed + lane);
-            packed += v->ntaps * nc * m.lanes;
+            if (v->round && !back)
+                round_block(v, nc, m.lanes, packed);
+            packed += v->ntaps * (back ? nc : view_depth(v, nc)) * m.lanes;
         }
     }
 }

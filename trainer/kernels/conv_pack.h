@@ -9,6 +9,9 @@
 /* Which conv_use() has set, else the best. */
 const struct conv_isa *conv_isa(void);
 
+/* The same for pairs of bf16. */
+const struct conv_isa *conv_isa_bf16(void);
+
 /* Blocks of 16 that so many channels take. */
 static inline int conv_blocks(int channels)
 {
@@ -28,7 +31,7 @@ int conv_tile_blocks(const int *most, int widest, int left);
 int conv_widest(const int *most);
 
 /* Of how many blocks tiles are to be, so that they use most registers. */
-int conv_widest_for(int columns);
+int conv_widest_for(const int *most, int columns);
 
 /* Where weights of outputs, inputs and taps lie in memory, in floats. */
 struct conv_weights {
@@ -37,10 +40,12 @@ struct conv_weights {
     int kernel_w;
 };
 
-/* Floats of packed weights: [tile][block][tap][channel][nk][16]. */
+/* Floats of packed weights: [tile][block][tap][channel][nk][16]. Of a view with
+ * pairs of channels no more than that. */
 size_t conv_packed(const struct conv_view *, int outputs);
 
-/* Places without a weight become zero. */
+/* Places without a weight become zero. Rounded, and channels in pairs, where
+ * the view has them so. */
 void conv_pack(const struct conv_view *, const struct conv_weights *,
                const int *most, int widest, const float *from, float *to);
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* The loop for one instruction set: CONV_ISA, with CONV_LANES floats in each of
- * CONV_REGISTERS registers. Chains that do not wait for each other are as many
- * as hide the latency of a multiply-add: 8 on x86, 16 on the widest Arm. */
+ * CONV_REGISTERS registers; with CONV_BF16 for pairs of bf16. Chains that do
+ * not wait for each other are as many as hide the latency of a multiply-add: 8
+ * on x86, 16 on the widest Arm. */
 #include "kernels/conv_peak.h"
 
 #define GLUE(a, b) a##b
 #define NAME(a, b) GLUE(a, b)
 #define TEXT2(x)   #x
 #define TEXT(x)    TEXT2(x)
+#define INLINE     static inline __attribute__((always_inline))
 
 /* Two registers hold factor and summand. */
 enum { LANES = CONV_LANES, CHAINS = CONV_REGISTERS > 18 ? 16 : 14 };
@@ -23,9 +25,31 @@ enum { FUSED = 0 };
 enum { FUSED = 1 };
 #endif
 
+#ifdef CONV_BF16
+#include "kernels/conv_pair.h"
+#define TABLE conv_peak_bf16_
+enum { FLOPS = 4 };
+
+INLINE reg step(reg x, int k, const float *factor, const float *summand)
+{
+    (void)k;
+    return add_product(x, repeated(factor), repeated(summand));
+}
+#else
+#define TABLE conv_peak_
+enum { FLOPS = FUSED ? 2 : 1 };
+
+INLINE reg step(reg x, int k, const float *factor, const float *summand)
+{
+    const reg f = *factor - (reg){0}, s = *summand - (reg){0};
+    if (FUSED)
+        return x * f + s;
+    return k % 2 ? x * f : x + s;
+}
+#endif
+
 static void run(long rounds, float factor, float summand, float *x)
 {
-    const reg f = factor - (reg){0}, s = summand - (reg){0};
     reg acc[CHAINS];
 #pragma GCC unroll 16
     for (int k = 0; k < CHAINS; k++)
@@ -33,17 +57,14 @@ static void run(long rounds, float factor, float summand, float *x)
     for (long i = 0; i < rounds; i++)
 #pragma GCC unroll 16
         for (int k = 0; k < CHAINS; k++)
-            if (FUSED)
-                acc[k] = acc[k] * f + s;
-            else
-                acc[k] = k % 2 ? acc[k] * f : acc[k] + s;
+            acc[k] = step(acc[k], k, &factor, &summand);
 #pragma GCC unroll 16
     for (int k = 0; k < CHAINS; k++)
         *(vec *)(x + k * LANES) = acc[k];
 }
 
-const struct conv_peak NAME(conv_peak_, CONV_ISA) = {
+const struct conv_peak NAME(TABLE, CONV_ISA) = {
     .name = TEXT(CONV_ISA),
-    .flops = (double)CHAINS * LANES * (FUSED ? 2 : 1),
+    .flops = (double)CHAINS * LANES * FLOPS,
     .run = run,
 };

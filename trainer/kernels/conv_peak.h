@@ -12,11 +12,13 @@ struct conv_peak {
 
     /* So many rounds: x, of CONV_PEAK_FLOATS floats that differ, becomes
      * x * factor + summand over and over. Where the set has no fused
-     * multiply-add, half of x is multiplied and half of it added to. */
+     * multiply-add, half of x is multiplied and half of it added to. Of bf16,
+     * the products of its pairs are added to x. */
     void (*run)(long rounds, float factor, float summand, float *x);
 };
 
-#define ISA(name) extern const struct conv_peak conv_peak_##name;
+#define ISA(name)                                                              \
+    extern const struct conv_peak conv_peak_##name, conv_peak_bf16_##name;
 #include "kernels/isas.def"
 #undef ISA
 

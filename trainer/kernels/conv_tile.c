@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The tiles for one instruction set: CONV_ISA, with CONV_LANES floats in a
- * register. All loops over tiles are unrolled, so that sums stay in registers.
- */
+ * register, and one type of operands: float, or with CONV_BF16 pairs of bf16.
+ * All loops over tiles are unrolled, so that sums stay in registers. */
 #include "kernels/conv_tile.h"
 
 #define GLUE(a, b) a##b
@@ -27,6 +27,34 @@ INLINE void store(float *x, reg v)
     *(vec *)x = v;
 }
 
+#ifdef CONV_BF16
+#include "kernels/conv_pair.h"
+#define TABLE conv_isa_bf16_
+#define ROUND &NAME(conv_round_, CONV_ISA)
+enum { PLACE = CONV_BLOCK / 2 }; /* floats of a position */
+#else
+#define TABLE conv_isa_
+#define ROUND NULL
+enum { PLACE = CONV_BLOCK };
+
+typedef reg operand;
+
+INLINE operand operands(const float *x)
+{
+    return load(x);
+}
+
+INLINE operand repeated(const float *x)
+{
+    return *x - (reg){0};
+}
+
+INLINE reg add_product(reg sum, operand a, operand b)
+{
+    return sum + a * b;
+}
+#endif
+
 /* acc += x w for positions from lo to hi - 1 and nc channels; returns the w
  * that follow. */
 INLINE const float *add(reg acc[][TILE_POSITIONS], const float *x,
@@ -34,16 +62,16 @@ INLINE const float *add(reg acc[][TILE_POSITIONS], const float *x,
                         const int hi)
 {
     for (int c = 0; c < nc; c++, x++, w += nk * CONV_BLOCK) {
-        reg wk[TILE_BLOCKS * PARTS];
+        operand wk[TILE_BLOCKS * PARTS];
 #pragma GCC unroll 16
         for (int k = 0; k < nk * PARTS; k++)
-            wk[k] = load(w + k * LANES);
+            wk[k] = operands(w + k * LANES);
 #pragma GCC unroll 16
         for (int q = lo; q < hi; q++) {
-            const reg one = x[q * CONV_BLOCK] - (reg){0};
+            const operand one = repeated(x + q * PLACE);
 #pragma GCC unroll 16
             for (int k = 0; k < nk * PARTS; k++)
-                acc[k][q] += wk[k] * one;
+                acc[k][q] = add_product(acc[k][q], wk[k], one);
         }
     }
     return w;
@@ -69,13 +97,13 @@ INLINE void tile(const struct conv_tile *t, const int nk, const int nq)
                              : from + q * t->y_step + k % PARTS * LANES);
     }
     for (int b = 0; b < t->nblocks; b++) {
-        const int nc = b + 1 < t->nblocks ? CONV_BLOCK : t->last;
+        const int nc = b + 1 < t->nblocks ? PLACE : t->last;
         const float *block = t->x + (size_t)b * t->x_block;
         w += t->before * nc * nk * CONV_BLOCK;
         if (t->ahead)
 #pragma GCC unroll 16
             for (int q = 0; q < nq; q++)
-                __builtin_prefetch(block + t->ahead + q * CONV_BLOCK);
+                __builtin_prefetch(block + t->ahead + q * PLACE);
         for (int i = 0; i < t->ntaps; i++) {
             const float *x = block + t->tap[i];
             int lo = 0, hi = nq;
@@ -125,17 +153,17 @@ INLINE void sum(const struct conv_sum *t, const int nk, const int nc)
             const float *dy = t->dy + i * t->dy_image + r * t->dy_row;
             for (int q = 0; q < t->columns;
                  q++, x += CONV_BLOCK, dy += CONV_BLOCK) {
-                reg dyk[TILE_BLOCKS * PARTS];
+                operand dyk[TILE_BLOCKS * PARTS];
 #pragma GCC unroll 16
                 for (int k = 0; k < nk * PARTS; k++)
-                    dyk[k] = load(dy + (size_t)(k / PARTS) * t->dy_block
-                                  + k % PARTS * LANES);
+                    dyk[k] = operands(dy + (size_t)(k / PARTS) * t->dy_block
+                                      + k % PARTS * LANES);
 #pragma GCC unroll 16
                 for (int c = 0; c < nc; c++) {
-                    const reg one = x[c] - (reg){0};
+                    const operand one = repeated(x + c);
 #pragma GCC unroll 16
                     for (int k = 0; k < nk * PARTS; k++)
-                        acc[c][k] += dyk[k] * one;
+                        acc[c][k] = add_product(acc[c][k], dyk[k], one);
                 }
             }
         }
@@ -208,11 +236,12 @@ INLINE void sum(const struct conv_sum *t, const int nk, const int nc)
 TILES(TILE)
 SUMS(SUM)
 
-const struct conv_isa NAME(conv_isa_, CONV_ISA) = {
+const struct conv_isa NAME(TABLE, CONV_ISA) = {
     .name = TEXT(CONV_ISA),
     .turn = &NAME(conv_turn_, CONV_ISA),
     .transforms = &NAME(conv_transforms_, CONV_ISA),
     .lanes = &NAME(lanes_, CONV_ISA),
+    .round = ROUND,
     .most = MOST,
     .tile = {TILES(ROW)},
     .sum_most = SUM_MOST,

@@ -4,6 +4,10 @@
  * A tile is some positions of a row by some blocks of 16 channels. Both loops
  * read the input 16 floats a position apart; conv_direct.c copies it so where
  * strides or padding are in the way.
+ *
+ * Those for bf16 read pairs of numbers where the others read floats: of input
+ * channels in conv_tile, so that positions are 8 floats apart, and of images in
+ * conv_sum. Sums are float.
  */
 #ifndef TRAINER_KERNELS_CONV_TILE_H
 #define TRAINER_KERNELS_CONV_TILE_H
@@ -39,7 +43,7 @@ struct conv_tile {
     int column;
     ptrdiff_t ahead;    /* floats from x to what is to be read soon */
     int ntaps, nblocks; /* of 16 input channels; */
-    int last;           /* but the last one has so many */
+    int last;           /* but the last one has so many, or pairs of them */
     const float *w;     /* [block][tap][channel][nk][16]; there are more taps */
     int before, after;  /* than ntaps, so many before and after those */
     float *y;
@@ -57,6 +61,14 @@ struct conv_sum {
     float *dw; /* [nc][nk][16] */
 };
 
+/* Rounds to bf16, to nearest even; what is no number stays none. */
+struct conv_round {
+    /* n numbers, a multiple of 16. */
+    void (*row)(const float *x, float *to, size_t n);
+    /* n pairs, of those of a and of b; b may be NULL: zeros. `to` may be a. */
+    void (*pairs)(const float *a, const float *b, float *to, size_t n);
+};
+
 typedef void conv_tile_fn(const struct conv_tile *);
 typedef void conv_sum_fn(const struct conv_sum *);
 
@@ -72,7 +84,8 @@ struct conv_isa {
     const struct conv_turn *turn;
     const struct conv_transforms *transforms;
     const struct lanes *lanes;
-    int most[TILE_BLOCKS + 1]; /* positions, for so many blocks; 0: none */
+    const struct conv_round *round; /* tiles take pairs of bf16; NULL: floats */
+    int most[TILE_BLOCKS + 1];      /* positions, for so many blocks; 0: none */
     conv_tile_fn *tile[TILE_BLOCKS + 1][TILE_POSITIONS + 1];
     int sum_most[TILE_BLOCKS + 1]; /* channels; all powers of two up to it */
     conv_sum_fn *sum[TILE_BLOCKS + 1][CONV_BLOCK + 1];
@@ -112,7 +125,8 @@ struct conv_transforms {
 };
 
 #define ISA(name)                                                              \
-    extern const struct conv_isa conv_isa_##name;                              \
+    extern const struct conv_isa conv_isa_##name, conv_isa_bf16_##name;        \
+    extern const struct conv_round conv_round_##name;                          \
     extern const struct conv_turn conv_turn_##name;                            \
     extern const struct conv_transforms conv_transforms_##name;
 #include "kernels/isas.def"

@@ -57,16 +57,16 @@ static void view_finish(struct conv_view *v)
     for (int t = 0; t < v->ntaps; t++)
         v->inside[t] = columns_inside(v, t);
     v->blocks = up(v->channels, CONV_BLOCK);
-    v->copies = !lies_there(v);
+    v->copies = v->round || !lies_there(v);
     v->dense = largest_row(v) == 0;
     v->phases = v->spread || last_column == 0 ? 1 : v->stride_w;
     v->width = v->columns + last_column / v->stride_w;
     if (!v->copies)
         v->width = v->w, v->phases = 1;
-    v->row = (size_t)v->phases * (size_t)v->width * CONV_BLOCK;
+    v->row = (size_t)v->phases * (size_t)v->width * (size_t)v->place;
     for (int t = 0; t < v->ntaps; t++)
         v->at[t] = (int32_t)((size_t)v->tap[t].row * v->row)
-                   + CONV_BLOCK
+                   + v->place
                          * (v->tap[t].column % v->stride_w * v->width
                             + v->tap[t].column / v->stride_w);
 }
@@ -77,6 +77,7 @@ void view_forward(struct conv_view *v, const struct conv *c)
         .h = c->h,
         .w = c->w,
         .channels = c->c / c->groups,
+        .place = CONV_BLOCK,
         .rows = c->out_h,
         .columns = c->out_w,
         .stride_h = c->stride_h,
@@ -116,6 +117,7 @@ void view_backward(struct conv_view *v, const struct conv *c, int rest_h,
         .h = c->out_h,
         .w = c->out_w,
         .channels = c->k / c->groups,
+        .place = CONV_BLOCK,
         .rows = count_alike(c->h, c->pad_h, c->stride_h, rest_h, &first_row),
         .columns =
             count_alike(c->w, c->pad_w, c->stride_w, rest_w, &first_column),
@@ -141,6 +143,19 @@ void view_backward(struct conv_view *v, const struct conv *c, int rest_h,
     }
     v->row0 = first_row - most_row;
     v->column0 = first_column - most_column;
+    view_finish(v);
+}
+
+void view_pair_channels(struct conv_view *v, const struct conv_round *round)
+{
+    v->round = round;
+    v->place = CONV_BLOCK / 2;
+    view_finish(v);
+}
+
+void view_pair_images(struct conv_view *v, const struct conv_round *round)
+{
+    v->round = round;
     view_finish(v);
 }
 
@@ -240,30 +255,43 @@ static void spread_row(const struct conv_view *v, const float *x, int block,
     }
 }
 
-static void copy_row(const struct conv_view *v, const float *line, float *to)
+/* n positions of a block. */
+static void copy_places(const struct conv_view *v, const float *from,
+                        const float *also, int n, float *to)
 {
-    const size_t bytes = CONV_BLOCK * sizeof(float);
+    const size_t count = (size_t)n * CONV_BLOCK;
+    if (!v->round)
+        memcpy(to, from, count * sizeof(float));
+    else if (v->place == CONV_BLOCK)
+        v->round->pairs(from, also, to, count);
+    else
+        v->round->row(from, to, count);
+}
+
+static void copy_row(const struct conv_view *v, const float *line,
+                     const float *also, float *to)
+{
     for (int phase = 0; phase < v->phases; phase++)
         for (int j = 0; j < v->width;) {
             const int column = v->column0 + phase + j * v->stride_w;
             int n = 1;
             if (column < 0 || column >= v->w) {
-                memset(to, 0, bytes);
+                memset(to, 0, (size_t)v->place * sizeof(float));
             } else {
                 if (v->stride_w == 1) {
                     n = v->w - column;
                     n = n < v->width - j ? n : v->width - j;
                 }
-                memcpy(to, line + (size_t)column * CONV_BLOCK,
-                       (size_t)n * bytes);
+                const size_t at = (size_t)column * CONV_BLOCK;
+                copy_places(v, line + at, also ? also + at : NULL, n, to);
             }
-            to += n * CONV_BLOCK;
+            to += n * v->place;
             j += n;
         }
 }
 
-void view_copy(const struct conv_view *v, const float *x, int block, int first,
-               int rows, float *to)
+void view_copy(const struct conv_view *v, const float *x, const float *also,
+               int block, int first, int rows, float *to)
 {
     const int n = view_rows(v, rows), step = v->dense ? v->stride_h : 1;
     const size_t plane = (size_t)v->h * (size_t)v->w * CONV_BLOCK;
@@ -273,10 +301,10 @@ void view_copy(const struct conv_view *v, const float *x, int block, int first,
             memset(to, 0, v->row * sizeof(float));
         else if (v->spread)
             spread_row(v, x, block, row, to);
-        else
-            copy_row(v,
-                     x + (size_t)block * plane
-                         + (size_t)row * (size_t)v->w * CONV_BLOCK,
-                     to);
+        else {
+            const size_t at =
+                (size_t)block * plane + (size_t)row * (size_t)v->w * CONV_BLOCK;
+            copy_row(v, x + at, also ? also + at : NULL, to);
+        }
     }
 }

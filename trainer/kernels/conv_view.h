@@ -6,6 +6,9 @@
  * taps are those of the kernel that meet them. A plain input is spread out: the
  * kernel's row of the first channel, of the second and so on become the
  * channels, and taps are its rows.
+ *
+ * A copy may have its numbers rounded to bf16, of which a float's place holds
+ * two: neighbours are then 8 floats apart, or the copy is one of two images.
  */
 #ifndef TRAINER_KERNELS_CONV_VIEW_H
 #define TRAINER_KERNELS_CONV_VIEW_H
@@ -17,11 +20,13 @@
 enum { CONV_TAPS = 256 }; /* at most, R x S */
 
 struct conv_view {
-    int h, w;             /* of the tensor that is read */
-    int channels, blocks; /* and its channels, in blocks */
-    int spread;           /* plain channels that it really has, or 0 */
-    int dilation_w;       /* of what is spread */
-    int rows, columns;    /* of positions */
+    int h, w;                       /* of the tensor that is read */
+    int channels, blocks;           /* and its channels, in blocks */
+    const struct conv_round *round; /* of the copy; NULL: it has floats */
+    int place;         /* floats of a block at a position: 16, or 8 */
+    int spread;        /* plain channels that it really has, or 0 */
+    int dilation_w;    /* of what is spread */
+    int rows, columns; /* of positions */
     int stride_h, stride_w;
     int row0, column0; /* that position 0 reads by a tap at (0, 0) */
     int ntaps;
@@ -46,6 +51,17 @@ void view_forward(struct conv_view *, const struct conv *);
 void view_backward(struct conv_view *, const struct conv *, int rest_h,
                    int rest_w);
 
+/* Of what view_forward() or view_backward() has set: the copy is to have pairs
+ * of channels, or of images. */
+void view_pair_channels(struct conv_view *, const struct conv_round *);
+void view_pair_images(struct conv_view *, const struct conv_round *);
+
+/* Rows that a tile has of the weights of so many channels: these, or pairs. */
+static inline int view_depth(const struct conv_view *v, int channels)
+{
+    return v->place == CONV_BLOCK ? channels : (channels + 1) / 2;
+}
+
 /* The taps that read the tensor, not padding, at this row of positions: from
  * *first on, as many as are returned. */
 int view_taps(const struct conv_view *, int row, int *first);
@@ -58,9 +74,10 @@ void view_inside(const struct conv_view *, int i, int first, int rows,
 /* Rows of the copy for so many rows of positions. */
 int view_rows(const struct conv_view *, int rows);
 
-/* Copies what positions of rows from `first` on read of a block. */
-void view_copy(const struct conv_view *, const float *x, int block, int first,
-               int rows, float *to);
+/* Copies what positions of rows from `first` on read of a block; also: of the
+ * other image of a pair, NULL: zeros. */
+void view_copy(const struct conv_view *, const float *x, const float *also,
+               int block, int first, int rows, float *to);
 
 /* Where position (row, 0) reads by a tap at (0, 0), without a copy; may be
  * padding. */

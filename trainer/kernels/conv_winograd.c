@@ -297,7 +297,7 @@ static void run(const struct conv_view *v, const struct tiles *t,
                 const float *bias, float *y, float *scratch)
 {
     const int *most = conv_isa()->most;
-    const int widest = conv_widest_for(TILE_POSITIONS);
+    const int widest = conv_widest_for(conv_isa()->most, TILE_POSITIONS);
     float *u = scratch;
     float *in = u + PLACES * place_floats(v, order->outputs);
     float *m = in + PLACES * matrix(t, v->channels);
@@ -382,7 +382,7 @@ static void run_turned(const struct conv *c, const struct conv_weights *order,
     struct conv_view straight, v;
     const struct tiles t = turned(c, &straight, &v);
     const int *most = conv_isa()->most;
-    const int widest = conv_widest_for(TILE_POSITIONS);
+    const int widest = conv_widest_for(conv_isa()->most, TILE_POSITIONS);
     float *u = scratch;
     float *in = u + PLACES * place_floats(&v, order->outputs);
     float *m = in + PLACES * matrix(&t, v.channels);
