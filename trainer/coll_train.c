@@ -13,6 +13,7 @@
 #include "command_line.h"
 #include "file.h"
 #include "kernel_choice.h"
+#include "kernels/conv.h"
 #include "kernels/gemm.h"
 #include "net/checkpoint.h"
 #include "net/safetensors.h"
@@ -103,6 +104,8 @@ static struct train_settings settings(void)
         options_die(&train_program, "--checkpoint-every: found no "
                                     "--checkpoint, which says where to write");
     char error[200];
+    const bool bf16 = !strcmp(o->precision, "bf16");
+    conv_allow_bf16(bf16);
     if (kernel_choose(o->kernel, o->threads ? (int)o->threads : 1, error,
                       sizeof(error)))
         options_die(&train_program, "--kernel: %s", error);
@@ -120,8 +123,9 @@ static struct train_settings settings(void)
         .unbound = !strcmp(o->bind, "none"),
         .seed = (uint64_t)o->seed,
         .augment = o->augment,
-        .optim = {o->lr,     o->momentum, o->weight_decay},
-        .schedule = { o->schedule, o->lr, o->gamma,                 o->every, o->warmup, 0},
+        .bf16 = bf16,
+        .optim = {o->lr, o->momentum, o->weight_decay},
+        .schedule = {o->schedule, o->lr, o->gamma, o->every, o->warmup, 0},
         .checkpoint = o->checkpoint,
         .checkpoint_every = o->checkpoint_every,
         .resume = own_file ? o->checkpoint : o->resume,
@@ -260,6 +264,9 @@ static int run(struct train *t, double start)
     const bool idle = t->step >= t->nsteps;
     if (root && start_report(&report, t))
         return 1;
+    if (root && t->settings.bf16 && !conv_bf16_fast())
+        complain("--precision bf16: this processor has no AVX512-BF16; results "
+                 "are the same, but --precision f32 is faster");
     int status = start_profile(&profile, t);
     if (!status)
         status = train_run(t, t->nsteps, root ? &report : NULL);

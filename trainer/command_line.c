@@ -53,8 +53,9 @@ static const struct option_row train_rows[] = {
      "threads per rank (default 1)"},
     {0, "bind", "HOW", OPTION_TEXT, &o.bind, 0, 0, "core|none",
      "threads, where a rank has several, on a core each (default core)"},
-    {0, "precision", "NAME", OPTION_TEXT, &o.precision, 0, 0, "f32",
-     "numbers to compute with (default f32)"},
+    {0, "precision", "NAME", OPTION_TEXT, &o.precision, 0, 0,
+     "f32|bf16",
+     "operands of convolutions (default f32); bf16 needs AVX512-BF16 to be fast"},
     {0, "kernel", "NAME", OPTION_TEXT, &o.kernel, 0, 0, NULL,
      "how to convolve: auto (default, by rule), measured (timed once on a "
      "machine), direct, gemm, winograd"},

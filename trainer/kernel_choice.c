@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The file has a line for each pass of a shape that was timed:
  *
- *     conv 1 avx512 AMD EPYC, 2 cores
- *     8 64 56 56 64 1 3 3 1 1 1 1 1 1 0 forward winograd
+ *     conv 2 avx512 AMD EPYC, 2 cores
+ *     8 64 56 56 64 1 3 3 1 1 1 1 1 1 0 forward f32 winograd
  *
  * with the images of one thread first.
  * A file of another machine, or one that cannot be read, is written anew.
@@ -23,8 +23,13 @@
 #include "random.h"
 
 static const struct conv_method *const methods[] = {&conv_direct, &conv_gemm,
-                                                    &conv_winograd};
+                                                    &conv_winograd, &conv_bf16};
 enum { NMETHODS = sizeof(methods) / sizeof(methods[0]), MOST = 4096 };
+
+static const char *precision(bool bf16)
+{
+    return bf16 ? "bf16" : "f32";
+}
 
 static const char *const passes[] = {"forward", "backward_data",
                                      "backward_weights"};
@@ -34,6 +39,7 @@ static const char *const passes[] = {"forward", "backward_data",
 static struct known {
     struct conv shape;
     enum conv_pass pass;
+    bool bf16; /* was allowed */
     const struct conv_method *method;
 } known[MOST];
 static int nknown;
@@ -53,7 +59,8 @@ static const struct conv_method *recall(const struct conv *c,
                                         enum conv_pass pass)
 {
     for (int i = 0; i < nknown; i++)
-        if (known[i].pass == pass && same(&known[i].shape, c))
+        if (known[i].pass == pass && known[i].bf16 == conv_bf16_allowed()
+            && same(&known[i].shape, c))
             return known[i].method;
     return NULL;
 }
@@ -83,26 +90,28 @@ static void first_line(char *text, size_t bytes)
 {
     char machine[200];
     machine_describe(machine, sizeof(machine));
-    snprintf(text, bytes, "conv 1 %s %s\n", conv_isa()->name, machine);
+    snprintf(text, bytes, "conv 2 %s %s\n", conv_isa()->name, machine);
 }
 
 static bool read_line(const char *line, struct known *k)
 {
     struct conv *c = &k->shape;
-    char pass[20], method[20];
+    char pass[20], numbers[20], method[20];
     int plain;
-    if (sscanf(line, "%d %d %d %d %d %d %d %d %d %d %d %d %d %d %d %19s %19s",
+    if (sscanf(line,
+               "%d %d %d %d %d %d %d %d %d %d %d %d %d %d %d %19s %19s %19s",
                &c->n, &c->c, &c->h, &c->w, &c->k, &c->groups, &c->kernel_h,
                &c->kernel_w, &c->stride_h, &c->stride_w, &c->pad_h, &c->pad_w,
-               &c->dilation_h, &c->dilation_w, &plain, pass, method)
-        != 17)
+               &c->dilation_h, &c->dilation_w, &plain, pass, numbers, method)
+        != 18)
         return false;
     c->plain = plain;
+    k->bf16 = !strcmp(numbers, precision(true));
     k->method = find(method);
     for (enum conv_pass p = 0; p < CONV_PASSES; p++)
         if (!strcmp(passes[p], pass)) {
             k->pass = p;
-            return k->method != NULL;
+            return k->method && (k->bf16 || k->method != &conv_bf16);
         }
     return false;
 }
@@ -122,11 +131,11 @@ static void write_known(FILE *to)
 {
     for (int i = 0; i < nknown; i++) {
         const struct conv *c = &known[i].shape;
-        fprintf(to, "%d %d %d %d %d %d %d %d %d %d %d %d %d %d %d %s %s\n",
+        fprintf(to, "%d %d %d %d %d %d %d %d %d %d %d %d %d %d %d %s %s %s\n",
                 c->n, c->c, c->h, c->w, c->k, c->groups, c->kernel_h,
                 c->kernel_w, c->stride_h, c->stride_w, c->pad_h, c->pad_w,
                 c->dilation_h, c->dilation_w, c->plain, passes[known[i].pass],
-                known[i].method->name);
+                precision(known[i].bf16), known[i].method->name);
     }
 }
 
@@ -190,12 +199,18 @@ static double run(const struct conv_method *m, const struct conv *c,
     return clock_now() - start;
 }
 
+static bool can(const struct conv_method *m, const struct conv *c,
+                enum conv_pass pass)
+{
+    return !m->cannot(c, pass) && (m != &conv_bf16 || conv_bf16_allowed());
+}
+
 static size_t most_scratch(const struct conv *c, enum conv_pass pass)
 {
     size_t most = 0;
     for (int i = 0; i < NMETHODS; i++) {
         const size_t floats =
-            methods[i]->cannot(c, pass) ? 0 : methods[i]->scratch(c, pass);
+            can(methods[i], c, pass) ? methods[i]->scratch(c, pass) : 0;
         most = floats > most ? floats : most;
     }
     return most;
@@ -217,7 +232,7 @@ least_time(const struct conv *c, enum conv_pass pass, const struct operands *o)
          turn < TURNS || (turn < MOST_TURNS && clock_now() < begun + enough);
          turn++)
         for (int i = 0; i < NMETHODS; i++) {
-            if (methods[i]->cannot(c, pass)
+            if (!can(methods[i], c, pass)
                 || (turn > 1 && least[i] > far * least[best]))
                 continue;
             const double seconds = run(methods[i], c, pass, o);
@@ -278,7 +293,8 @@ static const struct conv_method *measured(const struct conv *c,
     const struct conv few = with_few_images(part);
     method = fastest(&few, pass);
     if (method) {
-        known[nknown++] = (struct known){part, pass, method};
+        known[nknown++] =
+            (struct known){part, pass, conv_bf16_allowed(), method};
         store();
     }
     return method;
@@ -339,9 +355,10 @@ static const struct conv_method *forced;
 static const struct conv_method *force(const struct conv *c,
                                        enum conv_pass pass)
 {
-    (void)c;
-    (void)pass;
-    return forced;
+    return forced == &conv_direct && conv_bf16_allowed()
+                   && !conv_bf16.cannot(c, pass)
+               ? &conv_bf16
+               : forced;
 }
 
 int kernel_choose(const char *name, int nthreads, char *error,
@@ -349,7 +366,14 @@ int kernel_choose(const char *name, int nthreads, char *error,
 {
     const char *const names[] = {"auto",     "direct",   "gemm",
                                  "measured", "winograd", NULL};
-    forced = find(name);
+    forced = strcmp(name, conv_bf16.name) ? find(name) : NULL;
+    if (conv_bf16_allowed() && forced && forced != &conv_direct) {
+        snprintf(error, error_bytes,
+                 "found \"%s\", which computes in f32; valid with --precision "
+                 "bf16 is auto, direct or measured",
+                 name);
+        return -1;
+    }
     measuring = !strcmp(name, "measured");
     threads = nthreads;
     conv_choose(forced ? force : measuring ? measured : NULL);

@@ -24,6 +24,7 @@ struct train_settings {
     bool unbound;             /* leave it to the system where they run */
     uint64_t seed;
     bool augment; /* change images by chance: read_augmented() */
+    bool bf16;    /* as conv_allow_bf16() was told; here to be compared */
     struct optim_settings optim;
     struct schedule_settings schedule; /* train_open() fills in total, and
                                           every if it is 0: an epoch */

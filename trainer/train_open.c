@@ -226,6 +226,7 @@ static int agree(struct train *t)
         {"the batch", t->batch},
         {"the images", (double)t->train.count},
         {"--augment", s->augment},
+        {"--precision", s->bf16},
         {"the seed", digest(&s->seed, sizeof(s->seed))},
         {"the net", digest(t->net.text, strlen(t->net.text))},
         {"the learning rate and its kin",

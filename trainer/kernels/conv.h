@@ -99,6 +99,11 @@ typedef const struct conv_method *conv_choose_fn(const struct conv *,
                                                  enum conv_pass);
 void conv_choose(conv_choose_fn *);
 
+/* Whether conv_best() may take conv_bf16, for all later nets; at first it may
+ * not. Not thread-safe. */
+void conv_allow_bf16(bool);
+bool conv_bf16_allowed(void);
+
 /* Between (N, C, H, W) and blocked. */
 void conv_to_blocked(const float *plain, float *blocked, int n, int c, int h,
                      int w);

@@ -12,6 +12,8 @@ enum {
 static const double transform[] = {[2] = 400, [4] = 600};
 static const double gemm_slower =
     1.7; /* with its column matrix and reordering */
+static const double bf16_faster = 0.48; /* pairs of products at once, without
+                                           AVX512-BF16 too: by shape only */
 
 static double filled(int channels)
 {
@@ -35,6 +37,15 @@ static double gemm_work(const struct conv *c)
            * (c->c / c->groups) * c->k;
 }
 
+/* A last image without another one takes as long as a pair does. */
+static double bf16_work(const struct conv *c, enum conv_pass pass)
+{
+    struct conv pairs = *c;
+    if (pass == CONV_BACKWARD_WEIGHTS)
+        pairs.n += pairs.n % 2;
+    return bf16_faster * direct_work(&pairs, pass);
+}
+
 static double winograd_work(const struct conv *c, enum conv_pass pass)
 {
     const int side = CONV_WIDE + 1 - c->kernel_h;
@@ -52,6 +63,18 @@ void conv_choose(conv_choose_fn *fn)
     choose = fn;
 }
 
+static bool bf16;
+
+void conv_allow_bf16(bool allowed)
+{
+    bf16 = allowed;
+}
+
+bool conv_bf16_allowed(void)
+{
+    return bf16;
+}
+
 const struct conv_method *conv_best(const struct conv *c, enum conv_pass pass)
 {
     const struct conv_method *chosen = choose ? choose(c, pass) : NULL;
@@ -62,6 +85,10 @@ const struct conv_method *conv_best(const struct conv *c, enum conv_pass pass)
     if (!conv_direct.cannot(c, pass) && direct_work(c, pass) < least) {
         best = &conv_direct;
         least = direct_work(c, pass);
+    }
+    if (bf16 && !conv_bf16.cannot(c, pass) && bf16_work(c, pass) < least) {
+        best = &conv_bf16;
+        least = bf16_work(c, pass);
     }
     if (!conv_winograd.cannot(c, pass) && winograd_work(c, pass) < least)
         best = &conv_winograd;
