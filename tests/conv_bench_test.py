@@ -282,7 +282,7 @@ def test_what_was_measured_is_among_the_ways():
                   encoding='ascii') as file:
             rows = [line.split() for line in file.read().splitlines()[1:]]
     # by channels, whether plain, and pass
-    kept = {(row[1], row[14], row[15]): row[16] for row in rows}
+    kept = {(row[1], row[14], row[15]): row[-1] for row in rows}
     for r in found['results']:
         words = {'fwd': 'forward', 'bwd_data': 'backward_data',
                  'bwd_weights': 'backward_weights'}
@@ -314,6 +314,28 @@ def test_choices_are_held_against_the_fastest_way():
         check(min(ratios) >= 1 and found[choice]['worst'] == max(ratios), found)
         check(1 <= found[choice]['sum'] <= max(ratios), found[choice])
         check(f'{choice}: ' in done.stdout, done.stdout)
+
+
+def test_bf16_is_right_on_every_isa():
+    with tempfile.TemporaryDirectory() as folder:
+        net = own_net(folder)
+        for isa in isas():
+            for kernel in ('auto', 'direct'):
+                found, out = measured('--net', net, '--dtype', 'bf16',
+                                      '--kernel', kernel, '--isa', isa, *QUICK)
+                check(found['dtype'] == 'bf16', found['dtype'])
+                rows = [r for r in found['results'] if 'cannot' not in r]
+                rounded = [r for r in rows if r['kernel'] == 'bf16']
+                check(len(rounded) == 12 if kernel == 'direct'
+                      else len(rounded) > 2, out)
+                for row in rows:
+                    check((row['max_rel_error'] > 1e-4)
+                          == (row['kernel'] == 'bf16'), row)
+                check(isa == 'avx512'
+                      or f'# {isa} has no instructions for bf16' in out, out)
+    found, _ = measured('--net', 'lenet', '--dtype', 'bf16', '--kernel',
+                        'scalar', *QUICK)
+    check([r['kernel'] for r in found['results']] == 5 * ['bf16'], found)
 
 
 def test_images_of_many_channels_are_blocked():
@@ -386,8 +408,11 @@ def test_bad_input_gets_one_line_with_what_is_valid():
             (['--isa', 'amx'], ['--isa', 'this version', 'scalar']),
             (['--isa', 'avx21'], ['avx21', 'scalar']),
             (['--isa', 'sclar'], ['did you mean scalar?']),
-            (['--dtype', 'bf16'], ['--dtype', 'this version', 'f32']),
-            (['--dtype', 'f16'], ['f16', 'f32']),
+            (['--dtype', 'f16'], ['f16', 'f32', 'bf16']),
+            (['--dtype', 'bf61'], ['bf61', 'did you mean bf16?']),
+            (['--dtype', 'bf16', '--kernel', 'gemm'],
+             ['"gemm"', 'in f32', 'auto, direct, scalar']),
+            (['--dtype', 'bf16', '--kernel', 'tile'], ['"tile"', 'in f32']),
             (['--pass', 'bwd_dat'], ['did you mean bwd_data?']),
             (['--threads', '0'], ['--threads', '0']),
             (['--batch', '0'], ['--batch', '0']),

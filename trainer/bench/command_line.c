@@ -53,7 +53,7 @@ static const struct choice isas[] = {
 };
 static const struct choice dtypes[] = {
     {.name = "f32"},
-    {.name = "bf16", .lacks = "this version has no kernels for bf16"},
+    {.name = "bf16"},
     {0},
 };
 static const struct choice passes[] = {
@@ -186,7 +186,14 @@ static void choose_kernel(void)
         options_die(&conv_bench_program,
                     "--isa: found \"%s\", valid with --kernel %s is %s", isa,
                     kernel, k->isa);
-    o.method = k->method;
+    const bool direct = k->method == &conv_direct;
+    if (o.bf16 && k->method && !direct)
+        options_die(&conv_bench_program,
+                    "--kernel: found \"%s\", which computes in f32; valid with "
+                    "--dtype bf16 is auto, direct, scalar",
+                    kernel);
+    o.method = o.bf16 && direct ? &conv_bf16 : k->method;
+    conv_allow_bf16(o.bf16);
     if (k->method == &conv_tile_sw)
         sw_method_use(k->way);
     o.isa = conv_use(k->isa ? k->isa : any ? NULL : i->name);
@@ -212,7 +219,7 @@ const struct bench_options *bench_parse(int argc, char **argv)
     explain(isa_help, "instruction set (default auto, the best one here)",
             isas);
     explain(pass_help, "which pass to measure (default all)", passes);
-    explain(dtype_help, "numbers to compute with (default f32)", dtypes);
+    explain(dtype_help, "operands of products (default f32)", dtypes);
     options_parse(&conv_bench_program, argc, argv, &noperands, false);
     if (noperands)
         options_die(&conv_bench_program, "found \"%s\", valid are options only",
@@ -221,7 +228,7 @@ const struct bench_options *bench_parse(int argc, char **argv)
     check_exclusive("--list", o.list, "--json", o.json);
     check_exclusive("--list", o.list, "--plot", o.plot);
     check_exclusive("--check", o.check, "--plot", o.plot);
-    choose("--dtype", o.dtype, dtypes);
+    o.bf16 = choose("--dtype", o.dtype, dtypes) == &dtypes[1];
     choose_kernel();
     const struct choice *p = choose("--pass", pass, passes);
     for (int i = 0; i < CONV_PASSES; i++)

@@ -15,6 +15,7 @@ struct bench_options {
     const struct conv_method *method; /* NULL: what the trainer would take */
     const char *isa;                  /* which conv_use() then has */
     const char *dtype;
+    bool bf16; /* what it says */
     bool pass[CONV_PASSES];
     bool cold;        /* caches before each run */
     bool list, check; /* only show the shapes; only check */

@@ -93,7 +93,9 @@ static void find(struct bench_result *r)
     const struct conv *c = &r->of->conv;
     const struct conv_method *m = o->method ? o->method : conv_best(c, r->pass);
     r->kernel = m->name;
-    r->isa = m == &conv_gemm ? bench.gemm_isa : o->isa;
+    r->isa = m == &conv_gemm   ? bench.gemm_isa
+             : m == &conv_bf16 ? conv_bf16_isa()
+                               : o->isa;
     r->cannot = m->cannot(c, r->pass);
     if (r->cannot)
         return;
@@ -104,7 +106,7 @@ static void find(struct bench_result *r)
         no_memory(r);
     if (o->check)
         return;
-    r->peak = peak_flops(r->isa, bench.crew);
+    r->peak = peak_flops(r->isa, m == &conv_bf16, bench.crew);
     measure(r, m);
 }
 

@@ -128,7 +128,7 @@ static char *print(const struct bench *b)
         && cJSON_AddBoolToObject(root, "cold", o->cold)
         && add_string(root, "machine", b->machine)
         && add_string(root, "isa", o->isa)
-        && add(root, "peak_gflops", peak_flops(o->isa, b->crew) * 1e-9, 6)
+        && add(root, "peak_gflops", peak_of_dtype(o, b->crew) * 1e-9, 6)
         && add_string(root, "openblas", gemm_core()) && add_lists(root, b))
         text = cJSON_Print(root);
     cJSON_Delete(root);

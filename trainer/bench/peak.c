@@ -7,8 +7,8 @@
 #include "clock.h"
 #include "kernels/conv_peak.h"
 
-static const struct conv_peak *const all[] = {
-#define ISA(name) &conv_peak_##name,
+static const struct conv_peak *const all[][2] = {
+#define ISA(name) {&conv_peak_##name, &conv_peak_bf16_##name},
 #include "kernels/isas.def"
 #undef ISA
 };
@@ -50,15 +50,20 @@ static double measure(const struct conv_peak *p, struct crew *crew)
     return best;
 }
 
-double peak_flops(const char *isa, struct crew *crew)
+double peak_flops(const char *isa, bool bf16, struct crew *crew)
 {
-    static double known[NISAS];
+    static double known[NISAS][2];
     for (int i = 0; i < NISAS; i++) {
-        if (strcmp(all[i]->name, isa))
+        if (strcmp(all[i][bf16]->name, isa))
             continue;
-        if (known[i] <= 0)
-            known[i] = measure(all[i], crew);
-        return known[i];
+        if (known[i][bf16] <= 0)
+            known[i][bf16] = measure(all[i][bf16], crew);
+        return known[i][bf16];
     }
     return 0;
+}
+
+double peak_of_dtype(const struct bench_options *o, struct crew *crew)
+{
+    return peak_flops(o->bf16 ? conv_bf16_isa() : o->isa, o->bf16, crew);
 }

@@ -3,12 +3,16 @@
 #ifndef TRAINER_BENCH_PEAK_H
 #define TRAINER_BENCH_PEAK_H
 
+#include "bench/command_line.h"
 #include "crew.h"
 
 /* flops a second of multiply-adds in registers, of all threads together, with
- * an instruction set of kernels/isas.def that this machine has. Measured when
- * first asked for, which takes 0.1 s; later calls are for the same threads. Not
- * thread-safe. */
-double peak_flops(const char *isa, struct crew *);
+ * an instruction set of kernels/isas.def that this machine has, of floats or of
+ * bf16. Measured when first asked for, which takes 0.1 s; later calls are for
+ * the same threads. Not thread-safe. */
+double peak_flops(const char *isa, bool bf16, struct crew *);
+
+/* What --dtype allows at best. */
+double peak_of_dtype(const struct bench_options *, struct crew *);
 
 #endif

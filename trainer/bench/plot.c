@@ -43,7 +43,7 @@ static void draw_row(cairo_t *to, const struct bench_result *r, double y,
 static void draw(cairo_t *to, const struct bench *b)
 {
     char text[512];
-    const double peak = peak_flops(b->options->isa, b->crew) * 1e-9;
+    const double peak = peak_of_dtype(b->options, b->crew) * 1e-9;
     double most = peak;
     for (int i = 0; i < b->nresults; i++)
         most = fmax(most, bench_flops(&b->results[i]) * 1e-9);
@@ -55,8 +55,9 @@ static void draw(cairo_t *to, const struct bench *b)
     snprintf(text, sizeof(text), "%s, batch %ld, %s, one core of: %s",
              b->options->net, b->options->batch, b->options->dtype, b->machine);
     say(to, 10, 20, 14, text);
-    snprintf(text, sizeof(text), "GFLOP/s; the line is the peak of %s: %.1f",
-             b->options->isa, peak);
+    snprintf(text, sizeof(text),
+             "GFLOP/s; the line is the peak of %s with %s: %.1f",
+             b->options->dtype, b->options->isa, peak);
     say(to, 10, 40, 12, text);
     for (int i = 0; i < b->nresults; i++)
         draw_row(to, &b->results[i], TOP + i * ROW, pixels);

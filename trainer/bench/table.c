@@ -44,12 +44,17 @@ void table_head(const struct bench *b)
     if (!o->check)
         printf("# peak: what multiply-adds in registers reach on %s, measured "
                "just now:\n"
-               "#   %.1f GFLOP/s with %s\n"
+               "#   %.1f GFLOP/s of %s with %s\n"
                "# GFLOP/s: 2 for each multiply-add of the definition, "
                "whatever the kernel does;\n"
                "#   of the median time (p50), with repacking of weights\n",
                o->threads == 1 ? "one core" : "all threads together",
-               peak_flops(o->isa, b->crew) * 1e-9, o->isa);
+               peak_of_dtype(o, b->crew) * 1e-9, o->dtype,
+               o->bf16 ? conv_bf16_isa() : o->isa);
+    if (o->bf16 && !conv_bf16_fast())
+        printf("# %s has no instructions for bf16, so its products are made of "
+               "floats, which is slow\n",
+               o->isa);
     printf("# error: max |found - definition in double| / max |definition|, "
            "where the shape is\n"
            "#   large on fewer images, rows and columns; wrong above its "

@@ -68,16 +68,21 @@ const struct conv_isa *conv_isa(void)
     return used()->floats;
 }
 
-bool conv_bf16_fast(void)
-{
-    return !strcmp(used()->name, "avx512") && has_avx512_bf16();
-}
-
 /* What is compiled for AVX-512 needs AVX512-BF16 too. */
 const struct conv_isa *conv_isa_bf16(void)
 {
     const bool lacks = !strcmp(used()->name, "avx512") && !has_avx512_bf16();
     return (lacks ? best_isa("avx2") : used())->bf16;
+}
+
+const char *conv_bf16_isa(void)
+{
+    return conv_isa_bf16()->name;
+}
+
+bool conv_bf16_fast(void)
+{
+    return !strcmp(conv_bf16_isa(), "avx512");
 }
 
 const struct lanes *lanes(void)

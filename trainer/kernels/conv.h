@@ -42,7 +42,9 @@ enum conv_pass {
  * name. Not thread-safe. */
 const char *conv_use(const char *isa);
 
-/* Whether what conv_use() has set has instructions for products of bf16. */
+/* What conv_bf16 computes with, and whether that has instructions for products
+ * of bf16. */
+const char *conv_bf16_isa(void);
 bool conv_bf16_fast(void);
 
 /* Floats of a blocked tensor. */
