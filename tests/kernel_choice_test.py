@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""coll_train --kernel from outside: all ways learn the same, and what was
-measured is kept.
+"""coll_train --kernel and --precision from outside: all ways learn the same, and
+what was measured is kept.
 
 Usage: kernel_choice_test.py BUILD_DIR; prints TAP. Each test is a function whose
 name is its claim.
@@ -67,7 +67,7 @@ def test_what_was_measured_is_kept_and_repeats_bit_by_bit():
     first = train('--kernel', 'measured')
     text = kept()
     lines = text.splitlines()
-    tap.expect(lines[0].startswith('conv 1 '), lines[0])
+    tap.expect(lines[0].startswith('conv 2 '), lines[0])
     for words in 'forward', 'backward_data', 'backward_weights':
         tap.expect(any(f' {words} ' in line for line in lines), words, text)
     tap.expect(train('--kernel', 'measured') == first, 'other bits')
@@ -88,7 +88,7 @@ def test_what_is_kept_is_taken():
 
 @tap.case
 def test_a_file_of_another_machine_or_a_broken_one_is_written_anew():
-    for text in ('conv 1 none Another machine\n', '', 'x' * 5000, '\0\n\n',
+    for text in ('conv 2 none Another machine\n', '', 'x' * 5000, '\0\n\n',
                  HEAD[0] + '\n1 2 3\n16 3 16 nonsense\n'):
         with open(CACHE, 'w', encoding='ascii') as file:
             file.write(text)
@@ -146,10 +146,69 @@ def test_threads_have_choices_of_their_own():
 
 
 @tap.case
+def test_bf16_learns_as_f32_does():
+    plain = train('--epochs', '5')
+    for name, threads in (('auto', 1), ('direct', 1), ('measured', 1),
+                          ('auto', 3)):
+        other = train('--kernel', name, '--precision', 'bf16', '--epochs', '5',
+                      '--threads', str(threads))
+        tap.expect(plain != other or name == 'measured', name, 'is f32')
+        for a, b in zip(plain[:6], other):
+            tap.expect(abs(a - b) < 0.02 * a, name, threads, plain, other)
+        tap.expect(sum(other[-7:-1]) < sum(other[:6]), name, other)
+
+
+@tap.case
+def test_what_is_measured_in_bf16_is_kept_apart():
+    first = train('--kernel', 'measured')
+    train('--kernel', 'measured', '--precision', 'bf16')
+    rows = [line.split() for line in kept().splitlines()[1:]]
+    for numbers in 'f32', 'bf16':
+        tap.expect(sum(row[-2] == numbers for row in rows) >= 8, rows)
+    tap.expect(['f32', 'bf16'] not in [row[-2:] for row in rows], rows)
+    tap.expect(train('--kernel', 'measured') == first, 'other bits')
+
+
+@tap.case
+def test_a_checkpoint_has_no_precision():
+    path = os.path.join(FOLDER.name, 'checkpoint')
+    bf16 = ('--precision', 'bf16')
+    whole = train(*bf16, '--steps', '9')
+    for again, same in (bf16, True), ((), False):
+        train(*bf16, '--steps', '5', '--checkpoint', path)
+        found = train(*again, '--steps', '9', '--resume', path)
+        tap.expect(found[:5] == whole[:5] and len(found) == len(whole), found)
+        tap.expect((found == whole) == same, again, found, whole)
+
+
+@tap.case
+def test_lenet_is_as_good_in_bf16():
+    if not tap.cases(True, False):
+        raise tap.Skip('in the slow suite only')
+    scores = []
+    for numbers in 'f32', 'bf16':
+        done = subprocess.run(
+            [TRAIN, '--precision', numbers, '--lr', '0.05', '--seed', '3'],
+            text=True, timeout=300, capture_output=True, check=False)
+        if 'fashion-mnist' in done.stderr:
+            raise tap.Skip(done.stderr)
+        scores.append(float(done.stdout.split()[2]))
+    # Ten thousand images: of runs as good as each other 3 in 1000 are further
+    # apart than 0.014.
+    tap.expect(min(scores) > 0.8 and abs(scores[0] - scores[1]) < 0.014, scores)
+
+
+@tap.case
 def test_other_names_are_refused():
-    error = train('--kernel', 'windograd', status=2)
-    tap.expect('did you mean winograd?' in error and error.count('\n') == 1,
-               error)
+    for words, expected in (
+            (('--kernel', 'windograd'), 'did you mean winograd?'),
+            (('--kernel', 'bf16'), 'valid is auto, direct'),
+            (('--precision', 'bf61'), 'valid is f32, bf16; did you mean bf16?'),
+            (('--precision', 'bf16', '--kernel', 'gemm'),
+             '"gemm", which computes in f32; valid with --precision bf16 is'),
+            (('--precision', 'bf16', '--kernel', 'winograd'), '"winograd"')):
+        error = train(*words, status=2)
+        tap.expect(expected in error and error.count('\n') == 1, error)
 
 
 train('--kernel', 'measured')

@@ -186,7 +186,7 @@ def refuse(folder):
               "data_batch_1.bin: no such"),
              (["--augment"], "--augment: the images of synthetic"),
              (["--strategy", "hogwild-sgd"], "valid in this version is sync"),
-             (["--precision", "bf16"], "valid is f32"),
+             (["--precision", "f16"], "valid is f32, bf16"),
              (["--checkpoint", path, "--resume", "--seed", "9"],
               "--seed was 1, found 9"),
              (["--resume", folder], "a folder"),
