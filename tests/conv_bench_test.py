@@ -405,7 +405,7 @@ def test_bad_input_gets_one_line_with_what_is_valid():
             (['--net', '/nowhere/x'], ['--net', '/nowhere/x']),
             (['--kernel', 'winogard'], ['winogard', 'did you mean winograd?']),
             (['--kernel', 'tlie'], ['tlie', 'did you mean tile?']),
-            (['--isa', 'amx'], ['--isa', 'this version', 'scalar']),
+            (['--isa', 'amx'], ['--isa', '"amx"', 'valid']),
             (['--isa', 'avx21'], ['avx21', 'scalar']),
             (['--isa', 'sclar'], ['did you mean scalar?']),
             (['--dtype', 'f16'], ['f16', 'f32', 'bf16']),

@@ -7,10 +7,9 @@
 #include "kernel_choice.h"
 #include "kernels/sw/sw_conv.h"
 
-/* A word that an option takes, or will: lacks says what this version has not.
- */
+/* A word that an option takes. */
 struct choice {
-    const char *name, *lacks;
+    const char *name;
     const struct conv_method *method; /* kernels; NULL: the trainer's choice */
     const char *isa;                  /* kernels: the only one it goes with */
     enum sw_way way;                  /* of the Sunway's */
@@ -45,7 +44,7 @@ static const struct choice kernels[] = {
 static const struct choice isas[] = {
     {.name = "auto"},
     {.name = "avx512"},
-    {.name = "amx", .lacks = "this version has no kernels for AMX"},
+    {.name = "amx"}, /* avx512, where it has AMX for bf16 */
     {.name = "avx2"},
     {.name = "neon"},
     {.name = "scalar"},
@@ -134,16 +133,17 @@ static void explain(char *help, const char *what, const struct choice *of)
 {
     char list[HELP_BYTES] = "";
     for (; of->name; of++)
-        if (!of->lacks)
-            add_word(list, sizeof(list), of->name);
+        add_word(list, sizeof(list), of->name);
     snprintf(help, HELP_BYTES, "%s; one of: %s", what, list);
 }
 
 /* What is in the way of a choice; NULL: nothing. */
 static const char *obstacle(const struct choice *c)
 {
-    if (c->lacks)
-        return c->lacks;
+    if (!strcmp(c->name, "amx"))
+        return conv_use("avx512") && !strcmp(conv_bf16_isa(CONV_FORWARD), "amx")
+                   ? NULL
+                   : "this processor or build does not have it";
     const bool is_isa = c >= isas && c < isas + sizeof(isas) / sizeof(isas[0]);
     return is_isa && strcmp(c->name, "auto") && !conv_use(c->name)
                ? "this processor or build does not have it"
@@ -186,6 +186,10 @@ static void choose_kernel(void)
         options_die(&conv_bench_program,
                     "--isa: found \"%s\", valid with --kernel %s is %s", isa,
                     kernel, k->isa);
+    const bool amx = !strcmp(i->name, "amx");
+    if (amx && !o.bf16)
+        options_die(&conv_bench_program,
+                    "--isa: found \"amx\", valid with --dtype bf16 only");
     const bool direct = k->method == &conv_direct;
     if (o.bf16 && k->method && !direct)
         options_die(&conv_bench_program,
@@ -196,7 +200,7 @@ static void choose_kernel(void)
     conv_allow_bf16(o.bf16);
     if (k->method == &conv_tile_sw)
         sw_method_use(k->way);
-    o.isa = conv_use(k->isa ? k->isa : any ? NULL : i->name);
+    o.isa = conv_use(k->isa ? k->isa : any ? NULL : amx ? "avx512" : i->name);
     if (!k->method)
         kernel_choose(kernel, (int)o.threads, NULL, 0);
 }

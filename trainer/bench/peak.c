@@ -5,12 +5,15 @@
 #include <string.h>
 
 #include "clock.h"
-#include "kernels/conv_peak.h"
+#include "kernels/conv_amx.h"
 
 static const struct conv_peak *const all[][2] = {
 #define ISA(name) {&conv_peak_##name, &conv_peak_bf16_##name},
 #include "kernels/isas.def"
 #undef ISA
+#if defined(__x86_64__)
+    {&conv_peak_amx, &conv_peak_amx},
+#endif
 };
 enum { NISAS = sizeof(all) / sizeof(all[0]) };
 
@@ -65,5 +68,6 @@ double peak_flops(const char *isa, bool bf16, struct crew *crew)
 
 double peak_of_dtype(const struct bench_options *o, struct crew *crew)
 {
-    return peak_flops(o->bf16 ? conv_bf16_isa() : o->isa, o->bf16, crew);
+    return peak_flops(o->bf16 ? conv_bf16_isa(CONV_FORWARD) : o->isa, o->bf16,
+                      crew);
 }

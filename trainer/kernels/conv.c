@@ -3,6 +3,13 @@
 
 #include <stdint.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "kernels/conv_amx.h"
+#endif
 
 #include "kernels/conv_pack.h"
 
@@ -17,15 +24,7 @@ static const struct isa {
 enum { NISAS = sizeof(all) / sizeof(all[0]) };
 
 static const struct isa *isa;
-
-static bool has_avx512_bf16(void)
-{
-#if defined(__x86_64__)
-    return __builtin_cpu_supports("avx512bf16");
-#else
-    return false;
-#endif
-}
+static const struct conv_isa *bf16; /* with it */
 
 static const struct isa *best_isa(const char *name)
 {
@@ -48,41 +47,81 @@ static const struct isa *best_isa(const char *name)
     return NULL;
 }
 
+#if defined(__x86_64__)
+static bool has_avx512_bf16(void)
+{
+    return __builtin_cpu_supports("avx512bf16");
+}
+
+/* The kernel keeps room for its registers if asked. */
+static bool has_amx(void)
+{
+    enum {
+        LEAF = 7,
+        BF16 = 1 << 22,
+        TILE = 1 << 24,
+        REQUEST = 0x1023,
+        DATA = 18
+    };
+    unsigned a, b, c, d;
+    return __get_cpuid_count(LEAF, 0, &a, &b, &c, &d) && d & BF16 && d & TILE
+           && !syscall(SYS_arch_prctl, REQUEST, DATA);
+}
+
+/* What is compiled for AVX-512 needs AVX512-BF16 too. */
+static const struct conv_isa *best_bf16(const struct isa *i)
+{
+    if (strcmp(i->name, "avx512"))
+        return i->bf16;
+    if (!has_avx512_bf16())
+        return best_isa("avx2")->bf16;
+    return has_amx() ? conv_isa_amx() : i->bf16;
+}
+#else
+static const struct conv_isa *best_bf16(const struct isa *i)
+{
+    return i->bf16;
+}
+#endif
+
+static void use(const struct isa *found)
+{
+    isa = found;
+    bf16 = best_bf16(found);
+}
+
 const char *conv_use(const char *name)
 {
     const struct isa *found = best_isa(name);
     if (found)
-        isa = found;
+        use(found);
     return found ? found->name : NULL;
-}
-
-static const struct isa *used(void)
-{
-    if (!isa)
-        isa = best_isa(NULL);
-    return isa;
 }
 
 const struct conv_isa *conv_isa(void)
 {
-    return used()->floats;
+    if (!isa)
+        use(best_isa(NULL));
+    return isa->floats;
 }
 
-/* What is compiled for AVX-512 needs AVX512-BF16 too. */
 const struct conv_isa *conv_isa_bf16(void)
 {
-    const bool lacks = !strcmp(used()->name, "avx512") && !has_avx512_bf16();
-    return (lacks ? best_isa("avx2") : used())->bf16;
+    if (!isa)
+        use(best_isa(NULL));
+    return bf16;
 }
 
-const char *conv_bf16_isa(void)
+const char *conv_bf16_isa(enum conv_pass pass)
 {
-    return conv_isa_bf16()->name;
+    const char *name = conv_isa_bf16()->name;
+    return pass == CONV_BACKWARD_WEIGHTS && !strcmp(name, "amx") ? "avx512"
+                                                                 : name;
 }
 
 bool conv_bf16_fast(void)
 {
-    return !strcmp(conv_bf16_isa(), "avx512");
+    return !strcmp(conv_bf16_isa(CONV_BACKWARD_WEIGHTS), "avx512");
 }
 
 const struct lanes *lanes(void)

@@ -42,11 +42,6 @@ enum conv_pass {
  * name. Not thread-safe. */
 const char *conv_use(const char *isa);
 
-/* What conv_bf16 computes with, and whether that has instructions for products
- * of bf16. */
-const char *conv_bf16_isa(void);
-bool conv_bf16_fast(void);
-
 /* Floats of a blocked tensor. */
 size_t conv_blocked(int n, int c, int h, int w);
 
@@ -83,11 +78,17 @@ extern const struct conv_method conv_direct;
  * errors are some ten times those of the other. */
 extern const struct conv_method conv_winograd;
 /* As conv_direct, but of operands that are rounded to bf16, to nearest even;
- * sums are float. Fast with AVX512-BF16 only, see conv_bf16_fast(). */
+ * sums are float. Fast with AVX512-BF16 or AMX only. */
 extern const struct conv_method conv_bf16;
 /* By a column matrix and OpenBLAS. It can do all but the gradient of a plain
  * input, which nothing can. */
 extern const struct conv_method conv_gemm;
+
+/* What conv_bf16 computes a pass with: conv_use()'s, but "amx" for "avx512"
+ * where the processor has that, and "avx2" where it has no AVX512-BF16. Whether
+ * that has instructions for products of bf16. */
+const char *conv_bf16_isa(enum conv_pass);
+bool conv_bf16_fast(void);
 
 /* The one to take: by what conv_choose() has set, else by a rule that depends
  * on nothing but the shape, so that runs repeat bit by bit. It can do the pass,
