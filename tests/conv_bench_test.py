@@ -412,7 +412,7 @@ def test_bad_input_gets_one_line_with_what_is_valid():
             (['--dtype', 'f16'], ['f16', 'f32', 'bf16']),
             (['--dtype', 'bf61'], ['bf61', 'did you mean bf16?']),
             (['--dtype', 'bf16', '--kernel', 'gemm'],
-             ['"gemm"', 'in f32', 'auto, direct, scalar']),
+             ['"gemm"', 'in f32', 'auto, measured, direct']),
             (['--dtype', 'bf16', '--kernel', 'tile'], ['"tile"', 'in f32']),
             (['--pass', 'bwd_dat'], ['did you mean bwd_data?']),
             (['--threads', '0'], ['--threads', '0']),

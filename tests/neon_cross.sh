@@ -26,7 +26,8 @@ compile -c -DOP_ISA=scalar -DVECTOR_BYTES=8 -o "$dir/scalar.o" \
 compile -static -o "$dir/op_cross" tests/op_cross.c tests/op_checks.c tests/op_oracle.c \
     libcoll/op/op.c libcoll/op/names.c "$dir/neon.o" "$dir/scalar.o" -lm
 for isa in neon:32 scalar:16; do
-    for file in conv_peak conv_tile conv_turn conv_winograd_tile lanes; do
+    for file in conv_peak conv_tile conv_turn conv_winograd_tile lanes lrn norm \
+        pool rows; do
         compile -c -ffp-contract=fast -DCONV_ISA="${isa%:*}" -DCONV_LANES=4 \
             -DCONV_REGISTERS="${isa#*:}" -o "$dir/$file-${isa%:*}.o" \
             "trainer/kernels/$file.c"
@@ -40,6 +41,5 @@ done
 compile -static -o "$dir/conv_test" tests/conv_test.c trainer/kernels/conv.c \
     trainer/kernels/conv_bf16.c trainer/kernels/conv_direct.c trainer/kernels/conv_pack.c \
     trainer/kernels/conv_view.c trainer/kernels/conv_winograd.c \
-    "$dir"/conv_*tile-*.o "$dir"/conv_turn-*.o "$dir"/lanes-*.o \
-    "$dir"/bf16_*.o -lm
+    "$dir"/*-neon.o "$dir"/*-scalar.o -lm
 qemu-aarch64 "$dir/op_cross" && qemu-aarch64 "$dir/conv_test" 20

@@ -194,7 +194,7 @@ static void choose_kernel(void)
     if (o.bf16 && k->method && !direct)
         options_die(&conv_bench_program,
                     "--kernel: found \"%s\", which computes in f32; valid with "
-                    "--dtype bf16 is auto, direct, scalar",
+                    "--dtype bf16 is auto, measured, direct, scalar",
                     kernel);
     o.method = o.bf16 && direct ? &conv_bf16 : k->method;
     conv_allow_bf16(o.bf16);
