@@ -453,7 +453,17 @@ def test_a_bad_net_is_refused():
         check('line 2' in refused('--net', net))
 
 
+# Some seconds each.
+LONG = (test_lenet_is_measured_by_every_kernel_on_every_isa,
+        test_each_way_of_a_sunway_checks_what_it_measures,
+        test_threads_share_out_images_also_more_than_there_are,
+        test_choices_are_held_against_the_fastest_way,
+        test_bf16_is_right_on_every_isa,
+        test_cold_caches_take_longer)
+
 if __name__ == '__main__':
     sys.exit(tap.run([(tap.claim(test), test)
                       for name, test in list(globals().items())
-                      if name.startswith('test_')]))
+                      if name.startswith('test_')
+                      and test in tap.cases([test], [test] * (test not in LONG))
+                      ]))
