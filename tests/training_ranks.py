@@ -210,7 +210,7 @@ def refuse(folder):
               repr(done.stderr))
 
 
-def threads_are_bound():
+def threads_are_bound(folder):
     """More threads than cores are told in one line, and do no harm."""
     many = str(os.cpu_count() + 1)
     for options, lines in ((["--threads", many, "--bind", "none"], 0),
@@ -221,6 +221,15 @@ def threads_are_bound():
               done.returncode == 0 and done.stderr.count("\n") == lines
               and ("more than the cores" in done.stderr) == bool(lines),
               repr(done.stderr))
+    saved = os.path.join(folder, "threads")
+    train(1, saved, "--steps", "1")
+    done = subprocess.run(
+        [TRAIN, "eval", "--checkpoint", saved, "--data",
+         OPTIONS[OPTIONS.index("--data") + 1], "--threads", many],
+        env=ENV, capture_output=True, text=True, timeout=120)
+    check("eval says so, too",
+          done.returncode == 0 and "more than the cores" in done.stderr,
+          repr(done.stderr))
 
 
 def main():
@@ -232,7 +241,7 @@ def main():
         resume(folder)
         stop(folder)
         refuse(folder)
-        threads_are_bound()
+        threads_are_bound(folder)
         left = [name for name in os.listdir(folder) if name.endswith(".tmp")]
         check("no temporary file is left", not left, str(left))
     return 1 if failures else 0

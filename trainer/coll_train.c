@@ -348,10 +348,12 @@ static int join_with_threads(coll_comm **comm, struct net *net)
     const int status = join(comm);
     if (status)
         return status;
-    const bool bound = n > 1 && strcmp(o->bind, "none")
-                       && !coll_comm_place_threads(*comm, n, cpus);
+    const bool wanted = n > 1 && strcmp(o->bind, "none"),
+               bound = wanted && !coll_comm_place_threads(*comm, n, cpus);
     if (bound)
         crew_bind(cpus[0]);
+    else if (wanted && !coll_comm_user_rank(*comm))
+        complain("threads are not bound to cores: %s", coll_last_error(NULL));
     if (!net_use_threads(net, n, bound ? cpus : NULL, error, sizeof(error)))
         return 0;
     complain("--threads: %s", error);
