@@ -210,6 +210,22 @@ def refuse(folder):
               repr(done.stderr))
 
 
+def disagree():
+    """Ranks with other options than the rest end with a sentence."""
+    for option, one, other in (("--kernel", "measured", "direct"),
+                               ("--precision", "f32", "bf16"),
+                               ("--lr", "0.1", "0.2")):
+        script = (f'[ $COLL_RANK = 1 ] && set -- "$@" {option} {other} || '
+                  f'set -- "$@" {option} {one}; exec "$@"')
+        done = subprocess.run(
+            [os.path.join(BUILD, "collrun"), "-n", "2", "sh", "-c", script,
+             "sh", TRAIN, *OPTIONS, "--steps", "2"], env=ENV,
+            capture_output=True, text=True, timeout=120)
+        check(f"ranks with another {option} are told",
+              done.returncode != 0 and "the ranks disagree about" in done.stderr,
+              repr(done.stderr))
+
+
 def threads_are_bound(folder):
     """More threads than cores are told in one line, and do no harm."""
     many = str(os.cpu_count() + 1)
@@ -241,6 +257,7 @@ def main():
         resume(folder)
         stop(folder)
         refuse(folder)
+        disagree()
         threads_are_bound(folder)
         left = [name for name in os.listdir(folder) if name.endswith(".tmp")]
         check("no temporary file is left", not left, str(left))

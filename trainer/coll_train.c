@@ -123,9 +123,10 @@ static struct train_settings settings(void)
         .unbound = !strcmp(o->bind, "none"),
         .seed = (uint64_t)o->seed,
         .augment = o->augment,
+        .kernel = o->kernel,
         .bf16 = bf16,
-        .optim = {o->lr, o->momentum, o->weight_decay},
-        .schedule = {o->schedule, o->lr, o->gamma, o->every, o->warmup, 0},
+        .optim = {o->lr,     o->momentum, o->weight_decay},
+        .schedule = { o->schedule, o->lr, o->gamma,                 o->every, o->warmup, 0},
         .checkpoint = o->checkpoint,
         .checkpoint_every = o->checkpoint_every,
         .resume = own_file ? o->checkpoint : o->resume,
@@ -266,7 +267,7 @@ static int run(struct train *t, double start)
         return 1;
     if (root && t->settings.bf16 && !conv_bf16_fast())
         complain("--precision bf16: this processor has no AVX512-BF16; results "
-                 "are the same, but --precision f32 is faster");
+                 "are the same up to rounding, but --precision f32 is faster");
     int status = start_profile(&profile, t);
     if (!status)
         status = train_run(t, t->nsteps, root ? &report : NULL);

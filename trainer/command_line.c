@@ -17,7 +17,8 @@ static const struct option_row train_rows[] = {
     {0, "net", "NAME|FILE", OPTION_TEXT, &o.net, 0, 0, NULL,
      "net to train: a built-in name (default lenet) or a file"},
     {0, "data", "NAME[:PATH]", OPTION_TEXT, &o.data, 0, 0, NULL,
-     "fashion-mnist (default), mnist:FOLDER, cifar10, synthetic[:COUNT]"},
+     "fashion-mnist (default), mnist:FOLDER, cifar10, "
+     "synthetic[:COUNT[xCxHxW]]"},
     {0, "augment", NULL, OPTION_FLAG, &o.augment, 0, 0, NULL,
      "crop and mirror training images by chance (cifar10)"},
     {0, "epochs", "N", OPTION_INT, &o.epochs, 1, 1e6, NULL,

@@ -23,8 +23,9 @@ struct train_settings {
     long threads;             /* of this rank; 0: one */
     bool unbound;             /* leave it to the system where they run */
     uint64_t seed;
-    bool augment; /* change images by chance: read_augmented() */
-    bool bf16;    /* as conv_allow_bf16() was told; here to be compared */
+    bool augment;       /* change images by chance: read_augmented() */
+    const char *kernel; /* as kernel_choose() was told, or NULL, */
+    bool bf16;          /* and conv_allow_bf16(); here to be compared */
     struct optim_settings optim;
     struct schedule_settings schedule; /* train_open() fills in total, and
                                           every if it is 0: an epoch */

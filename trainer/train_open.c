@@ -104,9 +104,52 @@ static int no_memory(struct train *t)
                       t->batch);
 }
 
+static double digest(const void *from, size_t bytes)
+{
+    return (double)crc32_z(0, from, bytes);
+}
+
+enum { MOST_CLAIMS = 16 };
+
+struct claim {
+    const char *about;
+    double value;
+};
+
+/* All ranks must start from the same; another file system, an old checkpoint
+ * or another option on one host would otherwise train nonsense. */
+static int agree_on(struct train *t, const struct claim *claims, size_t n)
+{
+    double bounds[2 * MOST_CLAIMS];
+    for (size_t i = 0; i < n; i++) {
+        bounds[2 * i] = claims[i].value;
+        bounds[2 * i + 1] = -claims[i].value;
+    }
+    const coll_status status =
+        strategy_reduce(&t->strategy, bounds, 2 * n, COLL_MAX);
+    if (status)
+        return train_comm_failed(t, status);
+    for (size_t i = 0; i < n; i++)
+        if (bounds[2 * i] != -bounds[2 * i + 1])
+            return train_fail(t, 2,
+                              "rank %d: the ranks disagree about %s; all need "
+                              "the same options and files",
+                              t->rank, claims[i].about);
+    return 0;
+}
+
 static int build(struct train *t)
 {
     char text[512];
+    /* What kernel_agree() sends depends on it. */
+    const char *kernel = t->settings.kernel ? t->settings.kernel : "";
+    const struct claim ways[] = {
+        {"--kernel", digest(kernel, strlen(kernel))},
+        {"--precision", t->settings.bf16},
+    };
+    const int differ = agree_on(t, ways, 2);
+    if (differ)
+        return differ;
     coll_status status = kernel_agree(t->comm, false);
     if (status)
         return train_comm_failed(t, status);
@@ -200,13 +243,6 @@ static int resume(struct train *t)
     return wrong ? train_fail(t, 2, "--resume: %s: %s", path, wrong) : 0;
 }
 
-static double digest(const void *from, size_t bytes)
-{
-    return (double)crc32_z(0, from, bytes);
-}
-
-/* All ranks must start from the same; another file system, an old checkpoint
- * or another option on one host would otherwise train nonsense. */
 static int agree(struct train *t)
 {
     const struct train_settings *s = &t->settings;
@@ -217,16 +253,12 @@ static int agree(struct train *t)
                               s->schedule.gamma,
                               (double)s->schedule.every,
                               (double)s->schedule.warmup};
-    const struct claim {
-        const char *about;
-        double value;
-    } claims[] = {
+    const struct claim claims[] = {
         {"the step to start from", (double)t->step},
         {"the number of steps", (double)t->nsteps},
         {"the batch", t->batch},
         {"the images", (double)t->train.count},
         {"--augment", s->augment},
-        {"--precision", s->bf16},
         {"the seed", digest(&s->seed, sizeof(s->seed))},
         {"the net", digest(t->net.text, strlen(t->net.text))},
         {"the learning rate and its kin",
@@ -236,23 +268,7 @@ static int agree(struct train *t)
          digest(t->net.params.x, t->net.params.count * sizeof(float))
              + digest(t->net.state.x, t->net.state.count * sizeof(float))},
     };
-    enum { N = sizeof(claims) / sizeof(claims[0]) };
-    double bounds[2 * N];
-    for (int i = 0; i < N; i++) {
-        bounds[2 * i] = claims[i].value;
-        bounds[2 * i + 1] = -claims[i].value;
-    }
-    const coll_status status =
-        strategy_reduce(&t->strategy, bounds, 2 * N, COLL_MAX);
-    if (status)
-        return train_comm_failed(t, status);
-    for (int i = 0; i < N; i++)
-        if (bounds[2 * i] != -bounds[2 * i + 1])
-            return train_fail(t, 2,
-                              "rank %d: the ranks disagree about %s; all need "
-                              "the same options and files",
-                              t->rank, claims[i].about);
-    return 0;
+    return agree_on(t, claims, sizeof(claims) / sizeof(claims[0]));
 }
 
 int train_open(struct train *t, coll_comm *comm)

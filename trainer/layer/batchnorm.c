@@ -185,16 +185,18 @@ struct job {
 static void forward_part(void *context, int i, int n)
 {
     const struct job *j = context;
-    const long long blocks = shape_blocks(j->l->in);
-    for (int b = (int)(blocks * i / n); b < blocks * (i + 1) / n; b++)
+    int b;
+    for (int left = crew_part(shape_blocks(j->l->in), i, n, &b); left > 0;
+         left--, b++)
         forward_block(j->l, j->x, j->to, b);
 }
 
 static void backward_part(void *context, int i, int n)
 {
     const struct job *j = context;
-    const long long blocks = shape_blocks(j->l->in);
-    for (int b = (int)(blocks * i / n); b < blocks * (i + 1) / n; b++)
+    int b;
+    for (int left = crew_part(shape_blocks(j->l->in), i, n, &b); left > 0;
+         left--, b++)
         backward_block(j->l, j->x, j->dy, j->to, b);
 }
 
