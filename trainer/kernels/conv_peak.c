@@ -5,19 +5,13 @@
  * on x86, 16 on the widest Arm. */
 #include "kernels/conv_peak.h"
 
-#define GLUE(a, b) a##b
-#define NAME(a, b) GLUE(a, b)
-#define TEXT2(x)   #x
-#define TEXT(x)    TEXT2(x)
-#define INLINE     static inline __attribute__((always_inline))
+#include "kernels/reg.h"
+
+#define TEXT2(x) #x
+#define TEXT(x)  TEXT2(x)
 
 /* Two registers hold factor and summand. */
-enum { LANES = CONV_LANES, CHAINS = CONV_REGISTERS > 18 ? 16 : 14 };
-
-typedef float reg __attribute__((vector_size(4 * CONV_LANES)));
-/* As floats lie in memory. */
-typedef float vec
-    __attribute__((vector_size(4 * CONV_LANES), aligned(4), may_alias));
+enum { CHAINS = CONV_REGISTERS > 18 ? 16 : 14 };
 
 #if defined(__x86_64__) && !defined(__FMA__)
 enum { FUSED = 0 };
@@ -53,14 +47,14 @@ static void run(long rounds, float factor, float summand, float *x)
     reg acc[CHAINS];
 #pragma GCC unroll 16
     for (int k = 0; k < CHAINS; k++)
-        acc[k] = *(const vec *)(x + k * LANES);
+        acc[k] = load(x + k * LANES);
     for (long i = 0; i < rounds; i++)
 #pragma GCC unroll 16
         for (int k = 0; k < CHAINS; k++)
             acc[k] = step(acc[k], k, &factor, &summand);
 #pragma GCC unroll 16
     for (int k = 0; k < CHAINS; k++)
-        *(vec *)(x + k * LANES) = acc[k];
+        store(x + k * LANES, acc[k]);
 }
 
 const struct conv_peak NAME(TABLE, CONV_ISA) = {

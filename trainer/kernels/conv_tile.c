@@ -4,28 +4,10 @@
  * All loops over tiles are unrolled, so that sums stay in registers. */
 #include "kernels/conv_tile.h"
 
-#define GLUE(a, b) a##b
-#define NAME(a, b) GLUE(a, b)
-#define TEXT2(x)   #x
-#define TEXT(x)    TEXT2(x)
-#define INLINE     static inline __attribute__((always_inline))
+#include "kernels/reg.h"
 
-enum { LANES = CONV_LANES, PARTS = CONV_BLOCK / LANES };
-
-typedef float reg __attribute__((vector_size(4 * CONV_LANES)));
-/* As floats lie in memory. */
-typedef float vec
-    __attribute__((vector_size(4 * CONV_LANES), aligned(4), may_alias));
-
-INLINE reg load(const float *x)
-{
-    return *(const vec *)x;
-}
-
-INLINE void store(float *x, reg v)
-{
-    *(vec *)x = v;
-}
+#define TEXT2(x) #x
+#define TEXT(x)  TEXT2(x)
 
 #ifdef CONV_BF16
 #include "kernels/conv_pair.h"
