@@ -74,8 +74,8 @@ struct conv_method {
 
 /* As it is defined; any kernel of up to 256 elements. */
 extern const struct conv_method conv_direct;
-/* Winograd's F(4x4, 3x3) and F(2x2, 5x5), with strides of 1. Its rounding
- * errors are some ten times those of the other. */
+/* Winograd's F(4x4, 3x3) and F(4x4, 5x5), with strides of 1. Its rounding
+ * errors are some ten and twenty times those of the other. */
 extern const struct conv_method conv_winograd;
 /* As conv_direct, but of operands that are rounded to bf16, to nearest even;
  * sums are float. Fast with AVX512-BF16 or AMX only. */

@@ -4,12 +4,9 @@
  * with AVX-512; other processors were not tried (--kernel measured tries). */
 #include "kernels/conv_pack.h"
 
-enum {
-    PLACES = 36,   /* of Winograd's tile: products for all its outputs */
-    WEIGHT = 1600, /* to transform one kernel */
-};
-/* Of a tile's channel, there or back, by the side of its outputs. */
-static const double transform[] = {[2] = 400, [4] = 600};
+/* Of a tile's channel there or back, and of a kernel; for kernels of 3 and 5.
+ */
+static const double transform[] = {600, 800}, weight[] = {1600, 2000};
 static const double gemm_slower =
     1.7; /* with its column matrix and reordering */
 /* Of the direct kernels' work: two products at once. Also where a processor
@@ -49,12 +46,12 @@ static double bf16_work(const struct conv *c, enum conv_pass pass)
 
 static double winograd_work(const struct conv *c, enum conv_pass pass)
 {
-    const int side = CONV_WIDE + 1 - c->kernel_h;
+    const int five = c->kernel_h == 5, wide = c->kernel_h + WINOGRAD_SIDE - 1;
     const double tiles = conv_winograd_tiles(c, pass);
     const double in = filled(c->c / c->groups), out = filled(c->k / c->groups);
     return c->groups
-           * ((tiles * PLACES + WEIGHT) * in * out
-              + tiles * transform[side] * (in + out));
+           * ((tiles * wide * wide + weight[five]) * in * out
+              + tiles * transform[five] * (in + out));
 }
 
 static conv_choose_fn *choose;

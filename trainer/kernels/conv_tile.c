@@ -221,11 +221,12 @@ SUMS(SUM)
 const struct conv_isa NAME(TABLE, CONV_ISA) = {
     .name = TEXT(CONV_ISA),
     .turn = &NAME(conv_turn_, CONV_ISA),
-    .transforms = &NAME(conv_transforms_, CONV_ISA),
+    .transforms = {&NAME(conv_transforms_6_, CONV_ISA),
+                   &NAME(conv_transforms_8_, CONV_ISA)},
     .lanes = &NAME(lanes_, CONV_ISA),
     .round = ROUND,
     .most = MOST,
     .tile = {TILES(ROW)},
     .sum_most = SUM_MOST,
-    .sum = {SUMS(SUM_ROW)},
+    .sum = {SUMS(SUM_ROW)                       },
 };

@@ -22,7 +22,7 @@
 enum {
     TILE_BLOCKS = 4,     /* of output channels, at most */
     TILE_POSITIONS = 14, /* at most */
-    CONV_WIDE = 6,       /* side of what Winograd's tiles read */
+    WINOGRAD_SIDE = 4,   /* of Winograd's tiles of outputs */
     TILE_EDGE = 2,       /* positions at a side that may read padding */
 };
 
@@ -82,7 +82,7 @@ struct conv_turn {
 struct conv_isa {
     const char *name;
     const struct conv_turn *turn;
-    const struct conv_transforms *transforms;
+    const struct conv_transforms *transforms[2]; /* for kernels of 3 and 5 */
     const struct lanes *lanes;
     const struct conv_round *round; /* tiles take pairs of bf16; NULL: floats */
     int most[TILE_BLOCKS + 1];      /* positions, for so many blocks; 0: none */
@@ -97,38 +97,36 @@ struct conv_inside {
     int top, bottom, left, right;
 };
 
-/* Winograd's, of one tile, 16 channels and 36 places, `next` floats apart. */
+/* Winograd's, of one tile and 16 channels; wide x wide places, `next` floats
+ * apart. */
 struct conv_transforms {
-    /* 6x6 of the input, whose rows are so many floats apart; in: NULL if all
-     * of them lie inside, and likewise below. */
+    int wide; /* side of what a tile reads */
+    /* Of the input, whose rows are so many floats apart; in: NULL if all of
+     * them lie inside, and likewise below. */
     void (*input)(float *x, size_t row, const struct conv_inside *in, float *v,
                   size_t next);
     /* x += its transpose. */
     void (*input_back)(float *x, size_t row, const struct conv_inside *in,
                        float *v, size_t next);
-    /* By the side of a tile of outputs, 2 or 4. */
-    struct {
-        /* So many rows and columns of its outputs, to which 16 are added. */
-        void (*output)(const float *m, size_t next, const float *bias, float *y,
-                       size_t row, int rows, int columns);
-        /* The transpose; top and left are 0. */
-        void (*output_back)(const float *dy, size_t row,
-                            const struct conv_inside *in, float *v,
-                            size_t next);
-        /* A kernel, for 16 outputs; its elements are at these floats. */
-        void (*weights)(const float *g, const size_t *at, float *u,
-                        size_t next);
-        /* The transpose. */
-        void (*weights_back)(const float *u, size_t next, float *g,
-                             const size_t *at);
-    } of[CONV_WIDE - 1];
+    /* So many rows and columns of its outputs, to which 16 are added. */
+    void (*output)(const float *m, size_t next, const float *bias, float *y,
+                   size_t row, int rows, int columns);
+    /* The transpose; top and left are 0. */
+    void (*output_back)(const float *dy, size_t row,
+                        const struct conv_inside *in, float *v, size_t next);
+    /* A kernel, for 16 outputs; its elements are at these floats. */
+    void (*weights)(const float *g, const size_t *at, float *u, size_t next);
+    /* The transpose. */
+    void (*weights_back)(const float *u, size_t next, float *g,
+                         const size_t *at);
 };
 
 #define ISA(name)                                                              \
     extern const struct conv_isa conv_isa_##name, conv_isa_bf16_##name;        \
     extern const struct conv_round conv_round_##name;                          \
     extern const struct conv_turn conv_turn_##name;                            \
-    extern const struct conv_transforms conv_transforms_##name;
+    extern const struct conv_transforms conv_transforms_6_##name,              \
+        conv_transforms_8_##name;
 #include "kernels/isas.def"
 #undef ISA
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Winograd's F(4x4, 3x3) and F(2x2, 5x5) for strides of 1: the same sums in 36
- * products where the definition takes 144 and 100.
+/* Winograd's F(4x4, 3x3) and F(4x4, 5x5) for strides of 1: the same sums in 36
+ * and 64 products where the definition takes 144 and 400. By places, which are
+ * as many:
  *
- *     x ── input ──> V (36, C, tiles) ┐
- *     w ── weights ─> U (36, K, C) ───┴> M = U V (36, K, tiles) ── output ──> y
+ *     x ── input ──> V (places, C, tiles) ┐
+ *     w ── weights ─> U (places, K, C) ───┴> M = U V ── output ──> y
+ *                                           (places, K, tiles)
  *
- * Each of the 36 products of matrices is done by the tiles of the direct
+ * Each of the products of matrices is done by the tiles of the direct
  * kernels, with one tap and tiles as positions. The gradient of the weights is
  * the sum over tiles of V and of the transformed dy.
  */
@@ -14,12 +16,11 @@
 #include "kernels/conv_pack.h"
 
 enum {
-    WIDE = CONV_WIDE,
-    PLACES = WIDE * WIDE,
+    SIDE = WINOGRAD_SIDE,
     NEAR = 3 << 15, /* floats of V and M that the second cache has beside U */
     FAR = 4 << 20,  /* and the last one */
     SHARE = 4,      /* of U; where it is large it is read for so many at once */
-    APART = CONV_BLOCK, /* so that the 36 do not fall on the same lines */
+    APART = CONV_BLOCK, /* so that places do not fall on the same lines */
 };
 
 static const char *cannot(const struct conv *c, enum conv_pass pass)
@@ -40,30 +41,24 @@ static const char *cannot(const struct conv *c, enum conv_pass pass)
 /* All tiles of all images, so many at a time. */
 struct tiles {
     const struct conv_view *view;
-    int side;          /* of a tile's outputs */
+    const struct conv_transforms *to;
+    size_t places;
     int rows, columns; /* of tiles in an image */
     int all, at_once;
     size_t x_image, y_image, x_plane; /* floats of all groups */
 };
 
-/* The side of the kernel. */
-static int kernel_of(const struct conv_view *v)
+static int tiles_along(int positions)
 {
-    return v->ntaps == 9 ? 3 : 5;
+    return (positions + SIDE - 1) / SIDE;
 }
 
-static int tiles_along(int positions, int side)
+static double tiles_over(int h, int w)
 {
-    return (positions + side - 1) / side;
+    return (double)tiles_along(h) * tiles_along(w);
 }
 
-static double tiles_over(const struct conv *c, int h, int w)
-{
-    const int side = WIDE + 1 - c->kernel_h;
-    return (double)tiles_along(h, side) * tiles_along(w, side);
-}
-
-/* Floats between the 36 matrices of so many channels and tiles. */
+/* Floats between the matrices of two places, of so many channels and tiles. */
 static size_t matrix(const struct tiles *t, int channels)
 {
     return (size_t)conv_blocks(channels) * CONV_BLOCK * (size_t)t->at_once
@@ -75,23 +70,23 @@ static struct tiles tiles_of(const struct conv_view *v, int n, int groups,
 {
     const size_t blocks_y =
         (size_t)(conv_blocks(outputs) * groups) * CONV_BLOCK;
-    const int side = WIDE + 1 - kernel_of(v);
     struct tiles t = {
         .view = v,
-        .side = side,
+        .to = conv_isa()->transforms[v->ntaps == 25],
         .x_image = conv_blocked(1, v->channels * groups, v->h, v->w),
         .y_image = blocks_y * (size_t)v->rows * (size_t)v->columns,
-        .rows = tiles_along(v->rows, side),
-        .columns = tiles_along(v->columns, side),
+        .rows = tiles_along(v->rows),
+        .columns = tiles_along(v->columns),
         .x_plane = (size_t)v->h * (size_t)v->w * CONV_BLOCK,
     };
     t.all = n * t.rows * t.columns;
     const int blocks = v->blocks + conv_blocks(outputs);
-    const double weights = (double)PLACES * v->channels * conv_blocks(outputs)
+    t.places = (size_t)(t.to->wide * t.to->wide);
+    const double weights = (double)t.places * v->channels * conv_blocks(outputs)
                            * CONV_BLOCK / SHARE;
     const double room = weights < NEAR ? NEAR : weights > FAR ? FAR : weights;
-    t.at_once = (int)(room / (PLACES * CONV_BLOCK * blocks)) / TILE_POSITIONS
-                * TILE_POSITIONS;
+    t.at_once = (int)(room / ((double)t.places * CONV_BLOCK * blocks))
+                / TILE_POSITIONS * TILE_POSITIONS;
     if (t.at_once < TILE_POSITIONS)
         t.at_once = TILE_POSITIONS;
     t.at_once = conv_least(t.at_once, t.all > 0 ? t.all : 1);
@@ -106,18 +101,18 @@ struct place {
 static struct place place_of(const struct tiles *t, int i)
 {
     const int in_image = t->rows * t->columns;
-    return (struct place){i / in_image, i % in_image / t->columns * t->side,
-                          i % t->columns * t->side};
+    return (struct place){i / in_image, i % in_image / t->columns * SIDE,
+                          i % t->columns * SIDE};
 }
 
 static void advance(const struct tiles *t, struct place *at)
 {
-    at->column += t->side;
-    if (at->column < t->columns * t->side)
+    at->column += SIDE;
+    if (at->column < t->columns * SIDE)
         return;
     at->column = 0;
-    at->row += t->side;
-    if (at->row < t->rows * t->side)
+    at->row += SIDE;
+    if (at->row < t->rows * SIDE)
         return;
     at->row = 0;
     at->image++;
@@ -139,17 +134,17 @@ static bool leaves(int row, int column, int size, int h, int w,
 /* Asks for what the next tile but one reads besides the next. */
 static void prefetch(const struct tiles *t, const float *x, size_t row)
 {
-    for (int i = 0; i < WIDE; i++)
-        for (int j = 0; j < t->side; j++)
+    for (int i = 0; i < t->to->wide; i++)
+        for (int j = 0; j < SIDE; j++)
             __builtin_prefetch(x + (size_t)i * row
-                               + (size_t)(WIDE + t->side + j) * CONV_BLOCK);
+                               + (size_t)(t->to->wide + SIDE + j) * CONV_BLOCK);
 }
 
-/* V: [36][block][tile][16]; back: adds what the transpose makes of V to x. */
+/* V: [place][block][tile][16]; back: adds what the transpose makes of V to x.
+ */
 static void transform_input(const struct tiles *t, float *x, int first, int n,
                             float *v, bool back)
 {
-    const struct conv_transforms *to = conv_isa()->transforms;
     const struct conv_view *view = t->view;
     const size_t next = matrix(t, view->channels);
     const size_t line = (size_t)view->w * CONV_BLOCK;
@@ -159,13 +154,14 @@ static void transform_input(const struct tiles *t, float *x, int first, int n,
         for (int i = 0; i < n; i++, advance(t, &at)) {
             const int row = view->row0 + at.row;
             const int column = view->column0 + at.column;
-            const bool edge = leaves(row, column, WIDE, view->h, view->w, &in);
+            const bool edge =
+                leaves(row, column, t->to->wide, view->h, view->w, &in);
             float *here = x + (size_t)at.image * t->x_image
                           + (size_t)b * t->x_plane
                           + ((ptrdiff_t)row * view->w + column) * CONV_BLOCK;
             if (!back)
                 prefetch(t, here, line);
-            (back ? to->input_back : to->input)(
+            (back ? t->to->input_back : t->to->input)(
                 here, line, edge ? &in : NULL,
                 v + ((size_t)b * (size_t)t->at_once + (size_t)i) * CONV_BLOCK,
                 next);
@@ -184,11 +180,11 @@ static size_t place_floats(const struct conv_view *v, int outputs)
 
 /* Calls the transform of each 16 weights of packed ones, or of their gradient:
  * at: where a kernel's elements are, by their row and column. */
-static void each_weight(const struct conv_view *v, int outputs, const int *most,
-                        int widest, float *packed, float *u, bool back)
+static void each_weight(const struct tiles *t, const struct conv_view *v,
+                        int outputs, const int *most, int widest, float *packed,
+                        float *u, bool back)
 {
-    const int kernel = kernel_of(v), side = WIDE + 1 - kernel;
-    const struct conv_transforms *to = conv_isa()->transforms;
+    const int kernel = t->to->wide + 1 - SIDE;
     const size_t next = place_floats(v, outputs);
     const int blocks = conv_blocks(outputs);
     for (int kb = 0, nk; kb < blocks; kb += nk) {
@@ -197,14 +193,14 @@ static void each_weight(const struct conv_view *v, int outputs, const int *most,
             const int nc = conv_least(CONV_BLOCK, v->channels - c);
             const int tap = nc * nk * CONV_BLOCK;
             size_t at[25];
-            for (int t = 0; t < v->ntaps; t++)
-                at[kernel * v->tap[t].row + v->tap[t].column] =
-                    (size_t)(t * tap);
+            for (int i = 0; i < v->ntaps; i++)
+                at[kernel * v->tap[i].row + v->tap[i].column] =
+                    (size_t)(i * tap);
             for (int i = 0; i < tap; i += CONV_BLOCK)
                 if (back)
-                    to->of[side].weights_back(u + i, next, packed + i, at);
+                    t->to->weights_back(u + i, next, packed + i, at);
                 else
-                    to->of[side].weights(packed + i, at, u + i, next);
+                    t->to->weights(packed + i, at, u + i, next);
             packed += v->ntaps * tap;
             u += tap;
         }
@@ -224,7 +220,7 @@ static void multiply(const struct tiles *t, const struct conv_view *view,
     const struct conv_isa *isa = conv_isa();
     const int blocks = conv_blocks(outputs);
     const size_t plane = (size_t)t->at_once * CONV_BLOCK;
-    for (int e = 0; e < PLACES; e++)
+    for (size_t e = 0; e < t->places; e++)
         for (int kb = 0, nk; kb < blocks; kb += nk) {
             nk = conv_tile_blocks(isa->most, widest, blocks - kb);
             const int count = (n + isa->most[nk] - 1) / isa->most[nk];
@@ -234,7 +230,7 @@ static void multiply(const struct tiles *t, const struct conv_view *view,
                 .ntaps = 1,
                 .nblocks = view->blocks,
                 .last = view->channels - (view->blocks - 1) * CONV_BLOCK,
-                .w = u + (size_t)e * place_floats(view, outputs)
+                .w = u + e * place_floats(view, outputs)
                      + (size_t)kb * CONV_BLOCK * (size_t)view->channels,
                 .y_block = plane,
                 .y_step = CONV_BLOCK,
@@ -242,9 +238,9 @@ static void multiply(const struct tiles *t, const struct conv_view *view,
             };
             for (int i = 0, q = 0, nq; i < count; i++, q += nq) {
                 nq = (n - q) / (count - i);
-                tile.x = v + (size_t)e * matrix(t, view->channels)
-                         + (size_t)q * CONV_BLOCK;
-                tile.y = m + (size_t)e * matrix(t, outputs) + (size_t)kb * plane
+                tile.x =
+                    v + e * matrix(t, view->channels) + (size_t)q * CONV_BLOCK;
+                tile.y = m + e * matrix(t, outputs) + (size_t)kb * plane
                          + (size_t)q * CONV_BLOCK;
                 isa->tile[nk][nq](&tile);
             }
@@ -265,13 +261,13 @@ static void transform_output(const struct tiles *t, int outputs, int first,
             memcpy(more, bias + b * CONV_BLOCK, (size_t)lanes * sizeof(float));
         struct place at = place_of(t, first);
         for (int i = 0; i < n; i++, advance(t, &at))
-            conv_isa()->transforms->of[t->side].output(
+            t->to->output(
                 m + ((size_t)b * (size_t)t->at_once + (size_t)i) * CONV_BLOCK,
                 matrix(t, outputs), more,
                 y + (size_t)at.image * t->y_image + (size_t)b * plane
                     + (size_t)at.row * row + (size_t)at.column * CONV_BLOCK,
-                row, conv_least(t->side, view->rows - at.row),
-                conv_least(t->side, view->columns - at.column));
+                row, conv_least(SIDE, view->rows - at.row),
+                conv_least(SIDE, view->columns - at.column));
     }
 }
 
@@ -299,11 +295,11 @@ static void run(const struct conv_view *v, const struct tiles *t,
     const int *most = conv_isa()->most;
     const int widest = conv_widest_for(conv_isa()->most, TILE_POSITIONS);
     float *u = scratch;
-    float *in = u + PLACES * place_floats(v, order->outputs);
-    float *m = in + PLACES * matrix(t, v->channels);
+    float *in = u + t->places * place_floats(v, order->outputs);
+    float *m = in + t->places * matrix(t, v->channels);
     /* What is packed is needed until it is transformed, V only later. */
     conv_pack(v, order, most, widest, w, in);
-    each_weight(v, order->outputs, most, widest, in, u, false);
+    each_weight(t, v, order->outputs, most, widest, in, u, false);
     for (int first = 0; first < t->all; first += t->at_once) {
         const int count = conv_least(t->at_once, t->all - first);
         transform_input(t, x, first, count, in, false);
@@ -327,7 +323,7 @@ static void forward(const struct conv *c, const float *x, const float *w,
             y + (size_t)(g * k) * (size_t)(c->out_h * c->out_w), scratch);
 }
 
-/* The transformed dy: [36][block][tile][16]. */
+/* The transformed dy: [place][block][tile][16]. */
 static void transform_dy(const struct tiles *t, int outputs, const float *dy,
                          int first, int n, float *m)
 {
@@ -338,8 +334,8 @@ static void transform_dy(const struct tiles *t, int outputs, const float *dy,
     for (int b = 0; b < blocks; b++) {
         struct place at = place_of(t, first);
         for (int i = 0; i < n; i++, advance(t, &at)) {
-            const bool edge = leaves(at.row, at.column, t->side, h, w, &in);
-            conv_isa()->transforms->of[t->side].output_back(
+            const bool edge = leaves(at.row, at.column, SIDE, h, w, &in);
+            t->to->output_back(
                 dy + (size_t)at.image * t->y_image + (size_t)b * plane
                     + ((size_t)at.row * (size_t)w + (size_t)at.column)
                           * CONV_BLOCK,
@@ -364,15 +360,15 @@ static struct tiles turned(const struct conv *c, struct conv_view *straight,
 
 static bool turns(const struct conv *c)
 {
-    return tiles_over(c, c->out_h, c->out_w) < 0.8 * tiles_over(c, c->h, c->w);
+    return tiles_over(c->out_h, c->out_w) < 0.8 * tiles_over(c->h, c->w);
 }
 
 double conv_winograd_tiles(const struct conv *c, enum conv_pass pass)
 {
     return c->n
            * (pass == CONV_BACKWARD_DATA && !turns(c)
-                  ? tiles_over(c, c->h, c->w)
-                  : tiles_over(c, c->out_h, c->out_w));
+                  ? tiles_over(c->h, c->w)
+                  : tiles_over(c->out_h, c->out_w));
 }
 
 static void run_turned(const struct conv *c, const struct conv_weights *order,
@@ -384,10 +380,10 @@ static void run_turned(const struct conv *c, const struct conv_weights *order,
     const int *most = conv_isa()->most;
     const int widest = conv_widest_for(conv_isa()->most, TILE_POSITIONS);
     float *u = scratch;
-    float *in = u + PLACES * place_floats(&v, order->outputs);
-    float *m = in + PLACES * matrix(&t, v.channels);
+    float *in = u + t.places * place_floats(&v, order->outputs);
+    float *m = in + t.places * matrix(&t, v.channels);
     conv_pack(&v, order, most, widest, w, in);
-    each_weight(&v, order->outputs, most, widest, in, u, false);
+    each_weight(&t, &v, order->outputs, most, widest, in, u, false);
     for (int first = 0; first < t.all; first += t.at_once) {
         const int count = conv_least(t.at_once, t.all - first);
         transform_dy(&t, v.channels, dy, first, count, in);
@@ -429,24 +425,24 @@ static void sum_up(const struct tiles *t, int outputs, int n, const float *v,
     const struct conv_isa *isa = conv_isa();
     const int blocks = conv_blocks(outputs);
     const size_t plane = (size_t)t->at_once * CONV_BLOCK;
-    for (int e = 0; e < PLACES; e++)
+    for (size_t e = 0; e < t->places; e++)
         for (int kb = 0, nk; kb < blocks; kb += nk) {
             nk = conv_tile_blocks(isa->sum_most, conv_widest(isa->sum_most),
                                   blocks - kb);
             struct conv_sum s = {
-                .dy = m + (size_t)e * matrix(t, outputs) + (size_t)kb * plane,
+                .dy = m + e * matrix(t, outputs) + (size_t)kb * plane,
                 .dy_block = plane,
                 .images = 1,
                 .rows = 1,
                 .columns = n,
-                .dw = u + (size_t)e * place_floats(view, outputs)
+                .dw = u + e * place_floats(view, outputs)
                       + (size_t)kb * CONV_BLOCK * (size_t)view->channels,
             };
             for (int c = 0, nc; c < view->channels; c += nc) {
                 nc = isa->sum_most[nk];
                 while (nc > view->channels - c)
                     nc /= 2;
-                s.x = v + (size_t)e * matrix(t, view->channels)
+                s.x = v + e * matrix(t, view->channels)
                       + (size_t)(c / CONV_BLOCK) * plane + c % CONV_BLOCK;
                 isa->sum[nk][nc](&s);
                 s.dw += nc * nk * CONV_BLOCK;
@@ -464,21 +460,21 @@ static void backward_weights(const struct conv *c, const float *x,
     view_forward(&v, c);
     const struct tiles t = tiles_of(&v, c->n, c->groups, k);
     float *u = scratch;
-    float *in = u + PLACES * place_floats(&v, k);
-    float *m = in + PLACES * matrix(&t, channels);
+    float *in = u + t.places * place_floats(&v, k);
+    float *m = in + t.places * matrix(&t, channels);
     for (int g = 0; g < c->groups; g++) {
         float *from =
             read_only(x) + (size_t)(g * channels) * (size_t)(c->h * c->w);
         const float *back =
             dy + (size_t)(g * k) * (size_t)(c->out_h * c->out_w);
-        memset(u, 0, PLACES * place_floats(&v, k) * sizeof(float));
+        memset(u, 0, t.places * place_floats(&v, k) * sizeof(float));
         for (int first = 0; first < t.all; first += t.at_once) {
             const int count = conv_least(t.at_once, t.all - first);
             transform_input(&t, from, first, count, in, false);
             transform_dy(&t, k, back, first, count, m);
             sum_up(&t, k, count, in, m, u);
         }
-        each_weight(&v, k, most, widest, in, u, true);
+        each_weight(&t, &v, k, most, widest, in, u, true);
         conv_unpack(&v, &order, most, widest, in,
                     dw + (size_t)(g * k) * order.output);
     }
@@ -499,8 +495,10 @@ static size_t scratch_of(const struct conv *c, enum conv_pass pass)
         t = tiles_of(&v, c->n, c->groups, outputs);
     }
     const size_t packed = conv_packed(&v, outputs);
-    const size_t both = PLACES * (matrix(&t, v.channels) + matrix(&t, outputs));
-    return PLACES * place_floats(&v, outputs) + (both > packed ? both : packed);
+    const size_t both =
+        t.places * (matrix(&t, v.channels) + matrix(&t, outputs));
+    return t.places * place_floats(&v, outputs)
+           + (both > packed ? both : packed);
 }
 
 const struct conv_method conv_winograd = {

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* What Winograd's transforms do to one row or column of a tile, whose elements
+ * are vectors of 16 channels: its products with A, B and G and with their
+ * transposes.
+ *
+ * F(4, 3) has tiles 6 wide and the points 0, 1, -1, 2, -2 and infinity, F(4, 5)
+ * has tiles 8 wide and 1/2 and -1/2 besides (the construction is Toom and
+ * Cook's: Lavin and Gray, CVPR 2016, section 4; the points for 8 are those with
+ * the least error of the sets in Barabasz et al., Error Analysis and Improving
+ * the Accuracy of Winograd Convolution, 2020, that have few multiplications).
+ */
+#ifndef TRAINER_KERNELS_CONV_WINOGRAD_LINE_H
+#define TRAINER_KERNELS_CONV_WINOGRAD_LINE_H
+
+#define INLINE static inline __attribute__((always_inline))
+
+typedef float block __attribute__((vector_size(64)));
+typedef float loose __attribute__((vector_size(64), aligned(4), may_alias));
+
+/* The `wide` of a tile of inputs to places. */
+INLINE void times_b(const block *d, block *v, const int wide)
+{
+    if (wide == 6) {
+        const block a = d[4] - 4.f * d[2], b = d[3] - 4.f * d[1];
+        const block c = d[4] - d[2], e = d[3] - d[1];
+        v[0] = 4.f * d[0] + (d[4] - 5.f * d[2]);
+        v[1] = a + b;
+        v[2] = a - b;
+        v[3] = c + 2.f * e;
+        v[4] = c - 2.f * e;
+        v[5] = 4.f * d[1] + (d[5] - 5.f * d[3]);
+    } else {
+        const block a = d[2] + d[6] - 4.25f * d[4];
+        const block b = d[1] + d[5] - 4.25f * d[3];
+        const block c = d[6] + .25f * d[2] - 1.25f * d[4];
+        const block e = .5f * d[1] + 2.f * d[5] - 2.5f * d[3];
+        const block f = d[6] + 4.f * d[2] - 5.f * d[4];
+        const block h = 2.f * d[1] + .5f * d[5] - 2.5f * d[3];
+        v[0] = d[0] - d[6] + 5.25f * (d[4] - d[2]);
+        v[1] = a + b;
+        v[2] = a - b;
+        v[3] = c + e;
+        v[4] = c - e;
+        v[5] = f + h;
+        v[6] = f - h;
+        v[7] = d[7] - d[1] + 5.25f * (d[3] - d[5]);
+    }
+}
+
+INLINE void times_b_back(const block *v, block *d, const int wide)
+{
+    const block a = v[1] + v[2], b = v[1] - v[2];
+    const block c = v[3] + v[4], e = v[3] - v[4];
+    if (wide == 6) {
+        d[0] = 4.f * v[0];
+        d[1] = 4.f * (v[5] - b) - 2.f * e;
+        d[2] = -5.f * v[0] - 4.f * a - c;
+        d[3] = b + 2.f * e - 5.f * v[5];
+        d[4] = v[0] + a + c;
+        d[5] = v[5];
+    } else {
+        const block f = v[5] + v[6], h = v[5] - v[6];
+        d[0] = v[0];
+        d[1] = b + .5f * e + 2.f * h - v[7];
+        d[2] = a + .25f * c + 4.f * f - 5.25f * v[0];
+        d[3] = 5.25f * v[7] - 4.25f * b - 2.5f * (e + h);
+        d[4] = 5.25f * v[0] - 4.25f * a - 1.25f * c - 5.f * f;
+        d[5] = b + 2.f * e + .5f * h - 5.25f * v[7];
+        d[6] = a + c + f - v[0];
+        d[7] = v[7];
+    }
+}
+
+/* Places to 4 outputs. */
+INLINE void times_a(const block *m, block *y, const int wide)
+{
+    const block a = m[1] + m[2], b = m[1] - m[2];
+    const block c = m[3] + m[4], d = m[3] - m[4];
+    y[0] = m[0] + a + c;
+    y[1] = b + 2.f * d;
+    y[2] = a + 4.f * c;
+    y[3] = b + 8.f * d + m[wide - 1];
+    if (wide == 8) {
+        const block e = m[5] + m[6], f = m[5] - m[6];
+        y[0] += e;
+        y[1] += .5f * f;
+        y[2] += .25f * e;
+        y[3] += .125f * f;
+    }
+}
+
+INLINE void times_a_back(const block *y, block *m, const int wide)
+{
+    const block a = y[0] + y[2], b = y[1] + y[3];
+    const block c = y[0] + 4.f * y[2], d = 2.f * y[1] + 8.f * y[3];
+    m[0] = y[0];
+    m[1] = a + b;
+    m[2] = a - b;
+    m[3] = c + d;
+    m[4] = c - d;
+    if (wide == 8) {
+        const block e = y[0] + .25f * y[2], f = .5f * y[1] + .125f * y[3];
+        m[5] = e + f;
+        m[6] = e - f;
+    }
+    m[wide - 1] = y[3];
+}
+
+/* The `wide` - 3 of a kernel to places. */
+INLINE void times_g(const block *g, block *u, const int wide)
+{
+    if (wide == 6) {
+        const block a = g[0] + g[2], c = g[0] + 4.f * g[2], d = 2.f * g[1];
+        u[0] = g[0] * .25f;
+        u[1] = (a + g[1]) * (-1.f / 6);
+        u[2] = (a - g[1]) * (-1.f / 6);
+        u[3] = (c + d) * (1.f / 24);
+        u[4] = (c - d) * (1.f / 24);
+        u[5] = g[2];
+    } else {
+        const block a = g[0] + g[2] + g[4], b = g[1] + g[3];
+        const block c = g[0] + 4.f * g[2] + 16.f * g[4];
+        const block d = 2.f * g[1] + 8.f * g[3];
+        const block e = 16.f * g[0] + 4.f * g[2] + g[4];
+        const block f = 8.f * g[1] + 2.f * g[3];
+        u[0] = g[0];
+        u[1] = (a + b) * (-2.f / 9);
+        u[2] = (a - b) * (-2.f / 9);
+        u[3] = (c + d) * (1.f / 90);
+        u[4] = (c - d) * (1.f / 90);
+        u[5] = (e + f) * (2.f / 45);
+        u[6] = (e - f) * (2.f / 45);
+        u[7] = g[4];
+    }
+}
+
+INLINE void times_g_back(const block *u, block *g, const int wide)
+{
+    if (wide == 6) {
+        const block a = (u[1] + u[2]) * (-1.f / 6);
+        const block b = (u[1] - u[2]) * (-1.f / 6);
+        const block c = (u[3] + u[4]) * (1.f / 24);
+        const block d = (u[3] - u[4]) * (1.f / 24);
+        g[0] = u[0] * .25f + a + c;
+        g[1] = b + 2.f * d;
+        g[2] = a + 4.f * c + u[5];
+    } else {
+        const block a = (u[1] + u[2]) * (-2.f / 9);
+        const block b = (u[1] - u[2]) * (-2.f / 9);
+        const block c = (u[3] + u[4]) * (1.f / 90);
+        const block d = (u[3] - u[4]) * (1.f / 90);
+        const block e = (u[5] + u[6]) * (2.f / 45);
+        const block f = (u[5] - u[6]) * (2.f / 45);
+        g[0] = u[0] + a + c + 16.f * e;
+        g[1] = b + 2.f * d + 8.f * f;
+        g[2] = a + 4.f * c + 4.f * e;
+        g[3] = b + 8.f * d + 2.f * f;
+        g[4] = a + 16.f * c + e + u[7];
+    }
+}
+
+#endif
