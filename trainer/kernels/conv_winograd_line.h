@@ -4,10 +4,8 @@
  * transposes.
  *
  * F(4, 3) has tiles 6 wide and the points 0, 1, -1, 2, -2 and infinity, F(4, 5)
- * has tiles 8 wide and 1/2 and -1/2 besides (the construction is Toom and
- * Cook's: Lavin and Gray, CVPR 2016, section 4; the points for 8 are those with
- * the least error of the sets in Barabasz et al., Error Analysis and Improving
- * the Accuracy of Winograd Convolution, 2020, that have few multiplications).
+ * has tiles 8 wide and 1/2 and -1/2 besides: with 3/2, 3/4 or 3 in place of one
+ * of the pairs errors are larger.
  */
 #ifndef TRAINER_KERNELS_CONV_WINOGRAD_LINE_H
 #define TRAINER_KERNELS_CONV_WINOGRAD_LINE_H
