@@ -1,211 +1,249 @@
 /* SPDX-License-Identifier: MIT */
 /* As conv_tile.c: CONV_LANES floats in a register.
  *
- * Both loops keep a tile of sums in registers, and go through columns in panels
- * of which the few rows stay in the second cache. */
+ * A tile of sums stays in registers. What they are summed from, a block of
+ * TERMS by SPAN, is brought near first: it stays in the first cache for all
+ * rows of `to`, in a tile's order, where its own rows may be turned, across
+ * cache lines, or a power of two apart, so that they get in each other's way.
+ * While tiles are summed up they ask memory for the next block, a line at each
+ * step. */
 #include "kernels/rows.h"
 
-#include <stdbool.h>
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include <string.h>
 
 #include "kernels/reg.h"
+#include "kernels/turn.h"
 
 enum {
-    WIDE = CONV_REGISTERS >= 32 ? 8 : 4, /* rows of a tile */
-    HIGH = CONV_REGISTERS >= 32 ? 3 : 2, /* the other rows, or registers */
-    PANEL = 4096,                        /* columns */
-    TOGETHER = 32, /* rows that share what the first cache has */
+    HIGH = CONV_LANES == 16 ? 3 : 16 / CONV_LANES,     /* registers of a tile */
+    WIDE = (CONV_REGISTERS - HIGH - 1) / HIGH / 2 * 2, /* and its rows */
+    SPAN = HIGH * LANES,
+    TERMS = 128,
+    ROWS = 128,   /* of which a second cache has the next columns, too, */
+    PANEL = 4096, /* or so many columns */
+    LINE = 16,    /* floats of a cache line */
 };
 
-/* --- dots -----------------------------------------------------------------
+/* --- what comes next ------------------------------------------------------
  */
 
-INLINE float sum_of(reg v)
+/* Lines of some rows. */
+struct ahead {
+    const float *at;
+    int lines, line; /* of a row; from its last to the next row's first: */
+    ptrdiff_t skip;  /* floats */
+    int at_once;
+};
+
+/* All of them by so many calls of ask(). */
+static struct ahead ahead_of(const float *x, int rows, size_t next, int columns,
+                             int calls)
 {
-#if defined(__AVX512F__) && CONV_LANES == 16
-    return _mm512_reduce_add_ps((__m512)v);
-#else
-    float sum = 0;
-    for (int k = 0; k < LANES; k++)
-        sum += v[k];
-    return sum;
-#endif
+    const int lines = columns / LINE + 1;
+    return (struct ahead){
+        .at = x,
+        .lines = lines,
+        .skip = (ptrdiff_t)next - lines * LINE,
+        .at_once = (rows * lines + calls - 1) / calls,
+    };
 }
 
-INLINE void dots_tile(const float *a, size_t a_next, const float *b,
-                      size_t b_next, int columns, float *y, size_t y_next,
-                      int na, int nb)
+INLINE void ask(struct ahead *a)
 {
-    reg sums[WIDE][HIGH];
-    int c = 0;
-#pragma GCC unroll 8
-    for (int i = 0; i < na; i++)
-#pragma GCC unroll 4
-        for (int j = 0; j < nb; j++)
-            sums[i][j] = (reg){0};
-    for (; c + LANES <= columns; c += LANES) {
-        reg w[HIGH];
-#pragma GCC unroll 4
-        for (int j = 0; j < nb; j++)
-            w[j] = load(b + (size_t)j * b_next + c);
-#pragma GCC unroll 8
-        for (int i = 0; i < na; i++) {
-            const reg v = load(a + (size_t)i * a_next + c);
-#pragma GCC unroll 4
-            for (int j = 0; j < nb; j++)
-                sums[i][j] += v * w[j];
-        }
-    }
-    for (int i = 0; i < na; i++)
-        for (int j = 0; j < nb; j++) {
-            float sum = sum_of(sums[i][j]);
-            for (int k = c; k < columns; k++)
-                sum += a[(size_t)i * a_next + k] * b[(size_t)j * b_next + k];
-            y[(size_t)i * y_next + j] += sum;
-        }
-}
-
-static void dots(struct rows a, struct rows b, int columns, struct rows y)
-{
-    for (int c = 0; c < columns; c += PANEL) {
-        const int n = least(columns - c, PANEL);
-        for (int j = 0; j < b.count;) {
-            const float *from = b.x + (size_t)j * b.next + c;
-            const int nb = b.count - j < HIGH ? 1 : HIGH;
-            for (int i = 0; i < a.count;) {
-                const float *with = a.x + (size_t)i * a.next + c;
-                float *to = y.x + (size_t)i * y.next + j;
-                const bool wide = a.count - i >= WIDE;
-                if (wide && nb == HIGH)
-                    dots_tile(with, a.next, from, b.next, n, to, y.next, WIDE,
-                              HIGH);
-                else if (wide)
-                    dots_tile(with, a.next, from, b.next, n, to, y.next, WIDE,
-                              1);
-                else if (nb == HIGH)
-                    dots_tile(with, a.next, from, b.next, n, to, y.next, 1,
-                              HIGH);
-                else
-                    dots_tile(with, a.next, from, b.next, n, to, y.next, 1, 1);
-                i += wide ? WIDE : 1;
-            }
-            j += nb;
+    for (int i = 0; i < a->at_once; i++) {
+        __builtin_prefetch(a->at, 0, 2);
+        a->at += LINE;
+        if (++a->line == a->lines) {
+            a->line = 0;
+            a->at += a->skip;
         }
     }
 }
 
-/* --- add_up ---------------------------------------------------------------
+/* --- tiles ----------------------------------------------------------------
  */
 
-/* nto rows, nv registers of columns, nfrom terms. */
-INLINE void add_tile(float *to, size_t to_next, const float *from,
-                     size_t from_next, int nfrom, const float *by,
-                     size_t to_step, size_t from_step, int nto, int nv)
+INLINE void tile(const struct rows_sum *s, int row, const float *near,
+                 struct ahead *ahead, const int nrows, const int nregs)
 {
+    float *to = s->to + (size_t)row * s->to_next;
+    const float *by = s->by + (size_t)row * s->by_row;
+    const size_t by_row = s->by_row, by_term = s->by_term;
+    struct ahead next = *ahead;
     reg sums[WIDE][HIGH];
 #pragma GCC unroll 8
-    for (int i = 0; i < nto; i++)
+    for (int i = 0; i < nrows; i++)
 #pragma GCC unroll 4
-        for (int k = 0; k < nv; k++)
-            sums[i][k] = load(to + (size_t)i * to_next + k * LANES);
-#pragma GCC unroll 8
-    for (int i = 0; i < nto; i++)
-#pragma GCC unroll 4
-        for (int k = 0; k < nv; k++)
-            __builtin_prefetch(to + (size_t)i * to_next + (nv + k) * LANES, 1,
-                               2);
-    for (int j = 0; j < nfrom; j++, from += from_next, by += from_step) {
+        for (int k = 0; k < nregs; k++) {
+            float *at = to + (size_t)i * s->to_next + k * LANES;
+            __builtin_prefetch(at + SPAN, 1, 2);
+            sums[i][k] = s->add ? load(at) : (reg){0};
+        }
+    for (int t = 0; t < s->terms; t++, near += SPAN, by += by_term) {
         reg v[HIGH];
+        ask(&next);
 #pragma GCC unroll 4
-        for (int k = 0; k < nv; k++)
-            v[k] = load(from + k * LANES);
+        for (int k = 0; k < nregs; k++)
+            v[k] = load(near + k * LANES);
 #pragma GCC unroll 8
-        for (int i = 0; i < nto; i++) {
-            const reg one = by[(size_t)i * to_step] - (reg){0};
+        for (int i = 0; i < nrows; i++) {
+            const reg one = by[(size_t)i * by_row] - (reg){0};
 #pragma GCC unroll 4
-            for (int k = 0; k < nv; k++)
+            for (int k = 0; k < nregs; k++)
                 sums[i][k] += one * v[k];
         }
     }
 #pragma GCC unroll 8
-    for (int i = 0; i < nto; i++)
+    for (int i = 0; i < nrows; i++)
 #pragma GCC unroll 4
-        for (int k = 0; k < nv; k++)
-            store(to + (size_t)i * to_next + k * LANES, sums[i][k]);
+        for (int k = 0; k < nregs; k++)
+            store(to + (size_t)i * s->to_next + k * LANES, sums[i][k]);
+    *ahead = next;
 }
 
-static void add_columns(struct rows to, struct rows from, int columns,
-                        const float *by, size_t to_step, size_t from_step)
+INLINE void tiles(const struct rows_sum *s, const float *near,
+                  struct ahead *ahead, const int nregs)
 {
-    for (int i = 0; i < to.count; i++)
-        for (int j = 0; j < from.count; j++)
-            for (int c = 0; c < columns; c++)
-                to.x[(size_t)i * to.next + c] +=
-                    by[(size_t)i * to_step + (size_t)j * from_step]
-                    * from.x[(size_t)j * from.next + c];
+    int row = 0;
+    for (; row + WIDE <= s->rows; row += WIDE)
+        tile(s, row, near, ahead, WIDE, nregs);
+    for (; row + 2 <= s->rows; row += 2)
+        tile(s, row, near, ahead, 2, nregs);
+    if (row < s->rows)
+        tile(s, row, near, ahead, 1, nregs);
 }
 
-/* Of so few rows that a tile's part of `from` stays in the first cache: copied,
- * as rows that are a power of two apart get in each other's way there. */
-static void add_block(struct rows to, struct rows from, int columns,
-                      const float *by, size_t to_step, size_t from_step)
+static int tiles_of(int rows)
 {
-    float near[TOGETHER * HIGH * LANES] __attribute__((aligned(64)));
-    while (columns >= LANES) {
-        const int nv = columns >= HIGH * LANES ? HIGH : 1;
-        for (int j = 0; j < from.count; j++)
-            for (int k = 0; k < nv; k++) {
-                const float *at = from.x + (size_t)j * from.next + k * LANES;
-                __builtin_prefetch(at + HIGH * LANES, 0, 2);
-                store(near + (j * nv + k) * LANES, load(at));
-            }
-        for (int i = 0; i < to.count;) {
-            float *at = to.x + (size_t)i * to.next;
-            const float *factors = by + (size_t)i * to_step;
-            const bool wide = to.count - i >= WIDE;
-            const size_t next = (size_t)(nv * LANES);
-            if (wide && nv == HIGH)
-                add_tile(at, to.next, near, next, from.count, factors, to_step,
-                         from_step, WIDE, HIGH);
-            else if (wide)
-                add_tile(at, to.next, near, next, from.count, factors, to_step,
-                         from_step, WIDE, 1);
-            else if (nv == HIGH)
-                add_tile(at, to.next, near, next, from.count, factors, to_step,
-                         from_step, 1, HIGH);
-            else
-                add_tile(at, to.next, near, next, from.count, factors, to_step,
-                         from_step, 1, 1);
-            i += wide ? WIDE : 1;
+    return rows / WIDE + (rows % WIDE + 1) / 2;
+}
+
+/* Whole registers. */
+static void sum_near(const struct rows_sum *s, const float *near,
+                     struct ahead *ahead)
+{
+    const int nregs = (s->columns + LANES - 1) / LANES;
+    if (nregs == 1)
+        tiles(s, near, ahead, 1);
+    else if (nregs == 2)
+        tiles(s, near, ahead, 2);
+    else if (nregs == 3)
+        tiles(s, near, ahead, least(HIGH, 3));
+    else
+        tiles(s, near, ahead, HIGH);
+}
+
+/* The last one in part. */
+static void sum_ragged(struct rows_sum s, const float *near,
+                       struct ahead *ahead)
+{
+    float part[ROWS * SPAN];
+    const size_t bytes = (size_t)s.columns * sizeof(float);
+    float *const to = s.to;
+    const size_t next = s.to_next;
+    s.to = part;
+    s.to_next = SPAN;
+    for (int i = 0; s.add && i < s.rows; i++)
+        memcpy(part + i * SPAN, to + (size_t)i * next, bytes);
+    sum_near(&s, near, ahead);
+    for (int i = 0; i < s.rows; i++)
+        memcpy(to + (size_t)i * next, part + i * SPAN, bytes);
+}
+
+/* --- blocks ---------------------------------------------------------------
+ */
+
+INLINE void turn(const float *from, size_t next, float *near)
+{
+    for (int i = 0; i < BLOCK; i += SIDE)
+        for (int j = 0; j < BLOCK; j += SIDE) {
+            side r[SIDE];
+            for (int k = 0; k < SIDE; k++)
+                r[k] = *(const loose *)(from + (size_t)(i + k) * next + j);
+            turn_square(r);
+            for (int k = 0; k < SIDE; k++)
+                *(loose *)(near + (j + k) * SPAN + i) = r[k];
         }
-        to.x += nv * LANES;
-        from.x += nv * LANES;
-        columns -= nv * LANES;
+}
+
+static void turn_ragged(const float *from, size_t next, int columns, int terms,
+                        float *near)
+{
+    float part[BLOCK * BLOCK] = {0};
+    for (int c = 0; c < columns; c++)
+        memcpy(part + c * BLOCK, from + (size_t)c * next,
+               (size_t)terms * sizeof(float));
+    turn(part, BLOCK, near);
+}
+
+static void bring_turned(const struct rows_sum *s, float *near)
+{
+    for (int c = 0; c < s->columns; c += BLOCK)
+        for (int t = 0; t < s->terms; t += BLOCK) {
+            const float *from = s->from + (size_t)c * s->from_next + t;
+            const int columns = least(s->columns - c, BLOCK);
+            const int terms = least(s->terms - t, BLOCK);
+            float *to = near + t * SPAN + c;
+            if (columns == BLOCK && terms == BLOCK)
+                turn(from, s->from_next, to);
+            else
+                turn_ragged(from, s->from_next, columns, terms, to);
+        }
+}
+
+static void bring(const struct rows_sum *s, float *near)
+{
+    for (int t = 0; t < s->terms; t++, near += SPAN) {
+        const float *from = s->from + (size_t)t * s->from_next;
+        if (s->columns < SPAN) {
+            memset(near, 0, SPAN * sizeof(float));
+            memcpy(near, from, (size_t)s->columns * sizeof(float));
+        } else
+            for (int k = 0; k < HIGH; k++)
+                store(near + k * LANES, load(from + k * LANES));
     }
-    add_columns(to, from, columns, by, to_step, from_step);
 }
 
-static struct rows some(struct rows r, int first, int column)
+/* All columns, but no more terms than TERMS and rows than ROWS. */
+static void sum_block(struct rows_sum s)
 {
-    return (struct rows){r.x + (size_t)first * r.next + column,
-                         least(r.count - first, TOGETHER), r.next};
+    float near[TERMS * SPAN] __attribute__((aligned(64)));
+    const int columns = s.columns;
+    const int calls = tiles_of(s.rows) * s.terms;
+    for (int c = 0; c < columns; c += SPAN) {
+        s.columns = least(columns - c, SPAN);
+        (s.turned ? bring_turned : bring)(&s, near);
+        s.from += s.turned ? SPAN * s.from_next : SPAN;
+        struct ahead ahead =
+            s.turned ? ahead_of(s.from, SPAN, s.from_next, s.terms, calls)
+                     : ahead_of(s.from, s.terms, s.from_next, SPAN, calls);
+        if (s.columns % LANES)
+            sum_ragged(s, near, &ahead);
+        else
+            sum_near(&s, near, &ahead);
+        s.to += SPAN;
+    }
 }
 
-static void add_up(struct rows to, struct rows from, int columns,
-                   const float *by, size_t to_step, size_t from_step)
+static void sum(const struct rows_sum *s)
 {
-    for (int c = 0; c < columns; c += PANEL)
-        for (int i = 0; i < to.count; i += TOGETHER)
-            for (int j = 0; j < from.count; j += TOGETHER)
-                add_block(some(to, i, c), some(from, j, c),
-                          least(columns - c, PANEL),
-                          by + (size_t)i * to_step + (size_t)j * from_step,
-                          to_step, from_step);
+    const size_t column = s->turned ? s->from_next : 1;
+    const size_t term = s->turned ? 1 : s->from_next;
+    for (int c = 0; c < s->columns; c += PANEL)
+        for (int r = 0; r < s->rows; r += ROWS)
+            for (int t = 0; t < s->terms; t += TERMS) {
+                struct rows_sum part = *s;
+                part.rows = least(s->rows - r, ROWS);
+                part.columns = least(s->columns - c, PANEL);
+                part.terms = least(s->terms - t, TERMS);
+                part.to += (size_t)r * s->to_next + (size_t)c;
+                part.from += (size_t)c * column + (size_t)t * term;
+                part.by += (size_t)r * s->by_row + (size_t)t * s->by_term;
+                part.add = s->add || t;
+                sum_block(part);
+            }
 }
 
 const struct rows_loops NAME(rows_, CONV_ISA) = {
-    .dots = dots,
-    .add_up = add_up,
+    .sum = sum,
 };

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /* Products of few rows (images) with many (a dense layer's weights), compiled
- * for each row of isas.def. The many are read once and as they lie: a library
- * copies them first, into an order that pays where both are many. */
+ * for each row of isas.def. */
 #ifndef TRAINER_KERNELS_ROWS_H
 #define TRAINER_KERNELS_ROWS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
-/* Rows of floats, so many floats apart. */
-struct rows {
-    float *x;
-    int count;
-    size_t next;
+/* to[r][c] = sum over terms t of by[r by_row + t by_term] from[t][c], with rows
+ * of so many floats. */
+struct rows_sum {
+    float *to;
+    size_t to_next;
+    int rows, columns, terms;
+    const float *by;
+    size_t by_row, by_term;
+    const float *from;
+    size_t from_next;
+    bool turned; /* from[c][t] */
+    bool add;    /* to `to` */
 };
 
 struct rows_loops {
-    /* y[i][j] += sum over `columns` of a[i] b[j] */
-    void (*dots)(struct rows a, struct rows b, int columns, struct rows y);
-
-    /* to[i] += sum over j of by[i to_step + j from_step] from[j], in `columns`
-     */
-    void (*add_up)(struct rows to, struct rows from, int columns,
-                   const float *by, size_t to_step, size_t from_step);
+    void (*sum)(const struct rows_sum *);
 };
 
 #define ISA(name) extern const struct rows_loops rows_##name;

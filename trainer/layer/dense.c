@@ -57,7 +57,13 @@ static void init(struct layer *l, uint64_t seed)
         l->params[k * l->out.c + i] = 0;
 }
 
-/* The images as rows. */
+/* The images as rows, so many floats apart. */
+struct rows {
+    float *x;
+    int count;
+    size_t next;
+};
+
 static struct rows rows_of(struct layer *l, struct tensor x)
 {
     if (are_rows(l))
@@ -80,28 +86,32 @@ static int edge(int count, int i, int n)
     return at < count ? at : count;
 }
 
-/* Of the weights, or their gradients; those of outputs from first to end - 1.
- */
-static struct rows weights_of(const struct layer *l, float *params, int first,
-                              int end)
-{
-    const size_t k = (size_t)inputs_of(l);
-    return (struct rows){params + (size_t)first * k, end - first, k};
-}
-
 static void forward_part(void *context, int i, int n)
 {
     const struct job *j = context;
     const struct layer *l = j->l;
     const int first = edge(l->out.c, i, n), end = edge(l->out.c, i + 1, n);
-    const float *bias = l->params + (size_t)l->out.c * (size_t)inputs_of(l);
+    const size_t k = (size_t)inputs_of(l);
+    const float *bias = l->params + (size_t)l->out.c * k;
     struct rows y = j->y;
     y.x += first;
     for (int r = 0; r < y.count; r++)
         memcpy(y.x + (size_t)r * y.next, bias + first,
                (size_t)(end - first) * sizeof(float));
-    lanes()->rows->dots(j->x, weights_of(l, l->params, first, end),
-                        inputs_of(l), y);
+    lanes()->rows->sum(&(struct rows_sum){
+        .to = y.x,
+        .to_next = y.next,
+        .rows = y.count,
+        .columns = end - first,
+        .terms = inputs_of(l),
+        .by = j->x.x,
+        .by_row = j->x.next,
+        .by_term = 1,
+        .from = l->params + (size_t)first * k,
+        .from_next = k,
+        .turned = true,
+        .add = true,
+    });
 }
 
 static void forward(struct layer *l, const struct tensor *x, struct tensor y)
@@ -118,10 +128,22 @@ static void weights_part(void *context, int i, int n)
     const struct job *j = context;
     struct layer *l = j->l;
     const int first = edge(l->out.c, i, n), end = edge(l->out.c, i + 1, n);
+    const size_t k = (size_t)inputs_of(l);
     const float *dy = j->y.x + first;
-    float *dbias = l->grads + (size_t)l->out.c * (size_t)inputs_of(l) + first;
-    lanes()->rows->add_up(weights_of(l, l->grads, first, end), j->x,
-                          inputs_of(l), dy, 1, j->y.next);
+    float *dbias = l->grads + (size_t)l->out.c * k + first;
+    lanes()->rows->sum(&(struct rows_sum){
+        .to = l->grads + (size_t)first * k,
+        .to_next = k,
+        .rows = end - first,
+        .columns = inputs_of(l),
+        .terms = j->x.count,
+        .by = dy,
+        .by_row = 1,
+        .by_term = j->y.next,
+        .from = j->x.x,
+        .from_next = j->x.next,
+        .add = true,
+    });
     for (int r = 0; r < j->y.count; r++)
         for (int c = 0; c < end - first; c++)
             dbias[c] += dy[(size_t)r * j->y.next + (size_t)c];
@@ -132,11 +154,18 @@ static void data_part(void *context, int i, int n)
     const struct job *j = context;
     const struct layer *l = j->l;
     const int k = inputs_of(l), first = edge(k, i, n);
-    struct rows dx = j->x, weights = weights_of(l, l->params, 0, l->out.c);
-    dx.x += first;
-    weights.x += first;
-    lanes()->rows->add_up(dx, weights, edge(k, i + 1, n) - first, j->y.x,
-                          j->y.next, 1);
+    lanes()->rows->sum(&(struct rows_sum){
+        .to = j->x.x + first,
+        .to_next = j->x.next,
+        .rows = j->x.count,
+        .columns = edge(k, i + 1, n) - first,
+        .terms = l->out.c,
+        .by = j->y.x,
+        .by_row = j->y.next,
+        .by_term = 1,
+        .from = l->params + first,
+        .from_next = (size_t)k,
+    });
 }
 
 static void backward(struct layer *l, const struct tensor *x, struct tensor y,
@@ -150,7 +179,8 @@ static void backward(struct layer *l, const struct tensor *x, struct tensor y,
     if (!dx->x)
         return;
     j.x.x = are_rows(l) ? dx->x : l->scratch;
-    memset(j.x.x, 0, (size_t)n * j.x.next * sizeof(float));
+    if (are_rows(l)) /* with zeros behind a row */
+        memset(dx->x, 0, shape_floats(dx->shape) * sizeof(float));
     crew_run(l->crew, data_part, &j);
     if (!are_rows(l))
         conv_to_blocked(l->scratch, dx->x, n, l->in.c, l->in.h, l->in.w);
