@@ -209,7 +209,7 @@ static void sum_block(struct rows_sum s)
 {
     float near[TERMS * SPAN] __attribute__((aligned(64)));
     const int columns = s.columns;
-    const int calls = tiles_of(s.rows) * s.terms;
+    const int calls = tiles_of(s.rows) * s.terms + 1; /* there may be none */
     for (int c = 0; c < columns; c += SPAN) {
         s.columns = least(columns - c, SPAN);
         (s.turned ? bring_turned : bring)(&s, near);
@@ -231,7 +231,7 @@ static void sum(const struct rows_sum *s)
     const size_t term = s->turned ? 1 : s->from_next;
     for (int c = 0; c < s->columns; c += PANEL)
         for (int r = 0; r < s->rows; r += ROWS)
-            for (int t = 0; t < s->terms; t += TERMS) {
+            for (int t = 0; t == 0 || t < s->terms; t += TERMS) {
                 struct rows_sum part = *s;
                 part.rows = least(s->rows - r, ROWS);
                 part.columns = least(s->columns - c, PANEL);

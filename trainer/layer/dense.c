@@ -142,8 +142,8 @@ static void weights_part(void *context, int i, int n)
         .by_term = j->y.next,
         .from = j->x.x,
         .from_next = j->x.next,
-        .add = true,
     });
+    memset(dbias, 0, (size_t)(end - first) * sizeof(float));
     for (int r = 0; r < j->y.count; r++)
         for (int c = 0; c < end - first; c++)
             dbias[c] += dy[(size_t)r * j->y.next + (size_t)c];
@@ -190,6 +190,7 @@ const struct layer_ops layer_dense = {
     .name = "dense",
     .whole = true,
     .reads = READS_X,
+    .writes_grads = true,
     .parse = parse,
     .describe = describe,
     .init = init,

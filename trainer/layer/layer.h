@@ -90,6 +90,8 @@ struct layer_ops {
     bool whole;       /* wants all images at once; else saved has as many floats
                          for each */
     unsigned reads;   /* READS_X, READS_Y */
+    /* backward writes grads; else it adds to them, and they were set to 0. */
+    bool writes_grads;
     /* Can do the relu that follows, in forward and in backward, for which it
      * reads what relu_reads says as well. */
     bool can_relu;
@@ -122,8 +124,8 @@ struct layer_ops {
     /* y = f(x[0], ...). All have n <= in.n images. */
     void (*forward)(struct layer *, const struct tensor *x, struct tensor y);
 
-    /* Given x and y, as far as it reads them, and dy: adds to grads and writes
-     * dx[0], ... dx[i].x is NULL if nobody needs it. */
+    /* Given x and y, as far as it reads them, and dy: adds to grads, or
+     * writes them, and writes dx[0], ... dx[i].x is NULL if nobody needs it. */
     void (*backward)(struct layer *, const struct tensor *x, struct tensor y,
                      struct tensor dy, const struct tensor *dx);
 };

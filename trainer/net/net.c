@@ -342,7 +342,6 @@ static void start_backward(struct net *net, float scale)
     const size_t row = image_floats(loss_of(net)->out);
     const float smoothing = loss_of(net)->option.loss.smoothing;
     float *dy = net->dy[net->nlayers - 1].x;
-    memset(net->grads.x, 0, net->grads.count * sizeof(float));
     memset(dy, 0, (size_t)net->n * row * sizeof(float));
     for (int i = 0; i < net->n; i++, dy += row) {
         for (int c = 0; smoothing > 0 && c < net->nclasses; c++)
@@ -389,6 +388,8 @@ void net_backward(struct net *net, float scale, grads_ready_fn *ready,
     start_backward(net, scale);
     for (int i = net->nlayers - 1; i >= 0; i--) {
         const struct layer *l = &net->layers[i];
+        if (!l->ops->writes_grads)
+            memset(l->grads, 0, l->nparams * sizeof(float));
         if (l->learns && !l->done)
             backward(net, i);
         if (l->nparams && ready)

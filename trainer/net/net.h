@@ -77,8 +77,8 @@ double net_forward(struct net *, const float *images, const int *labels, int n,
                    bool training, uint64_t seed, uint64_t first_image,
                    int *ncorrect);
 
-/* After a forward in training, once: zeroes grads, then fills them with scale
- * times the gradient of the summed loss. ready (may be NULL) is called after
+/* After a forward in training, once: fills grads with scale times
+ * the gradient of the summed loss. ready (may be NULL) is called after
  * each layer with parameters, last layer first, with the slice of grads that
  * became final.
  */
