@@ -147,12 +147,31 @@ size_t conv_blocked(int n, int c, int h, int w)
 /* --- layouts --------------------------------------------------------------
  */
 
-/* One block of an image: from plain, or back. */
+/* 16 positions of a block: from plain, or back. */
+static void reorder_square(float *plain, float *blocked, int lanes,
+                           size_t plane, bool back)
+{
+    static float zeros[CONV_BLOCK];
+    float *channels[CONV_BLOCK], *positions[CONV_BLOCK];
+    for (int k = 0; k < CONV_BLOCK; k++) {
+        channels[k] = plain + (size_t)k * plane;
+        positions[k] = blocked + k * CONV_BLOCK;
+    }
+    for (int c = lanes; c < CONV_BLOCK; c++)
+        channels[c] = back ? NULL : zeros;
+    conv_isa()->turn->turn((const float **)(back ? positions : channels),
+                           back ? channels : positions, false);
+}
+
+/* One block of an image. */
 static void reorder(float *plain, float *blocked, int lanes, size_t plane,
                     bool back)
 {
-    for (int c = 0; c < CONV_BLOCK; c++)
-        for (size_t i = 0; i < plane; i++)
+    size_t i = 0;
+    for (; i + CONV_BLOCK <= plane; i += CONV_BLOCK)
+        reorder_square(plain + i, blocked + i * CONV_BLOCK, lanes, plane, back);
+    for (; i < plane; i++)
+        for (int c = 0; c < CONV_BLOCK; c++)
             if (back && c < lanes)
                 plain[(size_t)c * plane + i] = blocked[i * CONV_BLOCK + c];
             else if (!back)
