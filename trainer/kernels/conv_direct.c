@@ -411,9 +411,7 @@ static void sum_block(const struct sums *s, struct conv_sum *t, const float *x,
             t->rows = 1;
         }
         for (int c = 0, n; c < nc; c += n) {
-            n = s->isa->sum_most[nk];
-            while (n > nc - c)
-                n /= 2;
+            n = even_parts(nc - c, s->isa->sum_most[nk]);
             t->x = x + v->at[i] + c + in.from * CONV_BLOCK
                    + (size_t)from * t->x_row;
             s->isa->sum[nk][n](t);

@@ -170,19 +170,19 @@ INLINE void sum(const struct conv_sum *t, const int nk, const int nc)
 #define SUM_ROW(nk, nc) [nk][nc] = sum_##nk##_##nc,
 
 #define TO_3(X, nk) X(nk, 1) X(nk, 2) X(nk, 3)
-#define TO_6(X, nk) TO_3(X, nk) X(nk, 4) X(nk, 5) X(nk, 6)
+#define TO_4(X, nk) TO_3(X, nk) X(nk, 4)
+#define TO_6(X, nk) TO_4(X, nk) X(nk, 5) X(nk, 6)
 #define TO_7(X, nk) TO_6(X, nk) X(nk, 7)
+#define TO_8(X, nk) TO_7(X, nk) X(nk, 8)
 #define TO_14(X, nk)                                                           \
     TO_7(X, nk)                                                                \
     X(nk, 8) X(nk, 9) X(nk, 10) X(nk, 11) X(nk, 12) X(nk, 13) X(nk, 14)
-#define CHANNELS_4(X, nk)  X(nk, 1) X(nk, 2) X(nk, 4)
-#define CHANNELS_8(X, nk)  CHANNELS_4(X, nk) X(nk, 8)
-#define CHANNELS_16(X, nk) CHANNELS_8(X, nk) X(nk, 16)
+#define TO_16(X, nk) TO_14(X, nk) X(nk, 15) X(nk, 16)
 
 /* Of 32 registers of 16 floats, 16 of 8, 32 of 4 and, at the least, 16 of 4. */
 #if CONV_REGISTERS == 32 && CONV_LANES == 16
 #define TILES(X) TO_14(X, 1) TO_14(X, 2) TO_7(X, 4)
-#define SUMS(X)  CHANNELS_16(X, 1) CHANNELS_8(X, 2)
+#define SUMS(X)  TO_16(X, 1) TO_8(X, 2)
 #define MOST                                                                   \
     {                                                                          \
         0, 14, 14, 0, 7                                                        \
@@ -193,7 +193,7 @@ INLINE void sum(const struct conv_sum *t, const int nk, const int nc)
     }
 #elif CONV_REGISTERS * CONV_LANES == 128
 #define TILES(X) TO_6(X, 1) TO_3(X, 2)
-#define SUMS(X)  CHANNELS_4(X, 1)
+#define SUMS(X)  TO_4(X, 1)
 #define MOST                                                                   \
     {                                                                          \
         0, 6, 3                                                                \
@@ -204,7 +204,7 @@ INLINE void sum(const struct conv_sum *t, const int nk, const int nc)
     }
 #else
 #define TILES(X) TO_3(X, 1)
-#define SUMS(X)  CHANNELS_4(X, 1)
+#define SUMS(X)  TO_3(X, 1)
 #define MOST                                                                   \
     {                                                                          \
         0, 3                                                                   \
