@@ -19,6 +19,7 @@ enum {
     SIDE = WINOGRAD_SIDE,
     NEAR = 3 << 15, /* floats of V and M that the second cache has beside U */
     FAR = 4 << 20,  /* and the last one */
+    SOON = 4,       /* tiles from one to that which is asked for */
     SHARE = 4,      /* of U; where it is large it is read for so many at once */
     APART = CONV_BLOCK, /* so that places do not fall on the same lines */
 };
@@ -131,13 +132,18 @@ static bool leaves(int row, int column, int size, int h, int w,
     return in->top || in->left || in->bottom < size || in->right < size;
 }
 
-/* Asks for what the next tile but one reads besides the next. */
-static void prefetch(const struct tiles *t, const float *x, size_t row)
+/* Asks for the lines of a tile that is to be read or written soon: those of its
+ * outputs, or as many of its inputs. The processor does not foresee them, as
+ * tiles are short pieces of several rows. Inline, as gcc takes calls of what
+ * only prefetches for calls without effect. */
+static inline __attribute__((always_inline)) void
+prefetch(const struct place *soon, const float *x, size_t image, size_t row)
 {
-    for (int i = 0; i < t->to->wide; i++)
+    x += (size_t)soon->image * image + (size_t)soon->row * row
+         + (size_t)soon->column * CONV_BLOCK;
+    for (int i = 0; i < SIDE; i++)
         for (int j = 0; j < SIDE; j++)
-            __builtin_prefetch(x + (size_t)i * row
-                               + (size_t)(t->to->wide + SIDE + j) * CONV_BLOCK);
+            __builtin_prefetch(x + (size_t)i * row + j * CONV_BLOCK);
 }
 
 /* V: [place][block][tile][16]; back: adds what the transpose makes of V to x.
@@ -148,10 +154,14 @@ static void transform_input(const struct tiles *t, float *x, int first, int n,
     const struct conv_view *view = t->view;
     const size_t next = matrix(t, view->channels);
     const size_t line = (size_t)view->w * CONV_BLOCK;
+    /* Of the rows that a tile reads the first are in a cache since those above
+     * it. */
+    const float *newest =
+        x + (ptrdiff_t)(view->row0 + t->to->wide - SIDE) * (ptrdiff_t)line;
     struct conv_inside in;
     for (int b = 0; b < view->blocks; b++) {
-        struct place at = place_of(t, first);
-        for (int i = 0; i < n; i++, advance(t, &at)) {
+        struct place at = place_of(t, first), soon = place_of(t, first + SOON);
+        for (int i = 0; i < n; i++, advance(t, &at), advance(t, &soon)) {
             const int row = view->row0 + at.row;
             const int column = view->column0 + at.column;
             const bool edge =
@@ -159,8 +169,7 @@ static void transform_input(const struct tiles *t, float *x, int first, int n,
             float *here = x + (size_t)at.image * t->x_image
                           + (size_t)b * t->x_plane
                           + ((ptrdiff_t)row * view->w + column) * CONV_BLOCK;
-            if (!back)
-                prefetch(t, here, line);
+            prefetch(&soon, newest + (size_t)b * t->x_plane, t->x_image, line);
             (back ? t->to->input_back : t->to->input)(
                 here, line, edge ? &in : NULL,
                 v + ((size_t)b * (size_t)t->at_once + (size_t)i) * CONV_BLOCK,
@@ -259,8 +268,9 @@ static void transform_output(const struct tiles *t, int outputs, int first,
         const int lanes = conv_least(CONV_BLOCK, outputs - b * CONV_BLOCK);
         if (bias)
             memcpy(more, bias + b * CONV_BLOCK, (size_t)lanes * sizeof(float));
-        struct place at = place_of(t, first);
-        for (int i = 0; i < n; i++, advance(t, &at))
+        struct place at = place_of(t, first), soon = place_of(t, first + SOON);
+        for (int i = 0; i < n; i++, advance(t, &at), advance(t, &soon)) {
+            prefetch(&soon, y + (size_t)b * plane, t->y_image, row);
             t->to->output(
                 m + ((size_t)b * (size_t)t->at_once + (size_t)i) * CONV_BLOCK,
                 matrix(t, outputs), more,
@@ -268,6 +278,7 @@ static void transform_output(const struct tiles *t, int outputs, int first,
                     + (size_t)at.row * row + (size_t)at.column * CONV_BLOCK,
                 row, conv_least(SIDE, view->rows - at.row),
                 conv_least(SIDE, view->columns - at.column));
+        }
     }
 }
 
@@ -332,9 +343,11 @@ static void transform_dy(const struct tiles *t, int outputs, const float *dy,
     const size_t plane = (size_t)h * (size_t)w * CONV_BLOCK;
     struct conv_inside in;
     for (int b = 0; b < blocks; b++) {
-        struct place at = place_of(t, first);
-        for (int i = 0; i < n; i++, advance(t, &at)) {
+        struct place at = place_of(t, first), soon = place_of(t, first + SOON);
+        for (int i = 0; i < n; i++, advance(t, &at), advance(t, &soon)) {
             const bool edge = leaves(at.row, at.column, SIDE, h, w, &in);
+            prefetch(&soon, dy + (size_t)b * plane, t->y_image,
+                     (size_t)w * CONV_BLOCK);
             t->to->output_back(
                 dy + (size_t)at.image * t->y_image + (size_t)b * plane
                     + ((size_t)at.row * (size_t)w + (size_t)at.column)
