@@ -87,7 +87,7 @@ struct conv_isa {
     const struct conv_round *round; /* tiles take pairs of bf16; NULL: floats */
     int most[TILE_BLOCKS + 1];      /* positions, for so many blocks; 0: none */
     conv_tile_fn *tile[TILE_BLOCKS + 1][TILE_POSITIONS + 1];
-    int sum_most[TILE_BLOCKS + 1]; /* channels; all powers of two up to it */
+    int sum_most[TILE_BLOCKS + 1]; /* channels; all up to it */
     conv_sum_fn *sum[TILE_BLOCKS + 1][CONV_BLOCK + 1];
 };
 
