@@ -14,10 +14,12 @@
 #define TABLE conv_isa_bf16_
 #define ROUND &NAME(conv_round_, CONV_ISA)
 enum { PLACE = CONV_BLOCK / 2 }; /* floats of a position */
+enum { REPEATS = 0 }; /* whether a product can repeat a number of memory */
 #else
 #define TABLE conv_isa_
 #define ROUND NULL
 enum { PLACE = CONV_BLOCK };
+enum { REPEATS = CONV_LANES == 16 };
 
 typedef reg operand;
 
@@ -37,12 +39,21 @@ INLINE reg add_product(reg sum, operand a, operand b)
 }
 #endif
 
-/* acc += x w for positions from lo to hi - 1 and nc channels; returns the w
- * that follow. */
-INLINE const float *add(reg acc[][TILE_POSITIONS], const float *x,
-                        const float *w, int nc, const int nk, const int lo,
-                        const int hi)
+/* x, but the compiler does not know that what it reads there is known. */
+INLINE const float *again(const float *x)
 {
+    __asm__("" : "+r"(x));
+    return x;
+}
+
+/* acc += x w for positions from lo to hi - 1 of nq and nc channels; returns the
+ * w that follow. */
+INLINE const float *add(reg acc[][TILE_POSITIONS], const float *x,
+                        const float *w, int nc, const int nk, const int nq,
+                        const int lo, const int hi)
+{
+    /* All registers hold sums or w, so that products repeat x. */
+    const bool full = REPEATS && nk * PARTS * (nq + 1) == CONV_REGISTERS;
     for (int c = 0; c < nc; c++, x++, w += nk * CONV_BLOCK) {
         operand wk[TILE_BLOCKS * PARTS];
 #pragma GCC unroll 16
@@ -50,10 +61,12 @@ INLINE const float *add(reg acc[][TILE_POSITIONS], const float *x,
             wk[k] = operands(w + k * LANES);
 #pragma GCC unroll 16
         for (int q = lo; q < hi; q++) {
-            const operand one = repeated(x + q * PLACE);
+            const float *at = x + q * PLACE;
+            const operand one = repeated(at);
 #pragma GCC unroll 16
             for (int k = 0; k < nk * PARTS; k++)
-                acc[k][q] = add_product(acc[k][q], wk[k], one);
+                acc[k][q] = add_product(acc[k][q], wk[k],
+                                        full ? repeated(at = again(at)) : one);
         }
     }
     return w;
@@ -96,15 +109,15 @@ INLINE void tile(const struct conv_tile *t, const int nk, const int nq)
                 hi = t->inside[i].to - t->column;
             }
             if (lo == 1 && hi >= nq)
-                w = add(acc, x, w, nc, nk, 1, nq);
+                w = add(acc, x, w, nc, nk, nq, 1, nq);
             else if (lo == 2 && hi >= nq)
-                w = add(acc, x, w, nc, nk, 2, nq);
+                w = add(acc, x, w, nc, nk, nq, 2, nq);
             else if (lo <= 0 && hi == nq - 1)
-                w = add(acc, x, w, nc, nk, 0, nq - 1);
+                w = add(acc, x, w, nc, nk, nq, 0, nq - 1);
             else if (lo <= 0 && hi == nq - 2)
-                w = add(acc, x, w, nc, nk, 0, nq - 2);
+                w = add(acc, x, w, nc, nk, nq, 0, nq - 2);
             else
-                w = add(acc, x, w, nc, nk, 0, nq);
+                w = add(acc, x, w, nc, nk, nq, 0, nq);
         }
         w += t->after * nc * nk * CONV_BLOCK;
     }
