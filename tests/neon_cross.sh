@@ -39,7 +39,8 @@ for isa in neon:32 scalar:16; do
     done
 done
 compile -static -o "$dir/conv_test" tests/conv_test.c trainer/kernels/conv.c \
-    trainer/kernels/conv_bf16.c trainer/kernels/conv_direct.c trainer/kernels/conv_pack.c \
+    trainer/kernels/conv_bands.c trainer/kernels/conv_bf16.c trainer/kernels/conv_direct.c \
+    trainer/kernels/conv_direct_weights.c trainer/kernels/conv_pack.c \
     trainer/kernels/conv_view.c trainer/kernels/conv_winograd.c \
     "$dir"/*-neon.o "$dir"/*-scalar.o -lm
 qemu-aarch64 "$dir/op_cross" && qemu-aarch64 "$dir/conv_test" 20

@@ -18,4 +18,7 @@ void direct_backward_weights(const struct conv_isa *, const struct conv *,
                              const float *x, const float *dy, float *dw,
                              float *scratch);
 
+/* direct_scratch()'s for it. */
+size_t direct_scratch_of_weights(const struct conv_isa *, const struct conv *);
+
 #endif

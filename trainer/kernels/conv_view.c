@@ -3,11 +3,6 @@
 
 #include <string.h>
 
-static int up(int a, int b)
-{
-    return (a + b - 1) / b;
-}
-
 static int largest_row(const struct conv_view *v)
 {
     int most = 0;
@@ -32,9 +27,9 @@ static struct conv_span columns_inside(const struct conv_view *v, int t)
     if (v->spread)
         return in;
     if (column < 0)
-        in.from = up(-column, v->stride_w);
+        in.from = conv_up(-column, v->stride_w);
     if (column + (v->columns - 1) * v->stride_w >= v->w)
-        in.to = column < v->w ? up(v->w - column, v->stride_w) : 0;
+        in.to = column < v->w ? conv_up(v->w - column, v->stride_w) : 0;
     return in;
 }
 
@@ -56,7 +51,7 @@ static void view_finish(struct conv_view *v)
     const int last_column = largest_column(v);
     for (int t = 0; t < v->ntaps; t++)
         v->inside[t] = columns_inside(v, t);
-    v->blocks = up(v->channels, CONV_BLOCK);
+    v->blocks = conv_up(v->channels, CONV_BLOCK);
     v->copies = v->round || !lies_there(v);
     v->dense = largest_row(v) == 0;
     v->phases = v->spread || last_column == 0 ? 1 : v->stride_w;
@@ -104,9 +99,9 @@ void view_forward(struct conv_view *v, const struct conv *c)
  * first with its share of the padding, and how many there are. */
 static int count_alike(int size, int pad, int stride, int rest, int *first)
 {
-    *first = up(pad > rest ? pad - rest : 0, stride);
+    *first = conv_up(pad > rest ? pad - rest : 0, stride);
     const int p = *first * stride + rest - pad;
-    return p < size ? up(size - p, stride) : 0;
+    return p < size ? conv_up(size - p, stride) : 0;
 }
 
 void view_backward(struct conv_view *v, const struct conv *c, int rest_h,

@@ -19,6 +19,12 @@
 
 enum { CONV_TAPS = 256 }; /* at most, R x S */
 
+/* a / b, rounded up. */
+static inline int conv_up(int a, int b)
+{
+    return (a + b - 1) / b;
+}
+
 struct conv_view {
     int h, w;                       /* of the tensor that is read */
     int channels, blocks;           /* and its channels, in blocks */

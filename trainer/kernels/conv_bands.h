@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* How much of a convolution is done at once: images, bands of rows, and chunks
+ * of input blocks. A band's copy and a chunk's weights fit the second cache
+ * together. */
+#ifndef TRAINER_KERNELS_CONV_BANDS_H
+#define TRAINER_KERNELS_CONV_BANDS_H
+
+#include "kernels/conv_view.h"
+
+enum { BAND = 65536 }; /* floats of the copy of a band, at most */
+
+struct conv_bands {
+    int rows, blocks, images; /* of positions and inputs, at once */
+    size_t block, image;      /* floats of the copy; of all blocks */
+};
+
+/* Of tiles of `widest` blocks of outputs, at most. */
+struct conv_bands conv_bands_of(const struct conv_view *, int widest,
+                                int images);
+
+static inline size_t conv_band_floats(const struct conv_bands *b)
+{
+    return b->image * (size_t)b->images;
+}
+
+/* Images whose weights are read once: `few` positions at least. */
+int conv_images_at_once(const struct conv_view *, int n, int few);
+
+/* At most so many of them at once, in parts that are as equal as can be. */
+int conv_even_parts(int count, int most);
+
+#endif
