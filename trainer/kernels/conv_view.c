@@ -250,6 +250,13 @@ static void spread_row(const struct conv_view *v, const float *x, int block,
     }
 }
 
+/* Every other position of a block, or whatever the stride. */
+static void copy_apart(const float *from, size_t step, int n, float *to)
+{
+    for (int i = 0; i < n; i++, from += step, to += CONV_BLOCK)
+        memcpy(to, from, CONV_BLOCK * sizeof(float));
+}
+
 /* n positions of a block. */
 static void copy_places(const struct conv_view *v, const float *from,
                         const float *also, int n, float *to)
@@ -273,12 +280,16 @@ static void copy_row(const struct conv_view *v, const float *line,
             if (column < 0 || column >= v->w) {
                 memset(to, 0, (size_t)v->place * sizeof(float));
             } else {
-                if (v->stride_w == 1) {
-                    n = v->w - column;
+                const size_t at = (size_t)column * CONV_BLOCK;
+                if (v->stride_w == 1 || !v->round) {
+                    n = conv_up(v->w - column, v->stride_w);
                     n = n < v->width - j ? n : v->width - j;
                 }
-                const size_t at = (size_t)column * CONV_BLOCK;
-                copy_places(v, line + at, also ? also + at : NULL, n, to);
+                if (v->stride_w > 1 && !v->round)
+                    copy_apart(line + at, (size_t)v->stride_w * CONV_BLOCK, n,
+                               to);
+                else
+                    copy_places(v, line + at, also ? also + at : NULL, n, to);
             }
             to += n * v->place;
             j += n;
