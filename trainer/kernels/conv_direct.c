@@ -9,7 +9,7 @@
 #include "kernels/conv_pack.h"
 
 enum {
-    FEW = 392,     /* positions; of less, several images are done at once */
+    FEW = 784,     /* positions; of less, several images are done at once */
     PHASES = 1024, /* of the gradient of the data, each a pass of its own */
 };
 
@@ -45,16 +45,36 @@ struct pass {
     const struct conv_view *view;
     struct conv_bands bands;
     int widest;
-    const float *w;
+    const struct conv_weights *order;
+    const float *w; /* of the group, and how it is packed */
+    float *packed;
+    bool once; /* all that reads a part does so before the next is packed */
     size_t x_image;
     float *band;
 };
+
+static struct pass pass_of(const struct conv_isa *isa,
+                           const struct conv_view *v,
+                           const struct conv_weights *order, int n)
+{
+    struct pass p = {
+        .isa = isa,
+        .view = v,
+        .widest = conv_widest_for(isa->most, v->columns),
+        .order = order,
+    };
+    p.bands = conv_bands_of(v, p.widest, conv_images_at_once(v, n, FEW));
+    p.once = p.bands.images >= n && p.bands.rows == v->rows;
+    return p;
+}
 
 /* What the next tile reads, or of more taps the next row. */
 static ptrdiff_t ahead(const struct conv_view *v, int nq)
 {
     if (v->ntaps <= 1)
-        return nq * CONV_BLOCK;
+        return nq * v->place;
+    if (v->copies)
+        return 0;
     const int last = v->at[v->ntaps - 1] > v->at[0] ? v->ntaps - 1 : 0;
     return v->at[last] + v->stride_h * (ptrdiff_t)v->row;
 }
@@ -78,8 +98,7 @@ static void run_rows(const struct pass *p, const struct output *out,
         for (int i = 0, q = 0, nq; i < tiles; i++, q += nq) {
             nq = (v->columns - q) / (tiles - i);
             t->column = q;
-            if (!v->copies)
-                t->ahead = ahead(v, nq);
+            t->ahead = ahead(v, nq);
             t->x = line + q * v->place;
             t->y = y + (size_t)q * out->step;
             p->isa->tile[nk][nq](t);
@@ -89,7 +108,7 @@ static void run_rows(const struct pass *p, const struct output *out,
 
 static void run_band(const struct pass *p, const float *x,
                      const struct output *out, int images, int first, int rows,
-                     int b0)
+                     int b0, bool pack)
 {
     static const float zeros[TILE_BLOCKS * CONV_BLOCK];
     const struct conv_view *v = p->view;
@@ -107,14 +126,19 @@ static void run_band(const struct pass *p, const float *x,
                           + (size_t)b * p->bands.block);
     for (int kb = 0, nk; kb < blocks; kb += nk) {
         nk = conv_tile_blocks(p->isa->most, p->widest, blocks - kb);
+        const struct conv_part part = {kb, nk, b0, nblocks};
+        float *w = p->packed;
+        if (!p->once)
+            w += (size_t)kb * CONV_BLOCK * (size_t)depth * (size_t)v->ntaps
+                 + (size_t)(b0 * v->place) * (size_t)v->ntaps * (size_t)nk
+                       * CONV_BLOCK;
+        if (pack)
+            conv_pack_part(v, p->order, &part, p->w, w);
         struct conv_tile t = {
             .x_block = v->copies ? p->bands.block : plane,
             .nblocks = nblocks,
             .last = last_block ? depth - (v->blocks - 1) * v->place : v->place,
-            .w = p->w
-                 + (size_t)kb * CONV_BLOCK * (size_t)depth * (size_t)v->ntaps
-                 + (size_t)(b0 * v->place) * (size_t)v->ntaps * (size_t)nk
-                       * CONV_BLOCK,
+            .w = w,
             .y_block = out->block,
             .y_step = out->step,
             .bias = b0          ? NULL
@@ -138,7 +162,8 @@ static void run(const struct pass *p, int n, const float *x, struct output *out)
         for (int first = 0; first < v->rows; first += b->rows)
             for (int b0 = 0; b0 < v->blocks; b0 += b->blocks)
                 run_band(p, x, out, images, first,
-                         conv_least(b->rows, v->rows - first), b0);
+                         conv_least(b->rows, v->rows - first), b0,
+                         i == 0 && first == 0);
         x += (size_t)images * p->x_image;
         out->y += (size_t)images * out->image;
     }
@@ -195,21 +220,14 @@ void direct_forward(const struct conv_isa *isa, const struct conv *c,
     const struct conv_weights s = {k, (size_t)in * taps, taps, c->kernel_w};
     view_forward(&v, c);
     finish(isa, &v, &out);
-    const int widest = conv_widest_for(isa->most, v.columns);
     float *padded = scratch + conv_packed(&v, k);
-    const struct pass p = {
-        .isa = isa,
-        .view = &v,
-        .bands = conv_bands_of(&v, widest, conv_images_at_once(&v, c->n, FEW)),
-        .widest = widest,
-        .w = scratch,
-        .x_image = c->plain ? (size_t)c->c * (size_t)c->h * (size_t)c->w
-                            : conv_blocked(1, c->c, c->h, c->w),
-        .band = padded + conv_blocks(k) * CONV_BLOCK,
-    };
+    struct pass p = pass_of(isa, &v, &s, c->n);
+    p.packed = scratch;
+    p.x_image = c->plain ? (size_t)c->c * (size_t)c->h * (size_t)c->w
+                         : conv_blocked(1, c->c, c->h, c->w);
+    p.band = padded + conv_blocks(k) * CONV_BLOCK;
     for (int g = 0; g < c->groups; g++) {
-        conv_pack(&v, &s, isa->most, widest, w + (size_t)(g * k) * s.output,
-                  scratch);
+        p.w = w + (size_t)(g * k) * s.output;
         memset(padded, 0, sizeof(float) * CONV_BLOCK * (size_t)conv_blocks(k));
         if (bias)
             memcpy(padded, bias + (size_t)(g * k), sizeof(float) * (size_t)k);
@@ -240,19 +258,12 @@ static void backward_alike(const struct conv_isa *isa, const struct conv *c,
     out.row *= (size_t)c->stride_h;
     out.step *= (size_t)c->stride_w;
     finish(isa, &v, &out);
-    const int widest = conv_widest_for(isa->most, v.columns);
-    const struct pass p = {
-        .isa = isa,
-        .view = &v,
-        .bands = conv_bands_of(&v, widest, conv_images_at_once(&v, c->n, FEW)),
-        .widest = widest,
-        .w = scratch,
-        .x_image = conv_blocked(1, c->k, c->out_h, c->out_w),
-        .band = scratch + conv_packed(&v, in),
-    };
+    struct pass p = pass_of(isa, &v, &s, c->n);
+    p.packed = scratch;
+    p.x_image = conv_blocked(1, c->k, c->out_h, c->out_w);
+    p.band = scratch + conv_packed(&v, in);
     for (int g = 0; g < c->groups; g++) {
-        conv_pack(&v, &s, isa->most, widest, w + (size_t)(g * k) * s.input,
-                  scratch);
+        p.w = w + (size_t)(g * k) * s.input;
         out.y = dx + start + (size_t)(g * in / CONV_BLOCK) * out.block;
         run(&p, c->n,
             dy + (size_t)(g * k) * (size_t)c->out_h * (size_t)c->out_w, &out);

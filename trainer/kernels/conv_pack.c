@@ -45,6 +45,7 @@ size_t conv_packed(const struct conv_view *v, int outputs)
 struct move {
     const struct conv_view *view;
     const struct conv_weights *w;
+    const struct conv_turn *turn;
     int place[CONV_TAPS]; /* the tap that is this element; -1: none */
     int elements, lanes;
     const float *end; /* of the weights */
@@ -122,9 +123,9 @@ static void move_run(const struct move *m, int c, int inputs, int nc,
                 || m->end - outputs[CONV_BLOCK - 1] < CONV_BLOCK))
             move_rows(m, n, rows, weights);
         else if (m->back)
-            conv_isa()->turn->turn((const float **)rows, outputs, true);
+            m->turn->turn((const float **)rows, outputs, true);
         else
-            conv_isa()->turn->turn((const float **)outputs, rows, false);
+            m->turn->turn((const float **)outputs, rows, false);
     }
 }
 
@@ -164,12 +165,11 @@ static void round_block(const struct conv_view *v, int nc, int lanes,
         }
 }
 
-static void move_all(const struct conv_view *v, const struct conv_weights *w,
-                     const int *most, int widest, float *weights, float *packed,
-                     bool back)
+static struct move move_of(const struct conv_view *v,
+                           const struct conv_weights *w, const float *weights,
+                           bool back)
 {
-    const int blocks = conv_blocks(w->outputs);
-    struct move m = {.view = v, .w = w, .back = back};
+    struct move m = {.view = v, .w = w, .turn = conv_isa()->turn, .back = back};
     /* Of one output and input; the next ones follow in one direction. */
     m.elements = (int)(w->output < w->input ? w->output : w->input);
     const size_t a = (size_t)w->outputs * w->output;
@@ -179,29 +179,56 @@ static void move_all(const struct conv_view *v, const struct conv_weights *w,
         m.place[e] = -1;
     for (int t = 0; t < v->ntaps; t++)
         m.place[v->tap[t].i * w->kernel_w + v->tap[t].j] = t;
-    for (int kb = 0, nk; kb < blocks; kb += nk) {
-        nk = conv_tile_blocks(most, widest, blocks - kb);
-        m.lanes = nk * CONV_BLOCK;
-        for (int c = 0; c < v->channels; c += CONV_BLOCK) {
-            const int nc = conv_least(CONV_BLOCK, v->channels - c);
-            for (int lane = 0; lane < m.lanes; lane += CONV_BLOCK)
-                move_block(&m, kb * CONV_BLOCK + lane, c, nc, weights,
-                           packed + lane);
-            if (v->round && !back)
-                round_block(v, nc, m.lanes, packed);
-            packed += v->ntaps * (back ? nc : view_depth(v, nc)) * m.lanes;
-        }
+    return m;
+}
+
+/* Returns the next place in `packed`. */
+static float *move_part(struct move *m, const struct conv_part *p,
+                        float *weights, float *packed)
+{
+    const struct conv_view *v = m->view;
+    m->lanes = p->outputs * CONV_BLOCK;
+    for (int b = p->block; b < p->block + p->blocks; b++) {
+        const int c = b * CONV_BLOCK;
+        const int nc = conv_least(CONV_BLOCK, v->channels - c);
+        for (int lane = 0; lane < m->lanes; lane += CONV_BLOCK)
+            move_block(m, p->output * CONV_BLOCK + lane, c, nc, weights,
+                       packed + lane);
+        if (v->round && !m->back)
+            round_block(v, nc, m->lanes, packed);
+        packed += v->ntaps * (m->back ? nc : view_depth(v, nc)) * m->lanes;
+    }
+    return packed;
+}
+
+static void move_all(struct move *m, const int *most, int widest,
+                     float *weights, float *packed)
+{
+    const int blocks = conv_blocks(m->w->outputs);
+    struct conv_part p = {.blocks = m->view->blocks};
+    for (; p.output < blocks; p.output += p.outputs) {
+        p.outputs = conv_tile_blocks(most, widest, blocks - p.output);
+        packed = move_part(m, &p, weights, packed);
     }
 }
 
 void conv_pack(const struct conv_view *v, const struct conv_weights *w,
                const int *most, int widest, const float *from, float *to)
 {
-    move_all(v, w, most, widest, (float *)(uintptr_t)from, to, false);
+    struct move m = move_of(v, w, from, false);
+    move_all(&m, most, widest, (float *)(uintptr_t)from, to);
+}
+
+void conv_pack_part(const struct conv_view *v, const struct conv_weights *w,
+                    const struct conv_part *p, const float *from, float *to)
+{
+    struct move m = move_of(v, w, from, false);
+    move_part(&m, p, (float *)(uintptr_t)from, to);
 }
 
 void conv_unpack(const struct conv_view *v, const struct conv_weights *w,
                  const int *most, int widest, const float *from, float *to)
 {
-    move_all(v, w, most, widest, to, (float *)(uintptr_t)from, true);
+    struct move m = move_of(v, w, to, true);
+    move_all(&m, most, widest, to, (float *)(uintptr_t)from);
 }

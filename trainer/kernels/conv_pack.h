@@ -49,6 +49,17 @@ size_t conv_packed(const struct conv_view *, int outputs);
 void conv_pack(const struct conv_view *, const struct conv_weights *,
                const int *most, int widest, const float *from, float *to);
 
+/* So many blocks of outputs, and of inputs, from a first on: what a tile reads
+ * of a chunk of input blocks. */
+struct conv_part {
+    int output, outputs;
+    int block, blocks;
+};
+
+/* The same of one part, whose place is `to`. */
+void conv_pack_part(const struct conv_view *, const struct conv_weights *,
+                    const struct conv_part *, const float *from, float *to);
+
 /* Adds what is packed to where it belongs. */
 void conv_unpack(const struct conv_view *, const struct conv_weights *,
                  const int *most, int widest, const float *from, float *to);
