@@ -99,9 +99,9 @@ static void run_rows(const struct pass *p, const struct output *out,
             nq = (v->columns - q) / (tiles - i);
             t->column = q;
             t->ahead = ahead(v, nq);
-            t->x = line + q * v->place;
+            t->x = line + (size_t)q * v->step;
             t->y = y + (size_t)q * out->step;
-            p->isa->tile[nk][nq](t);
+            (v->lines ? p->isa->apart : p->isa->tile)[nk][nq](t);
         }
     }
 }
@@ -135,6 +135,7 @@ static void run_band(const struct pass *p, const float *x,
         if (pack)
             conv_pack_part(v, p->order, &part, p->w, w);
         struct conv_tile t = {
+            .x_step = v->step,
             .x_block = v->copies ? p->bands.block : plane,
             .nblocks = nblocks,
             .last = last_block ? depth - (v->blocks - 1) * v->place : v->place,

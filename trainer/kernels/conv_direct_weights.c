@@ -45,7 +45,7 @@ static struct conv_bands bands_of_pairs(const struct conv_view *v)
 static struct conv_bands view_sums(const struct conv_isa *isa,
                                    const struct conv *c, struct conv_view *v)
 {
-    view_forward(v, c);
+    view_spread(v, c);
     if (!isa->round)
         return sum_bands_of(isa, v);
     view_pair_images(v, isa->round);

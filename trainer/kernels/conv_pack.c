@@ -55,6 +55,8 @@ struct move {
 static size_t index_of(const struct move *m, int input, int t)
 {
     const struct conv_view *v = m->view;
+    if (v->lines)
+        return (size_t)(v->tap[t].i * m->w->kernel_w + input);
     const int channel = v->spread ? input / m->w->kernel_w : input;
     const int j = v->spread ? input % m->w->kernel_w : v->tap[t].j;
     return (size_t)channel * m->w->input
@@ -135,7 +137,7 @@ static void move_block(const struct move *m, int output, int first, int nc,
     const struct conv_weights *w = m->w;
     const int n = conv_least(CONV_BLOCK, w->outputs - output);
     weights += (size_t)output * w->output;
-    if (n < CONV_BLOCK || m->view->spread) {
+    if (n < CONV_BLOCK || m->view->spread || m->view->lines) {
         move_lanes(m, n, first, nc, weights, packed);
         return;
     }
@@ -177,7 +179,7 @@ static struct move move_of(const struct conv_view *v,
     m.end = weights + (a > b ? a : b);
     for (int e = 0; e < m.elements; e++)
         m.place[e] = -1;
-    for (int t = 0; t < v->ntaps; t++)
+    for (int t = 0; t < v->ntaps && !v->lines; t++)
         m.place[v->tap[t].i * w->kernel_w + v->tap[t].j] = t;
     return m;
 }

@@ -46,11 +46,11 @@ INLINE const float *again(const float *x)
     return x;
 }
 
-/* acc += x w for positions from lo to hi - 1 of nq and nc channels; returns the
- * w that follow. */
+/* acc += x w for positions from lo to hi - 1 of nq, `step` floats apart, and nc
+ * channels; returns the w that follow. */
 INLINE const float *add(reg acc[][TILE_POSITIONS], const float *x,
-                        const float *w, int nc, const int nk, const int nq,
-                        const int lo, const int hi)
+                        ptrdiff_t step, const float *w, int nc, const int nk,
+                        const int nq, const int lo, const int hi)
 {
     /* All registers hold sums or w, so that products repeat x. */
     const bool full = REPEATS && nk * PARTS * (nq + 1) == CONV_REGISTERS;
@@ -61,7 +61,7 @@ INLINE const float *add(reg acc[][TILE_POSITIONS], const float *x,
             wk[k] = operands(w + k * LANES);
 #pragma GCC unroll 16
         for (int q = lo; q < hi; q++) {
-            const float *at = x + q * PLACE;
+            const float *at = x + q * step;
             const operand one = repeated(at);
 #pragma GCC unroll 16
             for (int k = 0; k < nk * PARTS; k++)
@@ -72,7 +72,8 @@ INLINE const float *add(reg acc[][TILE_POSITIONS], const float *x,
     return w;
 }
 
-INLINE void tile(const struct conv_tile *t, const int nk, const int nq)
+INLINE void tile(const struct conv_tile *t, const ptrdiff_t step, const int nk,
+                 const int nq)
 {
     reg acc[TILE_BLOCKS * PARTS][TILE_POSITIONS];
     const float *w = t->w;
@@ -98,7 +99,7 @@ INLINE void tile(const struct conv_tile *t, const int nk, const int nq)
         if (t->ahead)
 #pragma GCC unroll 16
             for (int q = 0; q < nq; q++)
-                __builtin_prefetch(block + t->ahead + q * PLACE);
+                __builtin_prefetch(block + t->ahead + q * step);
         for (int i = 0; i < t->ntaps; i++) {
             const float *x = block + t->tap[i];
             int lo = 0, hi = nq;
@@ -109,15 +110,15 @@ INLINE void tile(const struct conv_tile *t, const int nk, const int nq)
                 hi = t->inside[i].to - t->column;
             }
             if (lo == 1 && hi >= nq)
-                w = add(acc, x, w, nc, nk, nq, 1, nq);
+                w = add(acc, x, step, w, nc, nk, nq, 1, nq);
             else if (lo == 2 && hi >= nq)
-                w = add(acc, x, w, nc, nk, nq, 2, nq);
+                w = add(acc, x, step, w, nc, nk, nq, 2, nq);
             else if (lo <= 0 && hi == nq - 1)
-                w = add(acc, x, w, nc, nk, nq, 0, nq - 1);
+                w = add(acc, x, step, w, nc, nk, nq, 0, nq - 1);
             else if (lo <= 0 && hi == nq - 2)
-                w = add(acc, x, w, nc, nk, nq, 0, nq - 2);
+                w = add(acc, x, step, w, nc, nk, nq, 0, nq - 2);
             else
-                w = add(acc, x, w, nc, nk, nq, 0, nq);
+                w = add(acc, x, step, w, nc, nk, nq, 0, nq);
         }
         w += t->after * nc * nk * CONV_BLOCK;
     }
@@ -172,15 +173,21 @@ INLINE void sum(const struct conv_sum *t, const int nk, const int nc)
 #define TILE(nk, nq)                                                           \
     static void tile_##nk##_##nq(const struct conv_tile *t)                    \
     {                                                                          \
-        tile(t, nk, nq);                                                       \
+        tile(t, PLACE, nk, nq);                                                \
+    }
+#define APART(nk, nq)                                                          \
+    static void apart_##nk##_##nq(const struct conv_tile *t)                   \
+    {                                                                          \
+        tile(t, (ptrdiff_t)t->x_step, nk, nq);                                 \
     }
 #define SUM(nk, nc)                                                            \
     static void sum_##nk##_##nc(const struct conv_sum *t)                      \
     {                                                                          \
         sum(t, nk, nc);                                                        \
     }
-#define ROW(nk, nq)     [nk][nq] = tile_##nk##_##nq,
-#define SUM_ROW(nk, nc) [nk][nc] = sum_##nk##_##nc,
+#define ROW(nk, nq)       [nk][nq] = tile_##nk##_##nq,
+#define APART_ROW(nk, nq) [nk][nq] = apart_##nk##_##nq,
+#define SUM_ROW(nk, nc)   [nk][nc] = sum_##nk##_##nc,
 
 #define TO_3(X, nk) X(nk, 1) X(nk, 2) X(nk, 3)
 #define TO_4(X, nk) TO_3(X, nk) X(nk, 4)
@@ -229,6 +236,7 @@ INLINE void sum(const struct conv_sum *t, const int nk, const int nc)
 #endif
 
 TILES(TILE)
+TILES(APART)
 SUMS(SUM)
 
 const struct conv_isa NAME(TABLE, CONV_ISA) = {
@@ -240,6 +248,7 @@ const struct conv_isa NAME(TABLE, CONV_ISA) = {
     .round = ROUND,
     .most = MOST,
     .tile = {TILES(ROW)},
+    .apart = {TILES(APART_ROW)},
     .sum_most = SUM_MOST,
     .sum = {SUMS(SUM_ROW)                       },
 };

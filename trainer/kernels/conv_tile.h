@@ -35,7 +35,8 @@ struct conv_span {
  * x w, or y += that. */
 struct conv_tile {
     const float *x;     /* the first position, channel and tap */
-    size_t x_block;     /* floats to the next 16 input channels */
+    size_t x_step;      /* floats to the next position, for `apart`, */
+    size_t x_block;     /* and to the next 16 input channels */
     const int32_t *tap; /* floats to what each tap reads */
     /* Columns at which each tap reads no padding, and the first position's;
      * NULL: all read. */
@@ -87,6 +88,8 @@ struct conv_isa {
     const struct conv_round *round; /* tiles take pairs of bf16; NULL: floats */
     int most[TILE_BLOCKS + 1];      /* positions, for so many blocks; 0: none */
     conv_tile_fn *tile[TILE_BLOCKS + 1][TILE_POSITIONS + 1];
+    /* Those take any x_step, the others that of neighbours. */
+    conv_tile_fn *apart[TILE_BLOCKS + 1][TILE_POSITIONS + 1];
     int sum_most[TILE_BLOCKS + 1]; /* channels; all up to it */
     conv_sum_fn *sum[TILE_BLOCKS + 1][CONV_BLOCK + 1];
 };

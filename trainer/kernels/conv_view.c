@@ -56,6 +56,7 @@ static void view_finish(struct conv_view *v)
     v->dense = largest_row(v) == 0;
     v->phases = v->spread || last_column == 0 ? 1 : v->stride_w;
     v->width = v->columns + last_column / v->stride_w;
+    v->step = (size_t)v->place;
     if (!v->copies)
         v->width = v->w, v->phases = 1;
     v->row = (size_t)v->phases * (size_t)v->width * (size_t)v->place;
@@ -66,7 +67,7 @@ static void view_finish(struct conv_view *v)
                             + v->tap[t].column / v->stride_w);
 }
 
-void view_forward(struct conv_view *v, const struct conv *c)
+void view_spread(struct conv_view *v, const struct conv *c)
 {
     *v = (struct conv_view){
         .h = c->h,
@@ -93,6 +94,37 @@ void view_forward(struct conv_view *v, const struct conv *c)
             v->tap[v->ntaps].j = (int16_t)j;
         }
     view_finish(v);
+}
+
+/* A kernel of one block of columns, without gaps. */
+static bool has_lines(const struct conv *c)
+{
+    return c->plain && c->dilation_w == 1 && c->kernel_w <= CONV_BLOCK
+           && c->c * c->kernel_h <= CONV_TAPS;
+}
+
+void view_forward(struct conv_view *v, const struct conv *c)
+{
+    view_spread(v, c);
+    if (!has_lines(c))
+        return;
+    v->spread = 0;
+    v->lines = c->c;
+    v->channels = c->kernel_w;
+    v->blocks = 1;
+    v->step = (size_t)c->stride_w;
+    v->width = (c->out_w - 1) * c->stride_w + c->kernel_w;
+    v->row = (size_t)v->width * (size_t)c->c;
+    v->ntaps = 0;
+    for (int i = 0; i < c->kernel_h; i++)
+        for (int j = 0; j < c->c; j++, v->ntaps++) {
+            v->tap[v->ntaps].row = (int16_t)(i * c->dilation_h);
+            v->tap[v->ntaps].i = (int16_t)(j * c->kernel_h + i);
+            v->tap[v->ntaps].column = v->tap[v->ntaps].j = 0;
+            v->at[v->ntaps] =
+                (int32_t)((size_t)(i * c->dilation_h) * v->row) + j * v->width;
+            v->inside[v->ntaps] = (struct conv_span){0, v->columns};
+        }
 }
 
 /* Along one side: of positions p of dx with (p + pad) mod stride = rest, the
@@ -250,6 +282,22 @@ static void spread_row(const struct conv_view *v, const float *x, int block,
     }
 }
 
+/* Of each plain channel, with what lies outside. */
+static void copy_lines(const struct conv_view *v, const float *x, int row,
+                       float *to)
+{
+    const size_t plane = (size_t)v->h * (size_t)v->w;
+    const int left = -v->column0 < v->width ? -v->column0 : v->width;
+    const int most = v->width - left;
+    const int inside = most < v->w ? most : v->w;
+    x += (size_t)row * (size_t)v->w;
+    for (int i = 0; i < v->lines; i++, x += plane, to += v->width) {
+        memset(to, 0, (size_t)left * sizeof(float));
+        memcpy(to + left, x, (size_t)inside * sizeof(float));
+        memset(to + left + inside, 0, (size_t)(most - inside) * sizeof(float));
+    }
+}
+
 /* Every other position of a block, or whatever the stride. */
 static void copy_apart(const float *from, size_t step, int n, float *to)
 {
@@ -307,6 +355,8 @@ void view_copy(const struct conv_view *v, const float *x, const float *also,
             memset(to, 0, v->row * sizeof(float));
         else if (v->spread)
             spread_row(v, x, block, row, to);
+        else if (v->lines)
+            copy_lines(v, x, row, to);
         else {
             const size_t at =
                 (size_t)block * plane + (size_t)row * (size_t)v->w * CONV_BLOCK;

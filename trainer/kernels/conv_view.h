@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* What a pass reads at each position, such that neighbours are 16 floats apart.
+/* What a pass reads at each position, such that neighbours are equally far
+ * apart: 16 floats, but for lines of a plain input.
  *
  * Forward, position (r, q) reads rows row0 + r stride + i dilation. Backward,
  * the positions of dx that are alike modulo the stride read dy with stride 1;
- * taps are those of the kernel that meet them. A plain input is spread out: the
- * kernel's row of the first channel, of the second and so on become the
- * channels, and taps are its rows.
+ * taps are those of the kernel that meet them.
+ *
+ * Of a plain input lines are copied, with their padding: the kernel's columns
+ * become the channels, taps are its rows of each channel, and positions are as
+ * far apart as the stride says. Or it is spread out: the kernel's row of the
+ * first channel, of the second and so on become the channels, and taps are its
+ * rows.
  *
  * A copy may have its numbers rounded to bf16, of which a float's place holds
  * two: neighbours are then 8 floats apart, or the copy is one of two images.
@@ -30,7 +35,8 @@ struct conv_view {
     int channels, blocks;           /* and its channels, in blocks */
     const struct conv_round *round; /* of the copy; NULL: it has floats */
     int place;         /* floats of a block at a position: 16, or 8 */
-    int spread;        /* plain channels that it really has, or 0 */
+    int spread;        /* plain channels that it really has, or 0; */
+    int lines;         /* the same, but then lines are copied */
     int dilation_w;    /* of what is spread */
     int rows, columns; /* of positions */
     int stride_h, stride_w;
@@ -42,6 +48,7 @@ struct conv_view {
     } tap[CONV_TAPS];
     /* Set by view_finish(). */
     bool copies;       /* else read where it lies */
+    size_t step;       /* floats from a position to the next */
     bool dense;        /* only the rows that positions begin at are copied */
     int phases, width; /* of a row: columns by their remainder, and how many */
     size_t row;        /* floats of a row of the copy, or of the tensor */
@@ -51,6 +58,9 @@ struct conv_view {
 };
 
 void view_forward(struct conv_view *, const struct conv *);
+
+/* The same, 16 floats a position; a plain input is spread out. */
+void view_spread(struct conv_view *, const struct conv *);
 
 /* Of the positions of dx whose row and column, with padding, leave these
  * remainders. rows or columns may be 0, and so may ntaps. */
