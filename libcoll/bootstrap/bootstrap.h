@@ -71,6 +71,10 @@ struct bootstrap_end {
 void bootstrap_ends(const struct bootstrap *, struct bootstrap_end *mine,
                     struct bootstrap_end *hub);
 
+/* Seconds from this rank to the hub and back, the least that there were; 0:
+ * unknown. */
+double bootstrap_round_trip(struct bootstrap *);
+
 /* This host's network interface with that address, but for loopbacks; "": none.
  */
 void bootstrap_interface_of(const struct bootstrap_end *, char *name,

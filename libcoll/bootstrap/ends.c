@@ -3,6 +3,7 @@
 #include "bootstrap/ends.h"
 
 #include <ifaddrs.h>
+#include <linux/tcp.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -42,6 +43,16 @@ void ends_of_socket(int fd, struct bootstrap_end *mine,
     length = sizeof(a);
     if (getpeername(fd, (struct sockaddr *)&a, &length) == 0)
         fill_end(other, &a);
+}
+
+double ends_round_trip(int fd)
+{
+    struct tcp_info info = {.tcpi_min_rtt = 0}; /* older kernels fill in less */
+    socklen_t length = sizeof(info);
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) < 0
+        || info.tcpi_min_rtt == UINT32_MAX)
+        return 0;
+    return 1e-6 * info.tcpi_min_rtt;
 }
 
 void bootstrap_interface_of(const struct bootstrap_end *end, char *name,

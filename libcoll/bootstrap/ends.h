@@ -8,4 +8,7 @@
 void ends_of_socket(int fd, struct bootstrap_end *mine,
                     struct bootstrap_end *other);
 
+/* Seconds, the least that the kernel saw; 0: unknown. */
+double ends_round_trip(int fd);
+
 #endif

@@ -424,3 +424,11 @@ void bootstrap_ends(const struct bootstrap *b, struct bootstrap_end *mine,
     *mine = b->mine;
     *hub = b->hub;
 }
+
+double bootstrap_round_trip(struct bootstrap *b)
+{
+    pthread_mutex_lock(&b->mutex);
+    const double seconds = b->fd < 0 ? 0 : ends_round_trip(b->fd);
+    pthread_mutex_unlock(&b->mutex);
+    return seconds;
+}

@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,7 @@ static const uint64_t UNKNOWN = UINT64_MAX;
 struct offers {
     uint64_t network[CANDIDATES]; /* place in a list; else a hash; 0: no more */
     struct bootstrap_door door[CANDIDATES];
+    double round_trip; /* to the hub */
 };
 
 /* What a host found; travels. */
@@ -121,6 +123,7 @@ static void open_doors(struct search *s)
         s->mine.network[i] = 0;
     for (int i = 0; i < s->noffers && s->next >= 0; i++)
         s->fd[i] = bootstrap_open_door(s->name[i], &s->mine.door[i]);
+    s->mine.round_trip = bootstrap_round_trip(s->comm->bootstrap);
 }
 
 /* Which offer of a rank is of the network of rank 0's k-th; -1: none. The first
@@ -258,16 +261,22 @@ static void take_rails(struct search *s, const int *tried, const double *rates,
     c->job.nrails =
         rails_choose(rates, n, s->named, TRANSPORT_RAILS_MAX, used, share);
     c->job.rails = c->rails;
+    double longest = 0;
+    for (int r = 0; r < c->nranks; r++)
+        longest = fmax(longest, s->all[r].round_trip);
     for (int i = 0; i < c->job.nrails; i++) {
         const int k = tried[used[i]];
         struct transport_rail *rail = &c->rails[i];
         memcpy(rail->interface, s->name[offer_of(s, c->rank, k)],
                sizeof(rail->interface));
         rail->bytes_per_second = rates[used[i]];
+        rail->round_trip = longest;
         rail->share = share[i];
         if (c->rank == 0)
-            log_line(COLL_LOG_INFO, "comm", "rail %s, %.3g MB/s, share %d",
-                     rail->interface, 1e-6 * rates[used[i]], share[i]);
+            log_line(COLL_LOG_INFO, "comm",
+                     "rail %s, %.3g MB/s, %.3g ms there and back, share %d",
+                     rail->interface, 1e-6 * rates[used[i]], 1e3 * longest,
+                     share[i]);
     }
 }
 

@@ -42,11 +42,13 @@ struct transport_address {
 
 enum { TRANSPORT_RAILS_MAX = 4, TRANSPORT_LANES_MAX = 8 };
 
-/* A network that joins all hosts. Its place among the rails, rate and share are
- * equal on all ranks. */
+/* A network that joins all hosts. Its place among the rails, rate, round
+ * trip and share are equal on all ranks. */
 struct transport_rail {
     char interface[32];      /* by which this host is on it */
     double bytes_per_second; /* of its slowest link seen; 0: unknown */
+    double round_trip;       /* from where ranks meet to the farthest of them;
+                                0: unknown */
     int share;               /* of long messages: of the sum of all shares */
 };
 

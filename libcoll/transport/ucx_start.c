@@ -2,6 +2,7 @@
 #include "transport/ucx_start.h"
 
 #include <glob.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,9 +85,10 @@ static const char *choose_devices(const struct transport_rail *rail, char *list,
     return list;
 }
 
+static const double slow = 0.4e9; /* bytes per second */
+
 static bool is_slow(const struct transport_rail *rail)
 {
-    static const double slow = 0.4e9;
     return rail && rail->bytes_per_second > 0 && rail->bytes_per_second < slow;
 }
 
@@ -126,13 +128,28 @@ static bool may_receive(int bytes)
  * where acknowledgements of the other direction wait as well: they came after
  * 40 ms on a way of 0.2, and 16 MiB between four hosts of 1 Gbit/s took 300 ms
  * instead of 235 (100 us of delay), as soon as one algorithm had filled the
- * queues. This is enough for what is under way on links of 1 Gbit/s and 4 ms.
- * NULL: what TCP thinks. */
-static const char *choose_window(const struct transport_rail *rail)
+ * queues. A connection that was idle begins with little, and before it doubles
+ * that it waits for acknowledgements, behind all of a window of the other
+ * direction: messages that crossed on a link of 250 Mbit/s took up to half as
+ * long again with 1 MiB. So the window is short: what passes in the time for
+ * which a rank may have to wait for a processor, or five times what is under
+ * way on the fastest of slow links between two hosts, of which each may be as
+ * far from where ranks meet as the farthest. NULL: what TCP thinks. */
+static const char *choose_window(const struct transport_rail *rail, char *text,
+                                 size_t bytes)
 {
-    return is_slow(rail) && !getenv("UCX_TCP_RCVBUF") && may_receive(1 << 20)
-               ? "1m"
-               : NULL;
+    enum { LEAST = 128 << 10, MOST = 1 << 20 };
+    static const double wait_seconds = 2e-3;
+    int window = MOST;
+    if (!is_slow(rail) || getenv("UCX_TCP_RCVBUF"))
+        return NULL;
+    if (rail->round_trip > 0) {
+        const double enough = fmax(wait_seconds * rail->bytes_per_second,
+                                   5 * slow * 2 * rail->round_trip);
+        window = (int)fmin(fmax(enough, LEAST), MOST);
+    }
+    snprintf(text, bytes, "%d", window);
+    return may_receive(window) ? text : NULL;
 }
 
 static ucs_status_t configure(const struct ucx_api *api, const char *tls,
@@ -160,7 +177,7 @@ coll_status ucx_start(const struct ucx_api *api,
                       const struct transport_rail *rail, ucp_context_h *context,
                       ucp_worker_h *worker)
 {
-    char list[512];
+    char list[512], window[16];
     const char *tls = choose_tls(job);
     const char *devices = choose_devices(rail, list, sizeof(list));
     const ucp_params_t params = {
@@ -176,7 +193,7 @@ coll_status ucx_start(const struct ucx_api *api,
     ucp_config_t *config = NULL;
     ucs_status_t status =
         configure(api, tls, devices, choose_rendezvous(job, rail),
-                  choose_window(rail), &config);
+                  choose_window(rail, window, sizeof(window)), &config);
     if (status == UCS_OK)
         status = api->ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params,
                                        config, context);
