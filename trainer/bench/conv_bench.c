@@ -106,7 +106,7 @@ static void find(struct bench_result *r)
         no_memory(r);
     if (o->check)
         return;
-    r->peak = peak_flops(r->isa, m == &conv_bf16, bench.crew);
+    r->peak = peak_flops(r->isa, m == &conv_bf16, o, bench.crew);
     measure(r, m);
 }
 
