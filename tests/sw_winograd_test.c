@@ -129,9 +129,11 @@ static void one_layer(struct conv c, uint64_t seed)
 
 static void passes_are_right(void)
 {
+    one_layer(window(32, 64, 2, 2, 32, 2, 1), 3);
+    if (!thorough())
+        return;
     one_layer(window(32, 32, 3, 5, 32, 1, 1), 1);
     one_layer(window(64, 32, 3, 3, 32, 0, 0), 2);
-    one_layer(window(32, 64, 2, 2, 32, 2, 1), 3);
     one_layer(window(32, 32, 1, 5, 64, 1, 2), 4);
 }
 
