@@ -35,7 +35,8 @@ static int every_count(coll_comm *comm, enum kind kind)
     const size_t counts[] = {0, 1, m - 1, m, m + 1, 7, 1009, 50021, 300007};
     const int parts = kind == REDUCE_SCATTER || kind == ALLGATHER;
     /* The longest takes its time where ranks share processors. */
-    const size_t ncounts = sizeof(counts) / sizeof(counts[0]) - (m > 3);
+    const size_t ncounts =
+        sizeof(counts) / sizeof(counts[0]) - (m > cases(3, 2));
     for (size_t i = 0; i < ncounts; i++)
         for (int in_place = 0; in_place < 2; in_place++)
             for (coll_op op = COLL_SUM; op <= COLL_AVG; op++)

@@ -217,7 +217,7 @@ static void run(const struct trial *t)
 
 Test(hierarchy, every_plan_is_right_on_any_tree, .timeout = 600)
 {
-    for (unsigned seed = 1; seed <= cases(120, 40); seed++) {
+    for (unsigned seed = 1; seed <= cases(120, 25); seed++) {
         struct cluster c;
         state = seed;
         make_cluster(&c, 2 + draw(MAX_RANKS - 2), seed % 3 == 0);

@@ -265,9 +265,10 @@ static int every_call(coll_comm *comm, int rank, int n)
                 if (every_way(comm, c, i + j + k))
                     return 1;
             }
-    if (every_way(comm, (struct call){.kind = ALLREDUCE,
-                                      .count = 1000003,
-                                      .dtype = COLL_F32},
+    if (every_way(comm,
+                  (struct call){.kind = ALLREDUCE,
+                                .count = cases(1000003, 200003),
+                                .dtype = COLL_F32},
                   0))
         return 1;
     EXPECT(!segments || was_cut, "nothing was cut");

@@ -127,7 +127,7 @@ Test(learn, a_slightly_better_one_is_found)
 Test(learn, exploration_is_cheap)
 {
     double young = 0, old = 0, sum = 0;
-    for (int n = 2; n <= 32; n += 6)
+    for (int n = 2; n <= 32; n += 10)
         for (int seed = 0; seed < SEEDS; seed++) {
             struct world w = usual_world(n, seed);
             for (int i = 0; i < n; i++) {

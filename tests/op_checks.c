@@ -96,11 +96,14 @@ static bool pairs_agree(const char *isa, coll_dtype d, coll_op op,
     return true;
 }
 
+/* In the fast suite with the widest vectors and with none. */
 bool pairs_equal_oracle(void)
 {
     bool ok = true;
     for (int k = 0; k < nop_isas; k++) {
         const struct op_isa *const isa = &op_isas[k];
+        if (!thorough() && k > 0 && k < nop_isas - 1)
+            continue;
         for (int d = COLL_I8; d <= COLL_F8E5M2; d++) {
             for (int op = COLL_SUM; op <= COLL_LOR; op++) {
                 combine_fn *const combine = isa->kernels[d][op];

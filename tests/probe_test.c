@@ -171,7 +171,7 @@ static void *spin(void *arg)
 /* Who is interrupted while it adds is not slow. */
 Test(probe, sums_are_as_fast_beside_others)
 {
-    enum { OTHERS = 3, CALLS = 10000 };
+    enum { OTHERS = 3, CALLS = 4000 };
     pthread_t others[OTHERS];
     cpu_set_t one;
     double least = 1, most = 0;

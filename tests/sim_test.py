@@ -152,7 +152,7 @@ def closed_forms(p, n, gamma):
 def times_are_the_closed_forms_where_nothing_contends():
     names = closed_forms(2, 1, 0)
     for gamma_ns in 0, 0.5:
-        for p in 2, 8, 64:
+        for p in 2, 8, 32:
             found = results('allreduce', '--cluster', FLAT, '-n', p, '-b',
                             '1K', '-e', '64M', '-f', 64, '--algo',
                             ','.join(names), '--gamma', gamma_ns)['results']
@@ -238,7 +238,8 @@ def ranks_of_one_host_use_no_link():
 def by_hosts_takes_what_the_library_prices():
     """The plan of one rank a host and two passes inside; and the price that
     coll_info tells, which is kept in steps of 1/256 octave."""
-    for collective in ('allreduce', 'reduce_scatter', 'allgather'):
+    for collective in tap.cases(('allreduce', 'reduce_scatter', 'allgather'),
+                                ('allreduce', 'allgather')):
         check_by_hosts(collective)
 
 
@@ -291,7 +292,7 @@ def parts_by_hosts_need_as_many_ranks_on_each():
 
 
 def segments_are_the_best_or_as_asked():
-    args = ('allreduce', '--cluster', GROUPS, '-n', 64, '-b', '64M', '--algo',
+    args = ('allreduce', '--cluster', GROUPS, '-n', 32, '-b', '64M', '--algo',
             'hierarchical', '--order', 'block')
     best = results(*args)['results'][0]
     once = results(*args, '--segments', 1)['results'][0]
@@ -321,12 +322,12 @@ def the_table_marks_what_is_chosen():
 
 
 def what_sends_too_much_is_left_out_and_told():
-    args = ('allreduce', '--cluster', FLAT, '-n', 64, '-b', '64K',
+    args = ('allreduce', '--cluster', FLAT, '-n', 32, '-b', '64K',
             '--max-messages', 1000)
     status, out, err = sim(*args, '--algo', 'ring,binomial_tree')
     check(status == 0 and 'binomial_tree' in out and 'ring' not in out, out)
     check(err.count('\n') == 1 and 'ring (given) left out' in err
-          and '8.1e+03' in err, err)
+          and '2e+03' in err, err)
     status, out, err = sim(*args, '--algo', 'ring')
     check(status == 2 and not out, status, out)
     check('--max-messages: found 1000' in err, err)
@@ -518,6 +519,7 @@ FAST_TESTS = (rows_have_the_keys_of_the_contract,
               buckets_hide_behind_the_backward_pass,
               efficiency_with_a_period_is_that_of_the_model)
 SLOW_TESTS = (the_choice_stands_beside_its_algorithm_at_its_best,
+              by_hosts_takes_what_the_library_prices,
               the_table_of_shares_is_reproduced,
               all_of_taihulight_is_simulated_in_a_minute_and_8_gib,
               a_flat_ring_of_all_of_taihulight_is_refused)

@@ -20,7 +20,7 @@ static enum coll_kind fatal_kind;
 /* In place where that is one vector. */
 static coll_status fatal_call(coll_comm *comm, coll_request **request)
 {
-    static float x[1 << 20], y[1 << 20];
+    static float x[1 << 18], y[1 << 18];
     return sum_or_gather(comm, fatal_kind, x, fatal_kind == ALLREDUCE ? x : y,
                          fatal_count, request);
 }
@@ -73,20 +73,20 @@ Test(staged, a_rank_that_dies_in_a_stage_is_named_to_all, .timeout = 60)
         int stage, segments;
         enum coll_kind kind;
     } deaths[] = {
-        {1, 1 << 20, IN,     1, ALLREDUCE     },
-        {1, 1 << 20, ACROSS, 1, ALLREDUCE     },
-        {1, 1 << 20, OUT,    1, ALLREDUCE     },
-        {2, 1 << 20, ACROSS, 1, ALLREDUCE     },
+        {1, 1 << 18, IN,     1, ALLREDUCE     },
+        {1, 1 << 18, ACROSS, 1, ALLREDUCE     },
+        {1, 1 << 18, OUT,    1, ALLREDUCE     },
+        {2, 1 << 18, ACROSS, 1, ALLREDUCE     },
         {1, 1000,    OUT,    1, ALLREDUCE     },
         {2, 1000,    IN,     1, ALLREDUCE     },
         {2, 1000,    ACROSS, 1, ALLREDUCE     },
-        {1, 1 << 20, IN,     8, ALLREDUCE     },
-        {2, 1 << 20, ACROSS, 8, ALLREDUCE     },
-        {1, 1 << 20, OUT,    8, ALLREDUCE     },
-        {1, 1 << 18, IN,     8, REDUCE_SCATTER},
-        {2, 1 << 18, ACROSS, 8, REDUCE_SCATTER},
-        {2, 1 << 18, ACROSS, 8, ALLGATHER     },
-        {1, 1 << 18, OUT,    8, ALLGATHER     },
+        {1, 1 << 18, IN,     8, ALLREDUCE     },
+        {2, 1 << 18, ACROSS, 8, ALLREDUCE     },
+        {1, 1 << 18, OUT,    8, ALLREDUCE     },
+        {1, 1 << 16, IN,     8, REDUCE_SCATTER},
+        {2, 1 << 16, ACROSS, 8, REDUCE_SCATTER},
+        {2, 1 << 16, ACROSS, 8, ALLGATHER     },
+        {1, 1 << 16, OUT,    8, ALLGATHER     },
     };
     for (size_t i = 0; i < sizeof(deaths) / sizeof(deaths[0]); i++) {
         victim = deaths[i].victim;

@@ -145,8 +145,8 @@ static void murder(struct rank *r)
     for (int q = 0; q < n; q++) {
         if (q == r->job.rank || (r->job.rank != victim && q != victim))
             continue;
-        lost[nlost++] = letter_send(r->t, q, 16 << 20, 1);
-        lost[nlost++] = letter_recv(r->t, q, 16 << 20, 1);
+        lost[nlost++] = letter_send(r->t, q, 8 << 20, 1);
+        lost[nlost++] = letter_recv(r->t, q, 8 << 20, 1);
     }
     for (int i = 0; i < 50 && r->job.rank == victim; i++)
         progress(r);

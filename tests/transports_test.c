@@ -23,6 +23,8 @@ static void every_size(struct fabric *f)
     for (int from = 0; from < f->n; from++)
         for (int to = 0; to < f->n; to++)
             for (int i = 0; i < n && from != to; i++) {
+                if (!thorough() && sizes[i] > 4 << 20 && from > to)
+                    continue; /* the largest in one direction */
                 const bool late = (from + to + i) % 2;
                 exchange(f, from, to, sizes[i], late);
                 if (thorough())
@@ -213,7 +215,7 @@ static void cancelled(struct fabric *f)
 
 Test(transports, cancel_ends_all_and_touches_nothing_afterwards)
 {
-    for (int i = 0; i < 3; i++)
+    for (unsigned i = 0; i < cases(3, 1); i++)
         everywhere(2, cancelled);
     over_lanes(2, cancelled);
 }
@@ -273,8 +275,9 @@ static void orderly(struct fabric *f)
 
 Test(transports, an_orderly_close_is_quick)
 {
-    everywhere(4, orderly);
-    over_lanes(4, orderly);
+    /* Peers of the same thread do not answer, so each waits for a while. */
+    everywhere((int)cases(4, 2), orderly);
+    over_lanes((int)cases(4, 2), orderly);
 }
 
 static void idle(struct fabric *f)
