@@ -433,6 +433,7 @@ static void layers_of_known_nets(void)
         {2, 20,  12, 12, 50, 1, 5,  5,  1, 1, 0, 0, 1, 1, 0, 0, false},
         {1, 16,  11, 9,  16, 1, 3,  3,  1, 1, 2, 2, 2, 2, 0, 0, false},
         {5, 272, 3,  3,  16, 1, 3,  3,  1, 1, 1, 1, 1, 1, 0, 0, false},
+        {1, 208, 56, 56, 80, 1, 5,  5,  8, 8, 2, 2, 1, 1, 0, 0, false},
     };
     for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++)
         check(some[i], 100 * i);

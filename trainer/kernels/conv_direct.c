@@ -115,6 +115,8 @@ static void run_band(const struct pass *p, const float *x,
     const int nblocks = conv_least(p->bands.blocks, v->blocks - b0);
     const int last_block = v->blocks == b0 + nblocks;
     const int depth = view_depth(v, v->channels);
+    const int rows_of_chunk =
+        last_block ? depth - b0 * v->place : nblocks * v->place;
     const int blocks = conv_blocks(out->channels);
     const size_t plane = (size_t)v->h * (size_t)v->w * CONV_BLOCK;
     const float *from = v->copies ? p->band : x + (size_t)b0 * plane;
@@ -128,10 +130,9 @@ static void run_band(const struct pass *p, const float *x,
         nk = conv_tile_blocks(p->isa->most, p->widest, blocks - kb);
         const struct conv_part part = {kb, nk, b0, nblocks};
         float *w = p->packed;
-        if (!p->once)
-            w += (size_t)kb * CONV_BLOCK * (size_t)depth * (size_t)v->ntaps
-                 + (size_t)(b0 * v->place) * (size_t)v->ntaps * (size_t)nk
-                       * CONV_BLOCK;
+        if (!p->once) /* one after the other, as they are packed */
+            w += (size_t)v->ntaps * CONV_BLOCK
+                 * (size_t)(b0 * v->place * blocks + kb * rows_of_chunk);
         if (pack)
             conv_pack_part(v, p->order, &part, p->w, w);
         struct conv_tile t = {

@@ -56,7 +56,9 @@ struct conv_part {
     int block, blocks;
 };
 
-/* The same of one part, whose place is `to`. */
+/* The same of one part, whose place is `to`. Of a view with pairs of channels
+ * it writes beyond that, as far as floats would take: parts that are kept are
+ * packed in the order of their places. */
 void conv_pack_part(const struct conv_view *, const struct conv_weights *,
                     const struct conv_part *, const float *from, float *to);
 
