@@ -5,8 +5,9 @@
 #include <stdlib.h>
 
 #include "crew.h"
+#include "thorough.h"
 
-enum { MOST = 8, CALLS = 300 };
+enum { MOST = 8 };
 
 static void require(int holds, const char *what)
 {
@@ -39,12 +40,13 @@ static void carry(void *context, int i, int n)
 
 static void every_part_runs_once_and_in_order(void)
 {
+    const unsigned calls = cases(2000, 300);
     for (int n = 1; n <= MOST; n++) {
         struct crew *c = crew_create(n, NULL);
         struct field f = {{0}, {0}};
         long wanted = 0;
         require(c != NULL && crew_size(c) == n, "no crew");
-        for (int k = 0; k < CALLS; k++) {
+        for (unsigned k = 0; k < calls; k++) {
             crew_run(c, step, &f);
             crew_run(c, carry, &f);
             wanted = (1 + n * wanted) % 1000003;
