@@ -72,7 +72,7 @@ static struct pass pass_of(const struct conv_isa *isa,
 static ptrdiff_t ahead(const struct conv_view *v, int nq)
 {
     if (v->ntaps <= 1)
-        return nq * v->place;
+        return nq * (ptrdiff_t)v->step;
     if (v->copies)
         return 0;
     const int last = v->at[v->ntaps - 1] > v->at[0] ? v->ntaps - 1 : 0;

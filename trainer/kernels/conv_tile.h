@@ -2,8 +2,8 @@
 /* The two loops in which a convolution spends its time, in registers.
  *
  * A tile is some positions of a row by some blocks of 16 channels. Both loops
- * read the input 16 floats a position apart; conv_direct.c copies it so where
- * strides or padding are in the way.
+ * read the input 16 floats a position apart (`apart` tiles read lines of plain
+ * images); conv_direct.c copies it so where strides or padding are in the way.
  *
  * Those for bf16 read pairs of numbers where the others read floats: of input
  * channels in conv_tile, so that positions are 8 floats apart, and of images in

@@ -35,8 +35,8 @@ struct conv_view {
     int channels, blocks;           /* and its channels, in blocks */
     const struct conv_round *round; /* of the copy; NULL: it has floats */
     int place;         /* floats of a block at a position: 16, or 8 */
-    int spread;        /* plain channels that it really has, or 0; */
-    int lines;         /* the same, but then lines are copied */
+    int spread;        /* plain channels that are spread out, or 0 */
+    int lines;         /* plain channels of which lines are copied, or 0 */
     int dilation_w;    /* of what is spread */
     int rows, columns; /* of positions */
     int stride_h, stride_w;
@@ -44,7 +44,7 @@ struct conv_view {
     int ntaps;
     struct {
         int16_t row, column; /* from there */
-        int16_t i, j;        /* of the kernel */
+        int16_t i, j; /* of the kernel; of lines i counts all channels' */
     } tap[CONV_TAPS];
     /* Set by view_finish(). */
     bool copies;       /* else read where it lies */

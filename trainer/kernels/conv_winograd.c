@@ -13,6 +13,7 @@
  */
 #include <string.h>
 
+#include "kernels/conv_bands.h"
 #include "kernels/conv_pack.h"
 
 enum {
@@ -452,9 +453,9 @@ static void sum_up(const struct tiles *t, int outputs, int n, const float *v,
                       + (size_t)kb * CONV_BLOCK * (size_t)view->channels,
             };
             for (int c = 0, nc; c < view->channels; c += nc) {
-                nc = isa->sum_most[nk];
-                while (nc > view->channels - c)
-                    nc /= 2;
+                const int left =
+                    conv_least(CONV_BLOCK - c % CONV_BLOCK, view->channels - c);
+                nc = conv_even_parts(left, isa->sum_most[nk]);
                 s.x = v + e * matrix(t, view->channels)
                       + (size_t)(c / CONV_BLOCK) * plane + c % CONV_BLOCK;
                 isa->sum[nk][nc](&s);

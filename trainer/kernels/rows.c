@@ -143,6 +143,8 @@ static void sum_ragged(struct rows_sum s, const float *near,
     const size_t next = s.to_next;
     s.to = part;
     s.to_next = SPAN;
+    if (s.add)
+        memset(part, 0, sizeof(part)); /* lanes that do not count, too */
     for (int i = 0; s.add && i < s.rows; i++)
         memcpy(part + i * SPAN, to + (size_t)i * next, bytes);
     sum_near(&s, near, ahead);
