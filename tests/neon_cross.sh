@@ -26,16 +26,21 @@ compile -c -DOP_ISA=scalar -DVECTOR_BYTES=8 -o "$dir/scalar.o" \
 compile -static -o "$dir/op_cross" tests/op_cross.c tests/op_checks.c tests/op_oracle.c \
     libcoll/op/op.c libcoll/op/names.c "$dir/neon.o" "$dir/scalar.o" -lm
 for isa in neon:32 scalar:16; do
-    for file in conv_peak conv_tile conv_turn conv_winograd_tile lanes lrn norm \
-        pool rows; do
+    kernel() {
+        name=$1 source=trainer/kernels/$2.c
+        shift 2
         compile -c -ffp-contract=fast -DCONV_ISA="${isa%:*}" -DCONV_LANES=4 \
-            -DCONV_REGISTERS="${isa#*:}" -o "$dir/$file-${isa%:*}.o" \
-            "trainer/kernels/$file.c"
+            -DCONV_REGISTERS="${isa#*:}" "$@" -o "$dir/$name-${isa%:*}.o" \
+            "$source"
+    }
+    for file in conv_peak conv_tile conv_turn lanes lrn norm pool rows; do
+        kernel "$file" "$file"
     done
     for file in conv_round conv_tile; do
-        compile -c -ffp-contract=fast -DCONV_BF16 -DCONV_ISA="${isa%:*}" \
-            -DCONV_LANES=4 -DCONV_REGISTERS="${isa#*:}" \
-            -o "$dir/bf16_$file-${isa%:*}.o" "trainer/kernels/$file.c"
+        kernel "bf16_$file" "$file" -DCONV_BF16
+    done
+    for wide in 6 8; do
+        kernel "winograd_$wide" conv_winograd_tile -DWINOGRAD_WIDE="$wide"
     done
 done
 compile -static -o "$dir/conv_test" tests/conv_test.c trainer/kernels/conv.c \
