@@ -270,13 +270,15 @@ static void take_rails(struct search *s, const int *tried, const double *rates,
         memcpy(rail->interface, s->name[offer_of(s, c->rank, k)],
                sizeof(rail->interface));
         rail->bytes_per_second = rates[used[i]];
-        rail->round_trip = longest;
+        /* Ranks met on the first network, unless others are named. */
+        rail->round_trip = k == 0 && !s->named ? longest : 0;
         rail->share = share[i];
         if (c->rank == 0)
             log_line(COLL_LOG_INFO, "comm",
-                     "rail %s, %.3g MB/s, %.3g ms there and back, share %d",
-                     rail->interface, 1e-6 * rates[used[i]], 1e3 * longest,
-                     share[i]);
+                     "rail %s, %.3g MB/s, %.3g ms there and back (0: unknown), "
+                     "share %d",
+                     rail->interface, 1e-6 * rates[used[i]],
+                     1e3 * rail->round_trip, share[i]);
     }
 }
 
