@@ -34,23 +34,26 @@ static void run_part(void *context, int part, int n)
 }
 
 /* One trial lasts about a millisecond: some of a hundred are not interrupted,
- * and the last ones find a clock that has risen. */
+ * and the last ones find a clock that has risen. A trial that waited for a
+ * processor looks long enough, so one is not enough. */
 static double measure(const struct conv_peak *p, double most_seconds,
                       struct crew *crew)
 {
+    enum { LEAST = 10 };
     struct trial t = {p, 1000};
+    int done = 0;
     double best = 0;
     const double begun = clock_now();
-    bool long_enough = false;
-    for (double now = begun; now < begun + most_seconds || !long_enough;) {
+    for (double now = begun; now < begun + most_seconds || done < LEAST;) {
         crew_run(crew, run_part, &t);
         const double end = clock_now(), seconds = end - now;
         const double rate =
             crew_size(crew) * (double)t.rounds * p->flops / seconds;
         best = rate > best ? rate : best;
-        long_enough = seconds >= 0.5e-3;
-        if (!long_enough)
+        if (seconds < 0.5e-3)
             t.rounds *= 2;
+        else
+            done++;
         now = end;
     }
     return best;
