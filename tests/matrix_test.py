@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Every collective, dtype, op, in place or not, at lengths around the number of
+ranks and a long one: right on 1 to 9 and 16 ranks, by shared memory, by plans
+over it, and by UCX.
+
+    tests/matrix_test.py BUILD
+
+Speaks TAP. TESTS_THOROUGH=1 takes all these numbers of ranks and the long
+vectors. (The same plans on the simulator: plans_test.)
+"""
+import os
+import pathlib
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+import tap  # noqa: E402
+from tap import Wrong, expect  # noqa: E402
+
+BUILD = pathlib.Path(sys.argv[1]).resolve()
+RANKS = tap.cases([*range(1, 10), 16], [3])
+LONG = tap.cases("1000003", "0")
+WAYS = {
+    "shared memory": {"COLL_TRANSPORT": "shm"},
+    "plans over shared memory": {
+        "COLL_TRANSPORT": "shm", "COLL_ALGO": "^node_inline,node_direct"},
+    "ucx": {"COLL_TRANSPORT": "ucx"},
+}
+
+
+def right(ranks, settings):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("COLL_")}
+    env.update(settings, COLL_STORE="off")
+    try:
+        done = subprocess.run(
+            [BUILD / "collrun", "-n", str(ranks), BUILD / "matrix", LONG],
+            env=env, text=True, capture_output=True, timeout=240)
+    except subprocess.TimeoutExpired as error:
+        raise Wrong("no end within 240 s") from error
+    expect(done.returncode == 0 and done.stdout.endswith(" 0 wrong\n"),
+           "status", done.returncode, done.stdout, done.stderr[-800:])
+
+
+def cases():
+    for way, settings in WAYS.items():
+        for ranks in RANKS:
+            yield (f"{ranks} rank{'s' * (ranks > 1)} by {way}",
+                   lambda n=ranks, s=settings: right(n, s))
+
+
+if __name__ == "__main__":
+    sys.exit(tap.run(tap.chosen(list(cases()))))
