@@ -40,7 +40,7 @@ static void reduce_all(coll_dtype dtype, coll_op op, struct inputs *mine)
             inputs_free(mine);
     }
     memcpy(next, send[RANKS - 1], sizeof next);
-    op_combine(dtype, op)(&dst, 1, src, RANKS, COUNT, RANKS, false);
+    op_run(op_combine(dtype, op), &dst, 1, src, RANKS, COUNT, RANKS, false);
 }
 
 Test(bench_inputs, right_results_are_right_for_every_dtype_and_op)

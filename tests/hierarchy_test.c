@@ -176,7 +176,7 @@ static void run(const struct trial *t)
         .count = t->count,
         .elem_bytes = sizeof(uint64_t),
         .net = t->layout->net,
-        .reduce = add,
+        .reduce = &(struct combine){add},
         .in = in,
         .out = out,
         .in_parts = t->algo->kind == ALLGATHER,

@@ -211,7 +211,8 @@ static void check(const struct trial *t)
         .count = in_count(t) > out_count(t) ? in_count(t) : out_count(t),
         .elem_bytes = sizeof(struct element),
         .net = {.link = {1e-6, 1e-10, 0}, .jitter_seed = t->seed},
-        .reduce = t->n <= MAX_RANKS ? set_union : add_numbers,
+        .reduce =
+            &(struct combine){t->n <= MAX_RANKS ? set_union : add_numbers                       },
         .in = in,
         .out = out,
         .in_parts = kind == ALLGATHER,

@@ -110,7 +110,7 @@ static coll_status look_up(const coll_request *r)
 {
     coll_comm *c = r->comm;
     struct select_choice choice;
-    combine_fn *const combine =
+    const struct combine *const combine =
         kind_reduces(r->kind) ? op_combine(r->dtype, r->op) : NULL;
     if (kind_reduces(r->kind) && !combine)
         return fail(COLL_ERR_UNSUPPORTED, "comm",

@@ -50,8 +50,8 @@ struct recent {
     int root;
     size_t count;
     enum algo_way way;
-    int node_algo;       /* the row of node/; else chosen anew each time */
-    combine_fn *combine; /* NULL where nothing is reduced */
+    int node_algo; /* the row of node/; else chosen anew each time */
+    const struct combine *combine; /* NULL where nothing is reduced */
     size_t elem_bytes;
     uint32_t fingerprint;
 };

@@ -15,7 +15,7 @@ struct coll_request {
     void *out;
     size_t count; /* as the caller says it */
     enum algo_way way;
-    combine_fn *combine; /* NULL where nothing is reduced */
+    const struct combine *combine; /* NULL where nothing is reduced */
     size_t elem_bytes;
     uint32_t fingerprint; /* of the call */
     /* From when it starts: */

@@ -37,7 +37,7 @@ static bool leave_caches(const char *x, size_t bytes)
 static double least_time(size_t bytes, bool far)
 {
     const size_t count = bytes / sizeof(float);
-    combine_fn *const sum = op_combine(COLL_F32, COLL_SUM);
+    const struct combine *const sum = op_combine(COLL_F32, COLL_SUM);
     float *x = malloc(2 * bytes);
     double least = INFINITY, all = 0;
     if (!x)
@@ -50,7 +50,7 @@ static double least_time(size_t bytes, bool far)
         if (far && !leave_caches((char *)x, 2 * bytes))
             break;
         const double start = clock_of_thread();
-        sum(dst, 1, src, 2, count, 1, false);
+        op_run(sum, dst, 1, src, 2, count, 1, false);
         const double took = clock_of_thread() - start;
         least = fmin(least, took);
         all += took;

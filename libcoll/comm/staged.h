@@ -69,7 +69,8 @@ struct staged {
     size_t segment; /* elements of each but the last, which may be less; with
                        parts, of each part */
     char *sum;      /* of this host's vectors: where the first one begins */
-    combine_fn *combine; /* an average is a sum until it has crossed */
+    const struct combine
+        *combine; /* an average is a sum until it has crossed */
 
     int in, crossed, out; /* segments that are through with each stage */
     int round;    /* of the stage inside, which has one for each host's parts */

@@ -109,7 +109,7 @@ static void do_local(struct exec *e, const struct step *s, size_t offset,
     if (s->kind == PLAN_REDUCE) {
         const void *const src[] = {a, address(e, s->b, s, offset)};
         if (dst)
-            e->call.reduce(&dst, 1, src, 2, count, 1, false);
+            op_run(e->call.reduce, &dst, 1, src, 2, count, 1, false);
         e->bytes_read += 2 * bytes;
         e->bytes_written += bytes;
     } else if (dst != a) {

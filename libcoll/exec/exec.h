@@ -21,7 +21,7 @@ struct exec_call {
     size_t count, elem_bytes;   /* of the vector that the plan cuts up */
     size_t in_first, out_first; /* if in (out) is a part of it: the part's
                                    first element */
-    combine_fn *reduce;
+    const struct combine *reduce;
     uint32_t tag;  /* equal on all ranks, see struct transfer */
     uint16_t news; /* this rank's; 0: none */
 };

@@ -17,10 +17,10 @@ struct rehearsal {
     const struct cast *cast; /* what that makes; NULL: made for this once */
     size_t count, elem_bytes;
     struct sim_net net;
-    combine_fn *reduce;          /* NULL in a dry run */
-    char **in, **out;            /* one vector a rank; NULL: a dry run */
-    bool in_parts, out_parts;    /* rank r's is only the vector's r-th part */
-    struct sim_traffic *traffic; /* per rank, written; may be NULL */
+    const struct combine *reduce; /* NULL in a dry run */
+    char **in, **out;             /* one vector a rank; NULL: a dry run */
+    bool in_parts, out_parts;     /* rank r's is only the vector's r-th part */
+    struct sim_traffic *traffic;  /* per rank, written; may be NULL */
     uint16_t
         *news; /* per rank: what it tells, then what it has heard; or NULL */
 };

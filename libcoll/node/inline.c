@@ -142,7 +142,7 @@ static void combine(struct node *n, void *dst, int nsrc, size_t count,
     const struct node_call *c = &n->call;
     if (!count)
         return;
-    c->combine(&dst, 1, n->src, nsrc, count, divisor, false);
+    op_run(c->combine, &dst, 1, n->src, nsrc, count, divisor, false);
     n->bytes_read += (size_t)nsrc * count * c->elem_bytes;
     n->bytes_written += count * c->elem_bytes;
 }

@@ -95,7 +95,7 @@ struct node_call {
      * order. 0: one after another, by place. */
     size_t apart;
     const int *part_of;
-    combine_fn *combine;
+    const struct combine *combine;
     uint32_t tag;
     uint16_t news; /* for node_heard(); 0: none */
 };

@@ -138,7 +138,7 @@ static void reduce(struct node *n, size_t b)
         n->dst[ndst++] = own;
     if (theirs && !apart)
         n->dst[ndst++] = area;
-    c->combine(n->dst, ndst, n->src, n->n, s.count, n->n, false);
+    op_run(c->combine, n->dst, ndst, n->src, n->n, s.count, n->n, false);
     n->bytes_read += (size_t)n->n * bytes;
     n->bytes_written += (size_t)ndst * bytes;
     if (mine && apart)

@@ -21,7 +21,7 @@ static void combine(struct node *n, int nsrc, int ndst, size_t count,
     const struct node_call *c = &n->call;
     const size_t bytes = count * c->elem_bytes;
     if (c->combine)
-        c->combine(n->dst, ndst, n->src, nsrc, count, n->n, stream);
+        op_run(c->combine, n->dst, ndst, n->src, nsrc, count, n->n, stream);
     else
         op_copy(n->dst, ndst, n->src[0], bytes, stream);
     n->bytes_read += (size_t)nsrc * bytes;

@@ -52,29 +52,33 @@ const struct op_isa op_isas[] = {
 };
 const int nop_isas = sizeof op_isas / sizeof op_isas[0];
 
-static const struct op_isa *best;
+static struct combine best[OP_NDTYPES][OP_NOPS];
 static pthread_once_t choose_once = PTHREAD_ONCE_INIT;
 
 static void choose(void)
 {
-    best = op_isas;
-    while (!best->supported())
-        best++;
+    const struct op_isa *isa = op_isas;
+    while (!isa->supported())
+        isa++;
+    for (int d = 0; d < OP_NDTYPES; d++)
+        for (int op = 0; op < OP_NOPS; op++)
+            best[d][op].kernel = isa->kernels[d][op];
 }
 
-combine_fn *op_combine(coll_dtype dtype, coll_op op)
+const struct combine *op_combine(coll_dtype dtype, coll_op op)
 {
     pthread_once(&choose_once, choose);
-    if ((unsigned)dtype >= OP_NDTYPES || (unsigned)op >= OP_NOPS)
+    if ((unsigned)dtype >= OP_NDTYPES || (unsigned)op >= OP_NOPS
+        || !best[dtype][op].kernel)
         return NULL;
-    return best->kernels[dtype][op];
+    return &best[dtype][op];
 }
 
 void op_finish(coll_dtype dtype, coll_op op, void *x, size_t n, int nranks)
 {
     const void *const src = x;
     if (op == COLL_AVG)
-        op_combine(dtype, op)(&x, 1, &src, 1, n, nranks, false);
+        op_run(op_combine(dtype, op), &x, 1, &src, 1, n, nranks, false);
 }
 
 void op_copy(void *const *dst, int ndst, const void *src, size_t bytes,
@@ -82,7 +86,8 @@ void op_copy(void *const *dst, int ndst, const void *src, size_t bytes,
 {
     enum { SHORT = 256 }; /* bytes; below, one memcpy() a dst is faster */
     if (bytes >= SHORT && (ndst > 1 || stream)) {
-        op_combine(COLL_U8, COLL_BOR)(dst, ndst, &src, 1, bytes, 1, stream);
+        op_run(op_combine(COLL_U8, COLL_BOR), dst, ndst, &src, 1, bytes, 1,
+               stream);
         return;
     }
     for (int j = 0; j < ndst; j++)

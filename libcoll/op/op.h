@@ -25,8 +25,22 @@ enum { OP_NDTYPES = COLL_F8E5M2 + 1, OP_NOPS = COLL_LOR + 1 };
 typedef void combine_fn(void *const *dst, int ndst, const void *const *src,
                         int nsrc, size_t n, int divisor, bool stream);
 
-/* The fastest kernel for this CPU, or NULL if op is not defined on dtype. */
-combine_fn *op_combine(coll_dtype dtype, coll_op op);
+/* How elements are combined. */
+struct combine {
+    combine_fn *kernel;
+};
+
+/* By the fastest kernel for this CPU, or NULL if op is not defined on dtype.
+ * Static storage. */
+const struct combine *op_combine(coll_dtype dtype, coll_op op);
+
+/* As a combine_fn. */
+static inline void op_run(const struct combine *c, void *const *dst, int ndst,
+                          const void *const *src, int nsrc, size_t n,
+                          int divisor, bool stream)
+{
+    c->kernel(dst, ndst, src, nsrc, n, divisor, stream);
+}
 
 /* COLL_AVG: x[i] = x[i] / nranks; other ops: nothing. For who had to combine
  * by parts, with divisor 1. */
