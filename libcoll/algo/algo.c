@@ -8,11 +8,11 @@
     {#name, &#name[sizeof(#kind)], kind, fits, plan_##name, when, BY_PLAN},
 #define NATIVE(kind, name, way, when)                                          \
     {#name, &#name[sizeof(#kind)], kind, NULL, NULL, when, way},
-const struct algo algos[] = {
+const struct algo algos[NALGOS] = {
 #include "algo/algos.def"
 };
 #undef ALGO
-const int nalgos = sizeof(algos) / sizeof(algos[0]);
+const int nalgos = NALGOS;
 
 #define ALGO(kind, name, fits, when) +1
 const int nplanned = 0

@@ -30,7 +30,15 @@ struct algo {
     enum algo_way way; /* if not BY_PLAN, fits and plan are NULL */
 };
 
-extern const struct algo algos[];
+#define ALGO(kind, name, fits, when)  +1
+#define NATIVE(kind, name, way, when) +1
+enum {
+    NALGOS = 0
+#include "algo/algos.def"
+};
+#undef ALGO
+
+extern const struct algo algos[NALGOS];
 extern const int nalgos;
 extern const int nplanned; /* those with a plan, which come first */
 extern const char *const kind_names[NKINDS];

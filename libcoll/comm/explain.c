@@ -191,9 +191,9 @@ static void fill(const struct question *q, const struct price_row *row,
         c->latency_seconds =
             latency_of(q->layout, row, q->bytes ? q->bytes : 1);
     const struct price_row *twin = &q->select->prices.row[row->twin];
-    const uint64_t may = rules_allow(&q->select->rules, q->kind,
-                                     (enum layout_order)twin->order, q->bytes);
-    if (twin != row && (may >> twin->algo & 1))
+    if (twin != row
+        && rules_allow(&q->select->rules, twin->algo,
+                       (enum layout_order)twin->order, q->bytes))
         snprintf(c->why, sizeof(c->why), "the same plans as %s",
                  algos[twin->algo].name);
 }
@@ -242,10 +242,9 @@ static coll_status answer(const struct question *q, coll_candidate *list,
         };
     for (int i = 0; i < q->select->prices.nrows; i++) {
         const struct price_row *row = &q->select->prices.row[i];
-        const uint64_t may =
-            rules_allow(&q->select->rules, q->kind,
-                        (enum layout_order)row->order, q->bytes);
-        if (algos[row->algo].kind != q->kind || !(may >> row->algo & 1))
+        if (algos[row->algo].kind != q->kind
+            || !rules_allow(&q->select->rules, row->algo,
+                            (enum layout_order)row->order, q->bytes))
             continue;
         fill(q, row, &chosen, &all[found]);
         add_samples(q, row, &all[found++]);

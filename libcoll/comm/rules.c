@@ -119,19 +119,21 @@ static coll_status parse_name(const char **at, enum coll_kind kind,
 {
     const struct word name = until(at, "@,;"), order = until(at, ",;");
     const unsigned orders = parse_order(order, !name.length);
-    uint64_t found = 0;
-    for (int a = 0; a < nalgos; a++)
-        if (algos[a].kind == kind
+    bool named[NALGOS] = {false}, found = false;
+    for (int a = 0; a < nalgos; a++) {
+        named[a] =
+            algos[a].kind == kind
             && ((!name.length && order.length) || equals(name, algos[a].name)
-                || equals(name, algos[a].full_name)))
-            found |= 1ull << a;
+                || equals(name, algos[a].full_name));
+        found |= named[a];
+    }
     if (!found)
         return unknown_name(name, kind, source);
     if (!orders)
         return unknown_order(order, source);
     for (int o = 0; o < NLINEUPS; o++)
-        if (orders >> o & 1)
-            rule->algos[o] |= found;
+        for (int a = 0; a < nalgos && orders >> o & 1; a++)
+            rule->may[o][a] |= named[a];
     return COLL_OK;
 }
 
@@ -151,7 +153,8 @@ static coll_status parse_item(const char **at, enum coll_kind kind,
         ++*at;
     }
     for (int o = 0; o < NLINEUPS && forbids; o++)
-        rule->algos[o] = ~rule->algos[o];
+        for (int a = 0; a < nalgos; a++)
+            rule->may[o][a] = !rule->may[o][a];
     return COLL_OK;
 }
 
@@ -183,15 +186,17 @@ coll_status rules_parse(struct rules *rules, const char *text,
     return COLL_OK;
 }
 
-uint64_t rules_allow(const struct rules *rules, enum coll_kind kind,
-                     enum layout_order order, size_t bytes)
+bool rules_allow(const struct rules *rules, int a, enum layout_order order,
+                 size_t bytes)
 {
-    uint64_t all = ~0ull;
-    for (int i = 0; i < rules->n; i++)
-        if (rules->rule[i].kind == kind && bytes >= rules->rule[i].min_bytes
-            && bytes < rules->rule[i].max_bytes)
-            all &= rules->rule[i].algos[order];
-    return all;
+    bool may = true;
+    for (int i = 0; i < rules->n; i++) {
+        const struct rule *r = &rules->rule[i];
+        if (r->kind == algos[a].kind && bytes >= r->min_bytes
+            && bytes < r->max_bytes)
+            may &= r->may[order][a];
+    }
+    return may;
 }
 
 bool rules_alike(const struct rules *rules, enum coll_kind kind, size_t from,

@@ -20,7 +20,7 @@ enum { MAX_RULES = 32 };
 struct rule {
     enum coll_kind kind;
     size_t min_bytes, max_bytes; /* [min, max) */
-    uint64_t algos[NLINEUPS];    /* bit i of [o]: algos[i] in order o may */
+    bool may[NLINEUPS][NALGOS];  /* [o][i]: algos[i] in order o */
 };
 
 struct rules {
@@ -35,8 +35,8 @@ coll_status rules_parse(struct rules *, const char *text, const char *source);
 /* Whether all sizes in [from, to) have the same rules. */
 bool rules_alike(const struct rules *, enum coll_kind, size_t from, size_t to);
 
-/* Bit i: algos[i] may serve in this order; ways of node/ have the one given. */
-uint64_t rules_allow(const struct rules *, enum coll_kind, enum layout_order,
-                     size_t bytes);
+/* Whether algos[i] may serve in this order; ways of node/ have the one given.
+ */
+bool rules_allow(const struct rules *, int i, enum layout_order, size_t bytes);
 
 #endif

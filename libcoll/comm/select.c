@@ -49,12 +49,10 @@ bool select_native(const struct select *s, enum coll_kind kind, size_t bytes,
                    struct select_choice *choice)
 {
     int found = -1;
-    const uint64_t may =
-        s->node.nranks ? rules_allow(&s->rules, kind, ORDER_GIVEN, bytes) : 0;
-    for (int a = nplanned; a < nalgos && may; a++) {
+    for (int a = nplanned; a < nalgos && s->node.nranks; a++) {
         const bool direct = algos[a].way == NODE_DIRECT;
-        if (algos[a].kind != kind || !(may >> a & 1)
-            || (!direct && bytes > NODE_INLINE_BYTES))
+        if (algos[a].kind != kind || (!direct && bytes > NODE_INLINE_BYTES)
+            || !rules_allow(&s->rules, a, ORDER_GIVEN, bytes))
             continue;
         if (found < 0 || direct == (bytes > s->node.inline_bytes))
             found = a;
@@ -69,19 +67,23 @@ bool select_native(const struct select *s, enum coll_kind kind, size_t bytes,
     return true;
 }
 
+static bool allows(const struct select *s, const struct price_row *row,
+                   size_t bytes)
+{
+    return rules_allow(&s->rules, row->algo, (enum layout_order)row->order,
+                       bytes);
+}
+
 /* The rows that may serve, the cheapest first; as many as are learned about. */
 static int list_rows(const struct select *s, enum coll_kind kind, int half,
                      size_t bytes, uint8_t *rows)
 {
-    uint64_t may[NLINEUPS];
     int n = 0;
-    for (int o = 0; o < NLINEUPS; o++)
-        may[o] = rules_allow(&s->rules, kind, (enum layout_order)o, bytes);
     for (int i = 0; i < s->prices.nrows; i++) {
         const struct price_row *row = &s->prices.row[i];
         const struct price_row *twin = &s->prices.row[row->twin];
-        if (algos[row->algo].kind != kind || !(may[row->order] >> row->algo & 1)
-            || (twin != row && (may[twin->order] >> twin->algo & 1)
+        if (algos[row->algo].kind != kind || !allows(s, row, bytes)
+            || (twin != row && allows(s, twin, bytes)
                 && price_half_time(twin, half) != PRICE_NONE))
             continue;
         int at = n < LEARN_CANDIDATES ? n++ : LEARN_CANDIDATES;
