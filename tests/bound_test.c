@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "comm/layout.h"
 #include "exec/bound.h"
+#include "plans.h"
 #include "thorough.h"
 
 enum { MAX_RANKS = 40, CASES = 4000 };
@@ -74,9 +75,9 @@ static coll_status run_both(const struct layout *l, const struct algo *algo,
 {
     int order[MAX_RANKS];
     struct plan_tree tree;
-    const bool parts = algo->kind == REDUCE_SCATTER || algo->kind == ALLGATHER;
-    const enum layout_order kind =
-        parts ? ORDER_GIVEN : (enum layout_order)draw(NORDERS);
+    const enum layout_order kind = kind_has_parts(algo->kind)
+                                       ? ORDER_GIVEN
+                                       : (enum layout_order)draw(NORDERS);
     cr_assert_eq(layout_fill_order(l, kind, 0, order), COLL_OK);
     cr_assert_eq(layout_fill_tree(l, order, &tree), COLL_OK);
     const struct rehearsal c = {.plan = algo->plan,
@@ -105,12 +106,13 @@ Test(bound, is_never_above_the_rehearsed_time)
         const struct algo *algo = &algos[draw(nplanned)];
         const int nranks = 2 + draw(MAX_RANKS - 1);
         const int segments = 1 + draw(PLAN_SEGMENTS_MAX);
-        const size_t bytes = (size_t)1 << draw(26);
+        const size_t bytes = even_parts(algo, nranks, (size_t)1 << draw(26));
         const unsigned seed = state;
         struct layout l;
         double found[2];
         draw_layout(&l, nranks);
-        if (algo->fits(&(struct plan_shape){0, nranks, segments, NULL})
+        if (algo->fits(
+                &(struct plan_shape){.nranks = nranks, .segments = segments})
             && run_both(&l, algo, segments, bytes, found) == COLL_OK) {
             cr_assert_leq(found[1], found[0] * (1 + 1e-9) + 1e-15,
                           "%s, %d ranks, %d segments, %zu bytes, seed %u: "

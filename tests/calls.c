@@ -22,8 +22,8 @@ float value(int r, size_t i)
 }
 
 const char *const call_names[NKINDS] = {
-    "allreduce",      "reduce",    "broadcast",
-    "reduce_scatter", "allgather", "barrier",
+    "allreduce", "reduce",  "broadcast", "reduce_scatter", "allgather",
+    "gather",    "scatter", "alltoall",  "barrier",
 };
 
 coll_status call(enum kind kind, const void *in, void *out, size_t count,
@@ -39,6 +39,12 @@ coll_status call(enum kind kind, const void *in, void *out, size_t count,
         return coll_reduce_scatter(in, out, count, dtype, op, comm, request);
     case ALLGATHER:
         return coll_allgather(in, out, count, dtype, comm, request);
+    case GATHER:
+        return coll_gather(in, out, count, dtype, root, comm, request);
+    case SCATTER:
+        return coll_scatter(in, out, count, dtype, root, comm, request);
+    case ALLTOALL:
+        return coll_alltoall(in, out, count, dtype, comm, request);
     case BARRIER:
         return coll_barrier(comm, request);
     default:
@@ -65,7 +71,12 @@ float wanted(enum kind kind, int rank, int n, size_t count, size_t i,
     case REDUCE_SCATTER:
         return combined(n, (size_t)rank * count + i, op);
     case ALLGATHER:
+    case GATHER:
         return value((int)(i / count), i % count);
+    case SCATTER:
+        return value(root, (size_t)rank * count + i);
+    case ALLTOALL:
+        return value((int)(i / count), (size_t)rank * count + i % count);
     default:
         return combined(n, i, op);
     }
@@ -77,23 +88,26 @@ int check_f32(coll_comm *comm, enum kind kind, size_t count, int in_place,
     const int rank = coll_comm_user_rank(comm), n = coll_comm_count(comm);
     const int root = (int)(count % (size_t)n);
     const size_t m = (size_t)n, mine = (size_t)rank * count;
-    const size_t ins = kind == REDUCE_SCATTER ? m * count : count;
-    const size_t outs = kind == ALLGATHER ? m * count : count;
-    const int gets = kind != REDUCE || rank == root;
+    const int gives_part = kind == ALLGATHER || kind == GATHER;
+    const int gets_part = kind == REDUCE_SCATTER || kind == SCATTER;
+    const size_t ins = gets_part || kind == ALLTOALL ? m * count : count;
+    const size_t outs = gives_part || kind == ALLTOALL ? m * count : count;
+    const int gets = (kind != REDUCE && kind != GATHER) || rank == root;
+    const int gives = (kind != BROADCAST && kind != SCATTER) || rank == root;
     float *in = malloc((m * count + 1) * sizeof(float)), *give = in;
     float *out = in_place ? in : malloc((m * count + 1) * sizeof(float));
     float *own_out = out;
-    if (in_place && kind == REDUCE_SCATTER)
+    if (in_place && gets_part)
         out += mine;
-    if (in_place && kind == ALLGATHER)
+    if (in_place && gives_part)
         give += mine;
     for (size_t i = 0; i < outs; i++)
         out[i] = 55;
     in[m * count] = own_out[m * count] = 99;
     for (size_t i = 0; i < ins; i++)
         give[i] = value(rank, i);
-    EXPECT(call(kind, kind == BROADCAST && rank != root ? NULL : give,
-                gets ? out : NULL, count, COLL_F32, op, root, comm, NULL)
+    EXPECT(call(kind, gives ? give : NULL, gets ? out : NULL, count, COLL_F32,
+                op, root, comm, NULL)
                == COLL_OK,
            "%s, count %zu", call_names[kind], count);
     for (size_t i = 0; i < outs && gets; i++)

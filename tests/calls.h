@@ -14,6 +14,9 @@ enum kind {
     BROADCAST,
     REDUCE_SCATTER,
     ALLGATHER,
+    GATHER,
+    SCATTER,
+    ALLTOALL,
     BARRIER,
     NKINDS
 };

@@ -24,7 +24,8 @@ static bool tries_op(enum kind kind, size_t i, size_t count, int in_place,
     if (op == COLL_SUM)
         return true;
     if (op == COLL_PROD || op == COLL_MIN || kind == BROADCAST
-        || kind == ALLGATHER || (kind != ALLREDUCE && count >= 50000))
+        || (kind >= ALLGATHER && kind <= ALLTOALL)
+        || (kind != ALLREDUCE && count >= 50000))
         return false;
     return thorough() || (i + op) % 2 == (size_t)in_place;
 }
@@ -33,7 +34,7 @@ static int every_count(coll_comm *comm, enum kind kind)
 {
     const size_t m = (size_t)coll_comm_count(comm);
     const size_t counts[] = {0, 1, m - 1, m, m + 1, 7, 1009, 50021, 300007};
-    const int parts = kind == REDUCE_SCATTER || kind == ALLGATHER;
+    const int parts = kind >= REDUCE_SCATTER && kind <= ALLTOALL;
     /* The longest takes its time where ranks share processors. */
     const size_t ncounts =
         sizeof(counts) / sizeof(counts[0]) - (m > cases(3, 2));
@@ -216,7 +217,8 @@ static int mixed_requests(coll_comm *comm, int rank, int n)
         const enum kind kind = (enum kind)(k * 5 % NKINDS);
         for (size_t i = 0; i < COUNT; i++)
             EXPECT(
-                kind == BARRIER || (kind == REDUCE && rank != k % n)
+                kind == BARRIER
+                    || ((kind == REDUCE || kind == GATHER) && rank != k % n)
                     || out[k][i]
                            == wanted(kind, rank, n, COUNT, i, COLL_SUM, k % n),
                 "%s, %d, element %zu", call_names[kind], k, i);

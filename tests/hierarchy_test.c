@@ -51,10 +51,16 @@ static bool rooted(const struct algo *algo)
     return algo->kind == REDUCE || algo->kind == BROADCAST;
 }
 
+/* Others have no plan that looks at a tree: tests/plans_test.c has them. */
+static bool has_tree(enum coll_kind kind)
+{
+    return kind <= ALLGATHER;
+}
+
 /* Of which a rank puts in, or gets out, only its part of the vector. */
 static bool in_parts(const struct algo *algo)
 {
-    return algo->kind == REDUCE_SCATTER || algo->kind == ALLGATHER;
+    return kind_has_parts(algo->kind);
 }
 
 static uint64_t wanted(const struct algo *algo, int n, size_t count, int root,
@@ -224,8 +230,9 @@ Test(hierarchy, every_plan_is_right_on_any_tree, .timeout = 600)
         const size_t n = (size_t)c.layout.nranks;
         const size_t counts[] = {0, 1, 7, n - 1, n, n + 1, 61, 331};
         for (int a = 0; a < nplanned; a++) {
-            const struct plan_shape shape = {0, c.layout.nranks, 1, NULL};
-            if (algos[a].kind == BARRIER || !algos[a].fits(&shape))
+            const struct plan_shape shape = {.nranks = c.layout.nranks,
+                                             .segments = 1};
+            if (!has_tree(algos[a].kind) || !algos[a].fits(&shape))
                 continue;
             struct trial t = {
                 .algo = &algos[a],
@@ -333,7 +340,7 @@ static bool has_plan(const struct trial *t)
     struct plan p;
     cr_assert_eq(layout_fill_order(t->layout, t->order, t->root, order), 0);
     cr_assert_eq(layout_fill_tree(t->layout, order, &tree), 0);
-    t->algo->plan(&p, &(struct plan_shape){0, t->layout->nranks, 1, &tree});
+    t->algo->plan(&p, &(struct plan_shape){0, t->layout->nranks, 1, &tree, 0});
     const bool has = p.status != COLL_ERR_UNSUPPORTED;
     plan_free(&p);
     layout_free_tree(&tree);
@@ -430,7 +437,8 @@ static void check_uneven(const int *sizes, int segments)
             const enum layout_order order =
                 in_parts(&algos[a]) ? ORDER_GIVEN : ORDER_BLOCK;
             double seconds;
-            if (!algos[a].fits(&(struct plan_shape){0, n, 1, NULL}))
+            if (!algos[a].fits(
+                    &(struct plan_shape){.nranks = n, .segments = 1}))
                 continue;
             const coll_status status = price_one(&l, &algos[a], order, segments,
                                                  bytes, NULL, &seconds);

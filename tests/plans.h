@@ -18,4 +18,12 @@ static inline void make_plan(const struct algo *algo, struct plan *p, int rank,
                       .rank = rank, .nranks = n, .segments = segments});
 }
 
+/* So many bytes or a few more: an alltoall's parts are as long as one another.
+ */
+static inline size_t even_parts(const struct algo *algo, int n, size_t bytes)
+{
+    const size_t m = (size_t)n;
+    return algo->kind == ALLTOALL ? (bytes + m - 1) / m * m : bytes;
+}
+
 #endif

@@ -6,6 +6,7 @@
 #include "comm/casts.h"
 #include "comm/price.h"
 #include "exec/rehearse.h"
+#include "plans.h"
 #include "thorough.h"
 
 enum { MAX_RANKS = 24, CASES = 1200 };
@@ -97,8 +98,9 @@ Test(rehearse, to_hear_of_the_one_transfer_that_is_over_takes_as_long)
     for (unsigned i = 0; i < cases(CASES, CASES / 3); i++) {
         const struct algo *algo = &algos[draw(nplanned)];
         const int nranks = 2 + draw(MAX_RANKS - 1);
-        const struct plan_shape shape = {0, nranks, 1 + draw(16), NULL};
-        const size_t bytes = (size_t)1 << draw(26);
+        const struct plan_shape shape = {.nranks = nranks,
+                                         .segments = 1 + draw(16)};
+        const size_t bytes = even_parts(algo, nranks, (size_t)1 << draw(26));
         struct layout l;
         draw_layout(&l, nranks);
         const struct rehearsal c = {.plan = algo->plan,
@@ -136,7 +138,8 @@ static unsigned compare_kept(unsigned seed)
                                    .segments = 1 << draw(4),
                                    .bytes = (size_t)1 << draw(24)};
         double anew, again;
-        if (!what.algo->fits(&(struct plan_shape){0, nranks, 1, NULL})
+        if (!what.algo->fits(
+                &(struct plan_shape){.nranks = nranks, .segments = 1})
             || lineup_rehearse(at, &what, &anew) != COLL_OK)
             continue;
         const unsigned before = casts.now;

@@ -143,11 +143,12 @@ Test(select, each_collective_has_rules_of_its_own)
     price(&s, 5, NULL, NULL, &fast);
     cr_assert_eq(select_rules(&s,
                               "broadcast:chain;64k-:^chain;reduce:chain;"
-                              "reduce_scatter:ring;allgather:bruck;barrier:"
-                              "dissemination;allreduce:ring",
+                              "reduce_scatter:ring;allgather:bruck;"
+                              "gather:linear;scatter:knomial_tree;alltoall:"
+                              "bruck;barrier:dissemination;allreduce:ring",
                               "x"),
                  COLL_OK, "%s", fail_sentence());
-    cr_assert_eq(s.rules.n, 7);
+    cr_assert_eq(s.rules.n, 10);
     const struct {
         enum coll_kind kind;
         const char *name;
@@ -155,6 +156,9 @@ Test(select, each_collective_has_rules_of_its_own)
         {REDUCE,         "reduce_chain"         },
         {REDUCE_SCATTER, "reduce_scatter_ring"  },
         {ALLGATHER,      "allgather_bruck"      },
+        {GATHER,         "gather_linear"        },
+        {SCATTER,        "scatter_knomial_tree" },
+        {ALLTOALL,       "alltoall_bruck"       },
         {BARRIER,        "barrier_dissemination"},
         {ALLREDUCE,      "allreduce_ring"       },
         {BROADCAST,      "broadcast_chain"      },
@@ -287,8 +291,9 @@ Test(select, hosts_are_positions_where_their_ranks_share_memory)
     price_hosts(&few, 3, alone, 0);
     for (int k = 0; k < NKINDS; k++) {
         const enum coll_kind kind = (enum coll_kind)k;
-        cr_assert_eq(choice_of(&with, kind, 8).order, ORDER_HOSTS, "%s",
-                     kind_names[k]);
+        const bool has = kind != GATHER && kind != SCATTER && kind != ALLTOALL;
+        cr_assert_eq(choice_of(&with, kind, 8).order,
+                     has ? ORDER_HOSTS : ORDER_GIVEN, "%s", kind_names[k]);
         cr_assert_neq(choice_of(&without, kind, 8).order, ORDER_HOSTS);
     }
     cr_assert_eq(select_rules(&with, "@by_hosts", "x"), COLL_OK);

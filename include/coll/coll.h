@@ -138,8 +138,8 @@ coll_status coll_allreduce(const void *send, void *recv, size_t count,
 
 /* The other collectives. What is said of coll_allreduce() about memory,
  * requests, repeatability and errors holds for each. root: INVALID unless in
- * [0, nranks). A reduce or broadcast may return before others have come to it,
- * but some wait for all ranks: no rank may count on either. */
+ * [0, nranks). A collective with a root may return before others have come to
+ * it, but some wait for all ranks: no rank may count on either. */
 
 /* recv[i] of rank root = op over all ranks of send[i], for i in [0, count).
  * recv is not touched elsewhere, and may be NULL there. */
@@ -166,6 +166,29 @@ coll_status coll_reduce_scatter(const void *send, void *recv, size_t recvcount,
 coll_status coll_allgather(const void *send, void *recv, size_t sendcount,
                            coll_dtype dtype, coll_comm *comm,
                            coll_request **request);
+
+/* recv[r * sendcount + i] of rank root = send[i] of rank r, for i in
+ * [0, sendcount). recv has nranks * sendcount elements; elsewhere it is not
+ * touched, and may be NULL.
+ * In place, at the root: send == recv + root * sendcount elements. */
+coll_status coll_gather(const void *send, void *recv, size_t sendcount,
+                        coll_dtype dtype, int root, coll_comm *comm,
+                        coll_request **request);
+
+/* recv[i] = send[rank * recvcount + i] of rank root, for i in [0, recvcount).
+ * send has nranks * recvcount elements; elsewhere it is not read, and may be
+ * NULL.
+ * In place, at the root: recv == send + root * recvcount elements. */
+coll_status coll_scatter(const void *send, void *recv, size_t recvcount,
+                         coll_dtype dtype, int root, coll_comm *comm,
+                         coll_request **request);
+
+/* recv[r * count + i] = send[rank * count + i] of rank r, for i in [0, count).
+ * Both have nranks * count elements.
+ * In place: send == recv; what is sent is then copied aside first. */
+coll_status coll_alltoall(const void *send, void *recv, size_t count,
+                          coll_dtype dtype, coll_comm *comm,
+                          coll_request **request);
 
 /* Finishes once every rank has called it. */
 coll_status coll_barrier(coll_comm *comm, coll_request **request);

@@ -23,12 +23,26 @@ const int nplanned = 0
 const char *const kind_names[NKINDS] = {
     [ALLREDUCE] = "allreduce", [REDUCE] = "reduce",
     [BROADCAST] = "broadcast", [REDUCE_SCATTER] = "reduce_scatter",
-    [ALLGATHER] = "allgather", [BARRIER] = "barrier",
+    [ALLGATHER] = "allgather", [GATHER] = "gather",
+    [SCATTER] = "scatter",     [ALLTOALL] = "alltoall",
+    [BARRIER] = "barrier",
 };
 
 bool kind_reduces(enum coll_kind kind)
 {
     return kind == ALLREDUCE || kind == REDUCE || kind == REDUCE_SCATTER;
+}
+
+bool kind_has_root(enum coll_kind kind)
+{
+    return kind == REDUCE || kind == BROADCAST || kind == GATHER
+           || kind == SCATTER;
+}
+
+bool kind_has_parts(enum coll_kind kind)
+{
+    return kind == REDUCE_SCATTER || kind == ALLGATHER || kind == GATHER
+           || kind == SCATTER || kind == ALLTOALL;
 }
 
 const struct algo *algo_find(enum coll_kind kind, const char *name)
@@ -46,7 +60,8 @@ bool algo_pipelines(const struct algo *algo, int nranks)
     int nsteps[2];
     for (int i = 0; i < 2; i++) {
         struct plan p;
-        algo->plan(&p, &(struct plan_shape){0, nranks, i + 1, NULL});
+        algo->plan(&p,
+                   &(struct plan_shape){.nranks = nranks, .segments = i + 1});
         nsteps[i] = p.nsteps;
         plan_free(&p);
     }

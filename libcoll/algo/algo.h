@@ -13,7 +13,13 @@ enum coll_kind {
     BROADCAST,      /* from position 0 */
     REDUCE_SCATTER, /* n chunks; PLAN_OUT has only chunk `rank` */
     ALLGATHER,      /* n chunks; PLAN_IN has only chunk `rank` */
-    BARRIER,        /* one chunk of whatever */
+    /* n chunks in each; chunk c is rank c's, and so is position c. shape.root
+     * says who has all of them: */
+    GATHER,   /* PLAN_IN has only chunk `rank`, PLAN_OUT is only the root's */
+    SCATTER,  /* PLAN_OUT has only chunk `rank`, PLAN_IN is only the root's */
+    ALLTOALL, /* chunk c of rank r's PLAN_IN becomes chunk r of c's PLAN_OUT;
+                 they do not overlap */
+    BARRIER,  /* one chunk of whatever */
     NKINDS
 };
 
@@ -43,6 +49,8 @@ extern const int nalgos;
 extern const int nplanned; /* those with a plan, which come first */
 extern const char *const kind_names[NKINDS];
 bool kind_reduces(enum coll_kind);
+bool kind_has_root(enum coll_kind); /* so it may be over before all have come */
+bool kind_has_parts(enum coll_kind); /* one a rank: positions are ranks */
 
 /* By short or full name; NULL: no such algorithm. */
 const struct algo *algo_find(enum coll_kind kind, const char *name);

@@ -7,8 +7,8 @@
  *   when   groups with fast links inside and slow ones between, long vectors:
  *          each byte crosses each slow link once in each direction
  *   order  a chunk is summed inside a group, then across, from its owner on
- *   from   Cho et al., "BlueConnect", MLSys 2019; hierarchical ring: Jia et al.,
- *          arXiv:1807.11205
+ *   from   Cho et al., "BlueConnect", MLSys 2019; hierarchical ring: Jia et
+ * al., arXiv:1807.11205
  *
  * Two groups of two, ranks 0 1 | 2 3, four chunks; what rank 0 does in time:
  *
@@ -25,7 +25,7 @@
 /* Columns up to this long exchange directly, in one round. */
 enum { DIRECT = 8, MAX_ROUNDS = 31, MAX_STEPS = 2 * LANES_STAGES };
 
-enum act { SCATTER, EXCHANGE, GATHER };
+enum act { SCATTERING, EXCHANGING, GATHERING };
 
 struct job {
     struct plan *plan;
@@ -62,8 +62,7 @@ static struct place parts(const struct column *c, enum plan_buf buf, int q,
                           int n, int slot)
 {
     const struct lane_part from = lanes_part(c->lanes, c->d, &c->path, q);
-    const struct lane_part to =
-        lanes_part(c->lanes, c->d, &c->path, q + n - 1);
+    const struct lane_part to = lanes_part(c->lanes, c->d, &c->path, q + n - 1);
     return (struct place){(uint8_t)buf, from.chunk + c->shift,
                           to.chunk + to.nchunks - from.chunk, slot};
 }
@@ -79,10 +78,8 @@ static struct column column_of(const struct job *j, int stage, int segment,
         .me = j->lanes.mine[d],
         .path = lanes_path(&j->lanes, d, path),
         .shift = segment * j->lanes.nchunks,
-        .slot = j->stage[stage].slot
-                + (segment % 2) * j->stage[stage].area
-                + path * (j->stage[stage].area
-                          / lanes_npaths(&j->lanes, d)),
+        .slot = j->stage[stage].slot + (segment % 2) * j->stage[stage].area
+                + path * (j->stage[stage].area / lanes_npaths(&j->lanes, d)),
         .from = j->stage[stage].from,
     };
 }
@@ -102,17 +99,17 @@ static void post(struct plan *p, const struct column *c, enum act act,
     for (int i = 1; i < c->n; i++) {
         const int q = (c->me + c->n - i) % c->n;
         const struct place to =
-            act == SCATTER    ? parts(c, PLAN_TMP, c->me, 1, slot_of(c, q))
-            : act == EXCHANGE ? parts(c, PLAN_TMP, 0, 2, c->slot)
-                              : parts(c, PLAN_OUT, q, 1, 0);
+            act == SCATTERING   ? parts(c, PLAN_TMP, c->me, 1, slot_of(c, q))
+            : act == EXCHANGING ? parts(c, PLAN_TMP, 0, 2, c->slot)
+                                : parts(c, PLAN_OUT, q, 1, 0);
         plan_recv(p, holder(c, q), to, PLAN_START);
     }
     for (int i = 1; i < c->n; i++) {
         const int q = (c->me + i) % c->n;
-        const struct place what =
-            act == SCATTER    ? parts(c, c->from, q, 1, 0)
-            : act == EXCHANGE ? parts(c, c->from, 0, 2, 0)
-                              : parts(c, PLAN_OUT, c->me, 1, 0);
+        const struct place what = act == SCATTERING ? parts(c, c->from, q, 1, 0)
+                                  : act == EXCHANGING
+                                      ? parts(c, c->from, 0, 2, 0)
+                                      : parts(c, PLAN_OUT, c->me, 1, 0);
         plan_send(p, holder(c, q), what, ready);
     }
 }
@@ -125,9 +122,9 @@ static step_id finish(struct plan *p, const struct column *c, enum act act,
     enum plan_buf mine = c->from;
     for (int i = 1; i < c->n; i++) {
         const int q = (c->me + c->n - i) % c->n;
-        const bool all = act == EXCHANGE;
+        const bool all = act == EXCHANGING;
         step_id got = posted + i - 1;
-        if (act == GATHER) {
+        if (act == GATHERING) {
             ready = plan_join(p, ready, got);
             continue;
         }
@@ -174,7 +171,8 @@ static step_id halve(struct plan *p, const struct column *c, step_id ready)
         const int give =
             keep.first == w[k].first ? w[k].first + keep.n : w[k].first;
         const int peer = holder(c, c->me ^ c->n >> (k + 1));
-        const struct place got = parts(c, PLAN_TMP, keep.first, keep.n, c->slot);
+        const struct place got =
+            parts(c, PLAN_TMP, keep.first, keep.n, c->slot);
         const step_id came = plan_recv(p, peer, got, PLAN_START);
         plan_send(p, peer, parts(c, mine, give, keep.n, 0), ready);
         ready = plan_reduce(p, parts(c, PLAN_OUT, keep.first, keep.n, 0),
@@ -240,7 +238,7 @@ static step_id by_rounds(struct plan *p, const struct column *c, enum act act,
                          step_id ready)
 {
     const bool pow2 = (c->n & (c->n - 1)) == 0;
-    if (act == SCATTER)
+    if (act == SCATTERING)
         return pow2 ? halve(p, c, ready) : ring_scatter(p, c, ready);
     return pow2 ? twofold(p, c, ready) : ring_gather(p, c, ready);
 }
@@ -258,9 +256,9 @@ static void begin_stage(struct job *j, int stage, int segment)
         if (c.n <= DIRECT)
             post(j->plan, &c, j->stage[stage].act, *ready);
         else
-            all = plan_join(
-                j->plan, all,
-                by_rounds(j->plan, &c, j->stage[stage].act, *ready));
+            all =
+                plan_join(j->plan, all,
+                          by_rounds(j->plan, &c, j->stage[stage].act, *ready));
     }
     *ready = all;
 }
@@ -292,8 +290,8 @@ static void add_stage(struct job *j, enum act act, int d, int *nslots,
     const int n = j->lanes.nsiblings[d];
     const int part =
         (j->lanes.parts[d] + n - 1) / n * j->lanes.size[d] * (n - 1);
-    const int most = act == EXCHANGE || n > DIRECT ? window : part;
-    const int area = act == GATHER ? 0 : npaths * most;
+    const int most = act == EXCHANGING || n > DIRECT ? window : part;
+    const int area = act == GATHERING ? 0 : npaths * most;
     j->stage[j->nstages].act = act;
     j->stage[j->nstages].d = d;
     j->stage[j->nstages].slot = *nslots;
@@ -311,15 +309,15 @@ static int list_stages(struct job *j)
     for (int d = depth; d >= 0; d--) {
         const bool two = d == 0 && j->lanes.nsiblings[0] == 2;
         if (j->lanes.parts[d] > 1)
-            add_stage(j, two ? EXCHANGE : SCATTER, d, &nslots, from);
+            add_stage(j, two ? EXCHANGING : SCATTERING, d, &nslots, from);
         if (j->lanes.nsiblings[d] > 1)
             from = PLAN_OUT;
         if (d == 0 && !two && j->lanes.parts[0] > 1)
-            add_stage(j, GATHER, 0, &nslots, PLAN_OUT);
+            add_stage(j, GATHERING, 0, &nslots, PLAN_OUT);
     }
     for (int d = 1; d <= depth; d++)
         if (j->lanes.parts[d] > 1)
-            add_stage(j, GATHER, d, &nslots, PLAN_OUT);
+            add_stage(j, GATHERING, d, &nslots, PLAN_OUT);
     return nslots;
 }
 

@@ -33,7 +33,7 @@
 enum { AT_ONCE = 60 }; /* transfers: less than the executor's window */
 enum { DIRECT = 8, FINEST = 8, MAX_ROUNDS = 34 * LANES_STAGES };
 
-enum act { SCATTER, GATHER, DOUBLE };
+enum act { SCATTERING, GATHERING, DOUBLING };
 
 struct job {
     struct lanes lanes;
@@ -163,9 +163,9 @@ static void add_lane(const void *what, struct plan *p, int round, int segment,
 {
     const struct job *j = what;
     const struct column c = column_of(j, j->round[round].d, segment, lane);
-    if (j->round[round].act == SCATTER)
+    if (j->round[round].act == SCATTERING)
         scatter(&c, p, sends, ready);
-    else if (j->round[round].act == GATHER)
+    else if (j->round[round].act == GATHERING)
         gather(&c, p, sends, ready);
     else
         twofold(&c, p, j->round[round].have, sends, ready);
@@ -183,13 +183,13 @@ static void list_rounds(struct job *j, const int *longest)
 {
     for (int d = j->lanes.depth; d >= 0; d--)
         if (longest[d] > 1)
-            list_round(j, SCATTER, d, 0);
+            list_round(j, SCATTERING, d, 0);
     for (int d = 0; d <= j->lanes.depth; d++)
         for (int have = 1; have < longest[d]; have *= 2)
             if (longest[d] > DIRECT)
-                list_round(j, DOUBLE, d, have);
+                list_round(j, DOUBLING, d, have);
             else if (have == 1)
-                list_round(j, GATHER, d, 0);
+                list_round(j, GATHERING, d, 0);
 }
 
 /* The most receives of any position in a round: parts, and where the root is
@@ -198,9 +198,9 @@ static int64_t most_heard(const struct job *j, const int *longest, int round)
 {
     const int d = j->round[round].d;
     const int64_t items = (d > 0 ? 2 : 1) * lanes_most_paths(&j->lanes, d);
-    return j->round[round].act == GATHER   ? items * (longest[d] - 1)
-           : j->round[round].act == DOUBLE ? 2 * items
-                                           : items;
+    return j->round[round].act == GATHERING  ? items * (longest[d] - 1)
+           : j->round[round].act == DOUBLING ? 2 * items
+                                             : items;
 }
 
 /* Whether the receives of a tick fit the executor's window at all positions. As

@@ -13,28 +13,32 @@
 
 static bool reads_in(const coll_request *r)
 {
-    return r->kind != BROADCAST || r->root == r->comm->rank;
+    const bool root_only = r->kind == BROADCAST || r->kind == SCATTER;
+    return !root_only || r->root == r->comm->rank;
 }
 
 static bool writes_out(const coll_request *r)
 {
-    return r->kind != REDUCE || r->root == r->comm->rank;
+    const bool root_only = r->kind == REDUCE || r->kind == GATHER;
+    return !root_only || r->root == r->comm->rank;
 }
 
 static coll_status check_overlap(const coll_request *r, size_t bytes)
 {
     const uintptr_t in = (uintptr_t)r->in, out = (uintptr_t)r->out;
     const size_t mine = bytes * (size_t)r->comm->rank;
-    const bool in_place = r->kind == REDUCE_SCATTER ? out == in + mine
-                          : r->kind == ALLGATHER    ? in == out + mine
-                                                    : in == out;
-    if (in_place || !reads_in(r) || !writes_out(r)
-        || out >= in + bytes * request_in_parts(r)
-        || in >= out + bytes * request_out_parts(r))
+    const size_t ins = request_in_parts(r), outs = request_out_parts(r);
+    const bool in_place = ins > outs   ? out == in + mine
+                          : outs > ins ? in == out + mine
+                                       : in == out;
+    if (in_place || !reads_in(r) || !writes_out(r) || out >= in + bytes * ins
+        || in >= out + bytes * outs)
         return COLL_OK;
     static const char *const unless[NKINDS] = {
         [REDUCE_SCATTER] = "recv being send + rank * recvcount",
         [ALLGATHER] = "send being recv + rank * sendcount",
+        [GATHER] = "send being recv + root * sendcount",
+        [SCATTER] = "recv being send + root * recvcount",
     };
     return fail(
         COLL_ERR_INVALID, "comm", "coll_%s: send and recv overlap without %s",
@@ -58,7 +62,7 @@ static coll_status check_arguments(const coll_request *r)
         return fail(COLL_ERR_INVALID, "comm",
                     "coll_%s: root %d is no rank of %d", name, r->root,
                     r->comm->nranks);
-    const size_t parts = request_in_parts(r) * request_out_parts(r);
+    const size_t parts = request_parts(r);
     if (r->count > SIZE_MAX / 2 / elem / parts)
         return fail(COLL_ERR_INVALID, "comm",
                     "coll_%s: %zu elements of %zu bytes%s are more than an "
@@ -249,6 +253,32 @@ coll_status coll_allgather(const void *send, void *recv, size_t sendcount,
 {
     coll_request r =
         ask(ALLGATHER, send, recv, sendcount, dtype, COLL_SUM, 0, comm);
+    return run(&r, request);
+}
+
+coll_status coll_gather(const void *send, void *recv, size_t sendcount,
+                        coll_dtype dtype, int root, coll_comm *comm,
+                        coll_request **request)
+{
+    coll_request r =
+        ask(GATHER, send, recv, sendcount, dtype, COLL_SUM, root, comm);
+    return run(&r, request);
+}
+
+coll_status coll_scatter(const void *send, void *recv, size_t recvcount,
+                         coll_dtype dtype, int root, coll_comm *comm,
+                         coll_request **request)
+{
+    coll_request r =
+        ask(SCATTER, send, recv, recvcount, dtype, COLL_SUM, root, comm);
+    return run(&r, request);
+}
+
+coll_status coll_alltoall(const void *send, void *recv, size_t count,
+                          coll_dtype dtype, coll_comm *comm,
+                          coll_request **request)
+{
+    coll_request r = ask(ALLTOALL, send, recv, count, dtype, COLL_SUM, 0, comm);
     return run(&r, request);
 }
 

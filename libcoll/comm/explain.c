@@ -39,8 +39,7 @@ static coll_status whole(const coll_comm *comm, enum coll_kind kind,
                          size_t count, coll_dtype dtype, size_t *bytes)
 {
     const size_t elem = coll_dtype_bytes(dtype);
-    const size_t parts =
-        kind == REDUCE_SCATTER || kind == ALLGATHER ? (size_t)comm->nranks : 1;
+    const size_t parts = kind_has_parts(kind) ? (size_t)comm->nranks : 1;
     if (!elem)
         return fail(COLL_ERR_INVALID, "comm",
                     "coll_explain: %d is no coll_dtype", (int)dtype);

@@ -51,6 +51,16 @@ int lineup_segments(const struct lineup *u, const struct performance *what)
     return times_of(u, what) > 1 ? 1 : what->segments;
 }
 
+/* What a rank sends in an alltoall the other takes for a part of another
+ * number: all are as long. */
+static size_t count_of(const struct lineup *u, const struct performance *what,
+                       size_t times)
+{
+    const size_t n = (size_t)u->at->nranks;
+    return what->algo->kind == ALLTOALL ? (what->bytes + n - 1) / n * n
+                                        : (what->bytes + times - 1) / times;
+}
+
 static struct rehearsal rehearsal_of(const struct lineup *u,
                                      const struct performance *what)
 {
@@ -62,7 +72,7 @@ static struct rehearsal rehearsal_of(const struct lineup *u,
         .cast = what->cast,
         .tree = &u->tree,
         .order = u->order,
-        .count = (what->bytes + (size_t)times - 1) / (size_t)times,
+        .count = count_of(u, what, (size_t)times),
         .elem_bytes = 1,
         .net = layout_net(u->at, what->bytes),
         .traffic = what->traffic,
@@ -130,7 +140,7 @@ double lineup_messages(const struct lineup *u, const struct algo *algo,
     const int n = u->at->nranks;
     struct plan p;
     double sends = 0, recvs = 0;
-    algo->plan(&p, &(struct plan_shape){n - 1, n, segments, &u->tree});
+    algo->plan(&p, &(struct plan_shape){n - 1, n, segments, &u->tree, 0});
     for (int i = 0; i < p.nsteps; i++) {
         sends += p.steps[i].kind == PLAN_SEND;
         recvs += p.steps[i].kind == PLAN_RECV;

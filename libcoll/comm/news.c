@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "comm/news.h"
 
-/* In the others every rank hears from every other. */
-static bool is_one_way(enum coll_kind kind)
-{
-    return kind == REDUCE || kind == BROADCAST;
-}
-
 static void put_meeting(coll_request *r)
 {
     coll_comm *c = r->comm;
@@ -31,9 +25,10 @@ void news_time(coll_request *r)
     struct select *s = &r->comm->select;
     if (!s->adapts || (r->count == 0 && r->kind != BARRIER))
         return;
+    /* Without a root every rank hears from every other. */
     r->timed =
-        !is_one_way(r->kind) || select_is_due(s, r->kind, request_bytes(r));
-    if (r->timed && is_one_way(r->kind))
+        !kind_has_root(r->kind) || select_is_due(s, r->kind, request_bytes(r));
+    if (r->timed && kind_has_root(r->kind))
         put_meeting(r);
 }
 
@@ -46,14 +41,15 @@ void news_time(coll_request *r)
 static uint16_t turned(const coll_comm *c, enum coll_kind kind, uint16_t code)
 {
     enum { CODES = 1 << LEARN_CODE_BITS };
-    return code && (c->crowded || is_one_way(kind)) ? (uint16_t)(CODES - code)
-                                                    : code;
+    return code && (c->crowded || kind_has_root(kind))
+               ? (uint16_t)(CODES - code)
+               : code;
 }
 
 void news_learn(coll_request *r, uint16_t heard)
 {
     coll_comm *c = r->comm;
-    if (r->meeting || (r->timed && !is_one_way(r->kind)))
+    if (r->meeting || (r->timed && !kind_has_root(r->kind)))
         select_observe(&c->select, c->last_kind, &c->last,
                        turned(c, c->last_kind, heard));
     if (!r->timed)

@@ -2,6 +2,7 @@
 /* Plans ready to run: built at first use, kept with their executors, and the
  * scratch that they share. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "comm/explain.h"
@@ -9,20 +10,28 @@
 
 size_t request_in_parts(const coll_request *r)
 {
-    return r->kind == REDUCE_SCATTER ? (size_t)r->comm->nranks : 1;
+    const bool parts =
+        r->kind == REDUCE_SCATTER || r->kind == SCATTER || r->kind == ALLTOALL;
+    return parts ? (size_t)r->comm->nranks : 1;
 }
 
 size_t request_out_parts(const coll_request *r)
 {
-    return r->kind == ALLGATHER ? (size_t)r->comm->nranks : 1;
+    const bool parts =
+        r->kind == ALLGATHER || r->kind == GATHER || r->kind == ALLTOALL;
+    return parts ? (size_t)r->comm->nranks : 1;
+}
+
+size_t request_parts(const coll_request *r)
+{
+    return kind_has_parts(r->kind) ? (size_t)r->comm->nranks : 1;
 }
 
 size_t request_bytes(const coll_request *r)
 {
     return r->kind == BARRIER
                ? 1
-               : r->count * request_in_parts(r) * request_out_parts(r)
-                     * coll_dtype_bytes(r->dtype);
+               : r->count * request_parts(r) * coll_dtype_bytes(r->dtype);
 }
 
 static int position_of(const int *order, int rank)
@@ -51,7 +60,7 @@ static coll_status build(coll_comm *c, struct prepared *p)
     const bool by_hosts = layout_by_hosts(p->order);
     const struct layout *l = by_hosts ? &c->hosts.layout : &c->layout;
     const enum coll_kind kind = algos[p->algo].kind;
-    const bool parts = kind == REDUCE_SCATTER || kind == ALLGATHER;
+    const bool parts = kind_has_parts(kind);
     const enum layout_order way =
         by_hosts && parts ? ORDER_GIVEN : layout_of_positions(p->order);
     const int root = by_hosts ? c->hosts.host_of[p->root] : p->root;
@@ -59,7 +68,7 @@ static coll_status build(coll_comm *c, struct prepared *p)
     int *order = malloc((size_t)l->nranks * sizeof(int));
     coll_status status = order ? COLL_OK : COLL_ERR_MEMORY;
     if (status == COLL_OK)
-        status = layout_fill_order(l, way, root, order);
+        status = layout_fill_order(l, way, parts ? 0 : root, order);
     if (status == COLL_OK)
         status = layout_fill_tree(l, order, &tree);
     if (status == COLL_OK && by_hosts)
@@ -70,6 +79,7 @@ static coll_status build(coll_comm *c, struct prepared *p)
                                           .nranks = l->nranks,
                                           .segments = 1 << p->variant,
                                           .tree = &tree,
+                                          .root = parts ? root : 0,
                                       });
         plan_renumber(&p->plan, order);
         status = p->plan.status == COLL_OK
@@ -199,21 +209,39 @@ coll_status request_choose(coll_request *r)
     return status;
 }
 
+/* What is sent would be written over before it is sent: so all of it is taken
+ * from a copy, behind the plan's own scratch. */
+static coll_status copy_aside(coll_request *r, struct exec_call *call,
+                              size_t tmp)
+{
+    coll_comm *c = r->comm;
+    const size_t bytes = call->count * call->elem_bytes;
+    const coll_status status = comm_reserve(c, tmp + bytes);
+    if (status < 0 || !bytes)
+        return status;
+    call->tmp = c->tmp;
+    call->in = memcpy((char *)c->tmp + tmp, r->in, bytes);
+    c->stats.bytes_read += bytes;
+    c->stats.bytes_written += bytes;
+    return COLL_OK;
+}
+
 /* The vector as the plan sees it: all of what one rank holds in full. */
 coll_status request_prepare(coll_request *r, struct exec_call *call)
 {
     coll_comm *c = r->comm;
     const size_t before = r->count * (size_t)c->rank;
+    const size_t parts = request_parts(r);
     coll_status status = comm_prepare(c, &r->choice, r->root, &r->prepared);
     if (status < 0)
         return status;
     *call = (struct exec_call){
         .in = r->in,
         .out = r->out,
-        .count = r->count * request_in_parts(r) * request_out_parts(r),
+        .count = r->count * request_parts(r),
         .elem_bytes = r->elem_bytes,
-        .in_first = r->kind == ALLGATHER ? before : 0,
-        .out_first = r->kind == REDUCE_SCATTER ? before : 0,
+        .in_first = request_in_parts(r) < parts ? before : 0,
+        .out_first = request_out_parts(r) < parts ? before : 0,
         .reduce = r->combine,
         .news = c->news,
     };
@@ -221,8 +249,11 @@ coll_status request_prepare(coll_request *r, struct exec_call *call)
         call->in = "";
         call->count = 1;
     }
-    status = comm_reserve(
-        c, exec_tmp_bytes(&r->prepared->plan, call->count, call->elem_bytes));
+    const size_t tmp =
+        exec_tmp_bytes(&r->prepared->plan, call->count, call->elem_bytes);
+    if (r->kind == ALLTOALL && r->in == r->out && c->nranks > 1)
+        return copy_aside(r, call, tmp);
+    status = comm_reserve(c, tmp);
     call->tmp = c->tmp;
     return status;
 }

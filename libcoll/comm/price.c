@@ -91,6 +91,12 @@ bool price_pipelines(const struct layout *l, const struct algo *algo,
            || is_cut(l, algo, order);
 }
 
+/* Others staged.c does not know how to take apart. */
+static bool has_stages(enum coll_kind kind)
+{
+    return kind != GATHER && kind != SCATTER && kind != ALLTOALL;
+}
+
 /* Dealing hosts over groups makes sense where dealing ranks does. */
 static bool fits_by_hosts(const struct layout *l, const struct algo *algo,
                           enum layout_order order)
@@ -98,9 +104,10 @@ static bool fits_by_hosts(const struct layout *l, const struct algo *algo,
     if (order == ORDER_HOSTS_DEALT
         && (algo->kind != ALLREDUCE || l->net.nhost_levels < 2))
         return false;
-    const bool parts = algo->kind == REDUCE_SCATTER || algo->kind == ALLGATHER;
-    return l->by_hosts > 0 && (!parts || layout_even(l))
-           && algo->fits(&(struct plan_shape){0, layout_hosts(l), 1, NULL});
+    return l->by_hosts > 0 && has_stages(algo->kind)
+           && (!kind_has_parts(algo->kind) || layout_even(l))
+           && algo->fits(
+               &(struct plan_shape){.nranks = layout_hosts(l), .segments = 1});
 }
 
 bool price_fits(const struct layout *l, const struct algo *algo,
@@ -108,11 +115,10 @@ bool price_fits(const struct layout *l, const struct algo *algo,
 {
     if (layout_by_hosts(order))
         return fits_by_hosts(l, algo, order);
-    const bool parts = algo->kind == REDUCE_SCATTER || algo->kind == ALLGATHER
-                       || algo->kind == BARRIER;
+    const bool parts = kind_has_parts(algo->kind) || algo->kind == BARRIER;
     const bool grouped =
         l->net.nlevels > 0 && l->net.level[0].ngroups < l->nranks;
-    if (!algo->fits(&(struct plan_shape){0, l->nranks, 1, NULL}))
+    if (!algo->fits(&(struct plan_shape){.nranks = l->nranks, .segments = 1}))
         return false;
     if (parts || !grouped)
         return order == ORDER_GIVEN;
@@ -160,7 +166,7 @@ static void fill_row(const struct candidate *c)
 static bool alike_at(const struct candidate *a, const struct candidate *b,
                      int position, int nranks)
 {
-    const struct plan_shape shape = {position, nranks, 1, &a->lineup->tree};
+    const struct plan_shape shape = {position, nranks, 1, &a->lineup->tree, 0};
     struct plan x, y;
     a->algo->plan(&x, &shape);
     b->algo->plan(&y, &shape);

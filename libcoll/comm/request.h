@@ -31,10 +31,12 @@ struct coll_request {
     coll_request *next;
 };
 
-/* Into how many parts, one a rank, `in` or `out` falls. */
+/* Into how many parts, one a rank, `in` or `out` falls, where it is given; and
+ * the vector that a rank holds in full. */
 size_t request_in_parts(const coll_request *);
 size_t request_out_parts(const coll_request *);
-/* Of what one rank holds in full: S in the tables of README.md. */
+size_t request_parts(const coll_request *);
+/* Of that vector: S in the tables of README.md. */
 size_t request_bytes(const coll_request *);
 
 /* Chooses how a request by a plan runs that starts now, by messages or by

@@ -269,7 +269,6 @@ void select_observe(struct select *s, enum coll_kind kind,
     if (!c || choice->candidate < 0 || code == 0)
         return;
     const int32_t log_time = learn_log_time(code);
-    const bool few = kind == REDUCE || kind == BROADCAST;
-    if (!few || !forgives(c, choice->candidate, log_time))
+    if (!kind_has_root(kind) || !forgives(c, choice->candidate, log_time))
         learn_observe(&c->learn, choice->candidate, log_time);
 }

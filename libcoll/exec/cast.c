@@ -15,7 +15,8 @@ coll_status cast_make(struct cast *cast, const struct rehearsal *c)
         order[i] = c->order ? c->order[i] : (i + c->root) % n;
     for (int i = 0; i < n && status == COLL_OK; i++) {
         struct plan *p = &made.plans[order[i]];
-        c->plan(p, &(struct plan_shape){i, n, c->segments, c->tree});
+        c->plan(p,
+                &(struct plan_shape){i, n, c->segments, c->tree, c->root_at});
         status = p->status;
         if (status == COLL_OK)
             plan_renumber(p, order);

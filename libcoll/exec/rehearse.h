@@ -14,6 +14,7 @@ struct rehearsal {
     const struct plan_tree *tree;
     int root; /* at position 0, its successor at 1, and so on round ... */
     const int *order; /* ... unless this says which rank is at each position */
+    int root_at; /* of a gather or scatter, of which positions are ranks */
     const struct cast *cast; /* what that makes; NULL: made for this once */
     size_t count, elem_bytes;
     struct sim_net net;

@@ -22,7 +22,7 @@ const char *called_text(const struct called *c, char text[CALLED_TEXT])
     if (kind_reduces((enum coll_kind)kind))
         n += snprintf(text + n, CALLED_TEXT - (size_t)n, ", %s",
                       op ? op : "?");
-    if (kind == REDUCE || kind == BROADCAST)
+    if (kind_has_root((enum coll_kind)kind))
         snprintf(text + n, CALLED_TEXT - (size_t)n, ", root %u",
                  (unsigned)(what & 0xffffffff));
     return text;

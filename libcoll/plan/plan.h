@@ -53,6 +53,7 @@ struct plan_shape {
     int rank, nranks; /* this rank's position, and how many */
     int segments;     /* pieces for planners that pipeline, from 1 to ... */
     const struct plan_tree *tree; /* NULL: all are alike */
+    int root; /* where a root is not at position 0: see enum coll_kind */
 };
 enum {
     PLAN_SEGMENTS_MAX = 16

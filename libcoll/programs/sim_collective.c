@@ -138,14 +138,14 @@ static bool is_named(const struct sweep *s, const struct algo *algo,
 static bool wants(const struct sweep *s, const struct world *w,
                   const struct algo *algo, enum layout_order order)
 {
-    const bool parts = algo->kind == REDUCE_SCATTER || algo->kind == ALLGATHER;
     bool given;
     if (algo->kind != s->kind || !is_named(s, algo, order, &given))
         return false;
     if (!given || layout_by_hosts(order))
         return choices_considers(w, algo, order);
-    return (!parts || order == ORDER_GIVEN)
-           && algo->fits(&(struct plan_shape){0, w->nranks, 1, NULL});
+    return (!kind_has_parts(algo->kind) || order == ORDER_GIVEN)
+           && algo->fits(
+               &(struct plan_shape){.nranks = w->nranks, .segments = 1});
 }
 
 /* --- trials -----------------------------------------------------------------

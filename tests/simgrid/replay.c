@@ -239,7 +239,7 @@ static coll_status set_up(const struct network *net, const struct candidate *c,
             .over = NAN,
         };
         status = set_up_rank(
-            r, c, &(struct plan_shape){i, n, c->segments, &tree}, order, bytes);
+            r, c, &(struct plan_shape){i, n, c->segments, &tree, 0}, order, bytes);
     }
     layout_free_tree(&tree);
     free(order);

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* Scatter on a k-nomial tree of radix 4.
+ *
+ *   time   at most ceil(log4 n) alpha + (n - 1)/n beta bytes
+ *   when   short vectors: three messages at once, half the rounds of the
+ *          binomial tree
+ */
+#include "algo/algo.h"
+#include "algo/knomial_parts.h"
+
+void plan_scatter_knomial_tree(struct plan *p, const struct plan_shape *s)
+{
+    plan_knomial_scatter(p, s, 4);
+}
