@@ -10,13 +10,17 @@
  *   in place   send == recv, or as a call says; any other overlap is
  *              COLL_ERR_INVALID
  *   threads    one thread at a time per communicator; different communicators
- *              are independent. coll_comm_abort() may come from any thread
+ *              are independent. A call while another thread is in one, or from
+ *              a function that a call runs, is COLL_ERR_BUSY and has done
+ *              nothing. Any thread may call coll_comm_abort(), _count(),
+ *              _user_rank(), _get_async_error() and coll_last_error()
  *   order      every rank of a communicator makes the same calls in the same
  *              order, with the same count, dtype and op
  *   errors     a negative coll_status; coll_last_error() has the sentence.
- *              After any error but INVALID, UNSUPPORTED and MEMORY the outputs
- *              are undefined and only abort or destroy is left; ranks of this
- *              host that do not know of it yet may still use the vectors
+ *              After any error but INVALID, UNSUPPORTED, MEMORY and BUSY the
+ *              outputs are undefined and only abort or destroy is left; ranks
+ *              of this host that do not know of it yet may still use the
+ *              vectors
  */
 #ifndef COLL_COLL_H
 #define COLL_COLL_H
@@ -79,8 +83,8 @@ coll_status coll_comm_init(coll_comm **comm);
 
 /* Waits for this rank's outstanding operations and for the other ranks to come
  * here too, then leaves. NULL is allowed. An error says that not all ranks
- * left in order; the communicator is gone all the same. Requests are to be
- * ended by coll_wait() or coll_test() before. */
+ * left in order; the communicator is gone all the same, but after BUSY.
+ * Requests are to be ended by coll_wait() or coll_test() before. */
 coll_status coll_comm_destroy(coll_comm *comm);
 
 /* Fails all work of this communicator, here and at the other ranks, with
@@ -196,8 +200,8 @@ coll_status coll_barrier(coll_comm *comm, coll_request **request);
 /* COLL_OK: finished; *request is freed and set to NULL. Never blocks (but for
  * half a second, once, to learn why a transport failed). TIMEOUT after calls for
  * COLL_OP_SECONDS in which the running operation did not finish; a pause between
- * two of them counts for a tenth of that at most. An error ends and frees the
- * request too. *request == NULL is COLL_OK. */
+ * two of them counts for a tenth of that at most. An error but BUSY ends and
+ * frees the request too. *request == NULL is COLL_OK. */
 coll_status coll_test(coll_request **request);
 
 /* Like coll_test(), but returns only with COLL_OK or an error. */

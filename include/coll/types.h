@@ -21,6 +21,7 @@ typedef enum coll_status {
     COLL_ERR_TIMEOUT = -6,     /* a deadline passed with every rank alive */
     COLL_ERR_ABORTED = -7,     /* some rank called coll_comm_abort() */
     COLL_ERR_MISMATCH = -8,    /* ranks made different calls */
+    COLL_ERR_BUSY = -9,        /* another thread is in a call, or this one is */
 } coll_status;
 
 /* Names and sizes: libcoll/op/dtypes.def. */

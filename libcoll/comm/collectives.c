@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/nearest.h"
+#include "comm/owner.h"
 #include "comm/request.h"
 
 static bool reads_in(const coll_request *r)
@@ -154,13 +155,12 @@ static coll_status fill(coll_request *r)
     return status < 0 ? fail(status, "comm", "%s", c->sentence) : COLL_OK;
 }
 
-/* Every collective call: `here` says which. */
-static coll_status run(coll_request *here, coll_request **request)
+static coll_status run_inside(coll_request *here, coll_request **request)
 {
     coll_request *r = here;
     coll_status status = COLL_OK;
-    const struct recent *like = here->comm ? recall(here) : NULL;
-    if (like && is_like(like, here)) {
+    const struct recent *like = recall(here);
+    if (is_like(like, here)) {
         status = check_vectors(here, like->elem_bytes);
     } else {
         status = check_arguments(here);
@@ -189,6 +189,20 @@ static coll_status run(coll_request *here, coll_request **request)
     status = request_wait(r);
     return status < 0 ? fail(status, "comm", "%s", here->comm->sentence)
                       : status;
+}
+
+/* Every collective call: `here` says which. */
+static coll_status run(coll_request *here, coll_request **request)
+{
+    coll_comm *c = here->comm;
+    if (!c)
+        return check_arguments(here);
+    coll_status status = comm_enter(c, kind_names[here->kind]);
+    if (status < 0)
+        return status;
+    status = run_inside(here, request);
+    comm_leave(c);
+    return status;
 }
 
 /* Field by field, as zeroing all of a request would take as long as a line
@@ -293,15 +307,16 @@ coll_status coll_stats(const coll_comm *comm, coll_statistics *stats)
     if (!comm || !stats)
         return fail(COLL_ERR_INVALID, "comm", "coll_stats: %s is NULL",
                     comm ? "stats" : "the communicator");
+    const coll_status status = comm_enter((coll_comm *)comm, "stats");
+    if (status < 0)
+        return status;
     *stats = comm->stats;
+    comm_leave((coll_comm *)comm);
     return COLL_OK;
 }
 
-coll_status coll_comm_set_algorithm(coll_comm *comm, const char *rules)
+static coll_status set_algorithm(coll_comm *comm, const char *rules)
 {
-    if (!comm)
-        return fail(COLL_ERR_INVALID, "comm",
-                    "coll_comm_set_algorithm: the communicator is NULL");
     if (comm->first)
         return fail(COLL_ERR_INVALID, "comm",
                     "coll_comm_set_algorithm: requests are outstanding; wait "
@@ -312,5 +327,18 @@ coll_status coll_comm_set_algorithm(coll_comm *comm, const char *rules)
         memset(comm->recent, 0, sizeof(comm->recent));
         comm->last.candidate = -1;
     }
+    return status;
+}
+
+coll_status coll_comm_set_algorithm(coll_comm *comm, const char *rules)
+{
+    if (!comm)
+        return fail(COLL_ERR_INVALID, "comm",
+                    "coll_comm_set_algorithm: the communicator is NULL");
+    coll_status status = comm_enter(comm, "comm_set_algorithm");
+    if (status < 0)
+        return status;
+    status = set_algorithm(comm, rules);
+    comm_leave(comm);
     return status;
 }

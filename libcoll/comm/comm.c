@@ -13,6 +13,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "comm/here.h"
+#include "comm/owner.h"
 #include "comm/reach.h"
 #include "comm/request.h"
 #include "comm/store.h"
@@ -341,7 +342,10 @@ coll_status coll_comm_destroy(coll_comm *comm)
 {
     if (!comm)
         return COLL_OK;
-    coll_status status = comm_check(comm);
+    coll_status status = comm_enter(comm, "comm_destroy");
+    if (status < 0)
+        return status;
+    status = comm_check(comm);
     if (status == COLL_OK && comm->rank == 0)
         store_save(comm);
     if (status == COLL_OK)

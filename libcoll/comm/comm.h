@@ -57,6 +57,7 @@ struct recent {
 };
 
 struct coll_comm {
+    _Atomic int owner; /* see owner.h */
     int rank, nranks;
     struct bootstrap *bootstrap; /* NULL for one rank alone */
     struct rank_info *ranks;

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/nearest.h"
 #include "comm/here.h"
+#include "comm/owner.h"
 
 /* What is explained: a communicator's choice, or that on a described cluster.
  */
@@ -62,15 +63,19 @@ coll_status coll_explain(const coll_comm *comm, const char *collective,
     if (!comm || !choice)
         return fail(COLL_ERR_INVALID, "comm", "coll_explain: %s is NULL",
                     comm ? "choice" : "the communicator");
-    coll_status status = find_kind(collective, &kind);
+    coll_comm *c = (coll_comm *)comm;
+    coll_status status = comm_enter(c, "explain");
+    if (status < 0)
+        return status;
+    status = find_kind(collective, &kind);
     if (status == COLL_OK && !coll_op_name(op))
         status = fail(COLL_ERR_INVALID, "comm",
                       "coll_explain: %d is no coll_op", (int)op);
     if (status == COLL_OK)
-        status = whole(comm, kind, count, dtype, &bytes);
+        status = whole(c, kind, count, dtype, &bytes);
     if (status == COLL_OK)
-        status =
-            select_best(&((coll_comm *)comm)->select, kind, bytes, &selected);
+        status = select_best(&c->select, kind, bytes, &selected);
+    comm_leave(c);
     if (status == COLL_OK)
         *choice = (coll_choice){algos[selected.algo].name, selected.predicted};
     return status;
@@ -278,10 +283,16 @@ coll_status coll_explain_candidates(coll_comm *comm, const char *collective,
                     : max < 0 ? "max is negative"
                               : "candidates is NULL");
     struct question q = {.select = &comm->select, .layout = &comm->layout};
-    coll_status status = find_kind(collective, &q.kind);
+    coll_status status = comm_enter(comm, "explain_candidates");
+    if (status < 0)
+        return status;
+    status = find_kind(collective, &q.kind);
     if (status == COLL_OK)
         status = whole(comm, q.kind, count, dtype, &q.bytes);
-    return status == COLL_OK ? answer(&q, candidates, max, n) : status;
+    if (status == COLL_OK)
+        status = answer(&q, candidates, max, n);
+    comm_leave(comm);
+    return status;
 }
 
 /* ranks_per_host neighbours share a host. */

@@ -97,6 +97,8 @@ const char *coll_status_string(coll_status status)
         return "aborted";
     case COLL_ERR_MISMATCH:
         return "ranks made different calls";
+    case COLL_ERR_BUSY:
+        return "communicator in use by another call";
     }
     return "unknown status";
 }

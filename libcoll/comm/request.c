@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "comm/explain.h"
 #include "comm/news.h"
+#include "comm/owner.h"
 
 static const double news_seconds = .5;
 
@@ -303,23 +304,35 @@ static coll_status finish(coll_request **request)
     return status;
 }
 
+static void look_after(coll_request *r)
+{
+    coll_comm *c = r->comm;
+    if (r->status != COLL_IN_PROGRESS)
+        return;
+    comm_progress(c);
+    advance(c);
+    coll_status status = comm_check(c);
+    if (status == COLL_OK && r->status == COLL_IN_PROGRESS)
+        status = comm_asked(c);
+    if (status < 0 && r->status == COLL_IN_PROGRESS)
+        fail_all(c, status, c->sentence);
+}
+
 coll_status coll_test(coll_request **request)
 {
     if (!request)
         return fail(COLL_ERR_INVALID, "comm", "coll_test: request is NULL");
-    coll_request *r = *request;
-    if (!r)
+    if (!*request)
         return COLL_OK;
-    if (r->status == COLL_IN_PROGRESS) {
-        comm_progress(r->comm);
-        advance(r->comm);
-        coll_status status = comm_check(r->comm);
-        if (status == COLL_OK && r->status == COLL_IN_PROGRESS)
-            status = comm_asked(r->comm);
-        if (status < 0 && r->status == COLL_IN_PROGRESS)
-            fail_all(r->comm, status, r->comm->sentence);
-    }
-    return r->status == COLL_IN_PROGRESS ? COLL_IN_PROGRESS : finish(request);
+    coll_request *r = *request;
+    coll_comm *c = r->comm;
+    coll_status status = comm_enter(c, "test");
+    if (status < 0)
+        return status;
+    look_after(r);
+    status = r->status == COLL_IN_PROGRESS ? COLL_IN_PROGRESS : finish(request);
+    comm_leave(c);
+    return status;
 }
 
 coll_status coll_wait(coll_request **request)
@@ -328,6 +341,12 @@ coll_status coll_wait(coll_request **request)
         return fail(COLL_ERR_INVALID, "comm", "coll_wait: request is NULL");
     if (!*request)
         return COLL_OK;
+    coll_comm *c = (*request)->comm;
+    coll_status status = comm_enter(c, "wait");
+    if (status < 0)
+        return status;
     request_wait(*request);
-    return finish(request);
+    status = finish(request);
+    comm_leave(c);
+    return status;
 }

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/* A communicator that is in use: every other call of it is refused, and harms
+ * nothing. Prints TAP; a program of its own for the thread sanitizer. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "coll/coll.h"
+#include "coll/log.h"
+#include "rank_threads.h"
+
+static atomic_int refused; /* so many calls of an intruder */
+static atomic_int wrong;
+
+static void expect_busy(coll_status status, const char *call)
+{
+    char words[64];
+    snprintf(words, sizeof(words), "coll_%s: rank 0 is inside another", call);
+    if (status == COLL_ERR_BUSY && strstr(coll_last_error(NULL), words))
+        return;
+    printf("# %s: %s, %s\n", call, coll_status_string(status),
+           coll_last_error(NULL));
+    atomic_fetch_add(&wrong, 1);
+}
+
+struct target {
+    coll_comm *comm;
+    coll_request *request; /* of it, outstanding */
+};
+
+/* All calls that use a communicator, while another thread is in one. */
+static void call_all(struct target *t)
+{
+    float x[4] = {0}, y[4];
+    coll_comm *c = t->comm;
+    coll_request *none = NULL, *before = t->request;
+    coll_statistics stats;
+    coll_choice choice;
+    coll_candidate list[2];
+    int n;
+    expect_busy(coll_allreduce(x, y, 1, COLL_F32, COLL_SUM, c, NULL),
+                "allreduce");
+    expect_busy(coll_reduce(x, y, 1, COLL_F32, COLL_SUM, 0, c, &none),
+                "reduce");
+    expect_busy(coll_broadcast(x, y, 1, COLL_F32, 0, c, NULL), "broadcast");
+    expect_busy(coll_reduce_scatter(x, y, 1, COLL_F32, COLL_SUM, c, &none),
+                "reduce_scatter");
+    expect_busy(coll_allgather(x, y, 1, COLL_F32, c, NULL), "allgather");
+    expect_busy(coll_barrier(c, NULL), "barrier");
+    expect_busy(coll_test(&t->request), "test");
+    expect_busy(coll_wait(&t->request), "wait");
+    expect_busy(coll_stats(c, &stats), "stats");
+    expect_busy(coll_explain(c, "allreduce", 1, COLL_F32, COLL_SUM, &choice),
+                "explain");
+    expect_busy(
+        coll_explain_candidates(c, "allreduce", 1, COLL_F32, list, 2, &n),
+        "explain_candidates");
+    expect_busy(coll_comm_set_algorithm(c, "ring"), "comm_set_algorithm");
+    expect_busy(coll_comm_destroy(c), "comm_destroy");
+    if (none || t->request != before)
+        atomic_fetch_add(&wrong, 1);
+    /* These any thread may call. */
+    if (coll_comm_count(c) != 2 || coll_comm_user_rank(c) != 0
+        || coll_comm_get_async_error(c) != COLL_OK || !coll_last_error(c))
+        atomic_fetch_add(&wrong, 1);
+}
+
+static void *intrude(void *context)
+{
+    struct target *t = context;
+    coll_statistics stats;
+    while (coll_stats(t->comm, &stats) == COLL_OK)
+        usleep(100); /* it is not inside yet */
+    call_all(t);
+    atomic_fetch_add(&refused, 1);
+    return NULL;
+}
+
+/* Rank 0 waits in a barrier for rank 1, which waits until rank 0's second
+ * thread was refused everything. */
+static int two_threads(coll_comm *comm, int rank, int n)
+{
+    float x = 1, sum = 0;
+    struct target t = {.comm = comm};
+    pthread_t id;
+    if (coll_allreduce(&x, &sum, 1, COLL_F32, COLL_SUM, comm, &t.request))
+        return 1;
+    if (rank == 0)
+        pthread_create(&id, NULL, intrude, &t);
+    while (rank != 0 && !atomic_load(&refused))
+        usleep(100);
+    while (rank == 0 && coll_barrier(comm, NULL) == COLL_ERR_BUSY)
+        usleep(10); /* the intruder asked just then */
+    if (rank != 0 && coll_barrier(comm, NULL))
+        return 1;
+    if (rank == 0)
+        pthread_join(id, NULL);
+    if (coll_wait(&t.request) || sum != (float)n || atomic_load(&wrong))
+        return 1;
+    /* The communicator is as it was. */
+    return coll_allreduce(&x, &sum, 1, COLL_F32, COLL_SUM, comm, NULL)
+           || sum != (float)n;
+}
+
+/* Threads that break the rule all the time: what gets in is right. */
+enum { STORMERS = 3, CALLS = 2000 };
+
+static void *storm(void *comm)
+{
+    for (int done = 0; done < CALLS;) {
+        int x = 1, sum = 0;
+        const coll_status status =
+            coll_allreduce(&x, &sum, 1, COLL_I32, COLL_SUM, comm, NULL);
+        done += status == COLL_OK;
+        if (status != COLL_ERR_BUSY && (status != COLL_OK || sum != 2))
+            return comm;
+    }
+    return NULL;
+}
+
+static int storms(coll_comm *comm, int rank, int n)
+{
+    pthread_t id[STORMERS];
+    void *bad = NULL;
+    int sum = 0, all = 0;
+    (void)rank, (void)n;
+    for (int i = 0; i < STORMERS; i++)
+        pthread_create(&id[i], NULL, storm, comm);
+    for (int i = 0; i < STORMERS; i++) {
+        pthread_join(id[i], &bad);
+        sum += bad != NULL;
+    }
+    return coll_allreduce(&sum, &all, 1, COLL_I32, COLL_SUM, comm, NULL) || all;
+}
+
+/* A function that the library runs inside a call may not use its communicator:
+ * here the hook for messages. */
+static _Thread_local coll_comm *hooked;
+static atomic_int heard;
+
+static void call_in(coll_log_level level, const char *subject, const char *line,
+                    void *context)
+{
+    coll_statistics stats;
+    (void)level, (void)subject, (void)line, (void)context;
+    coll_comm *comm = hooked;
+    hooked = NULL; /* a refusal is a message too */
+    if (!comm)
+        return;
+    expect_busy(coll_stats(comm, &stats), "stats");
+    atomic_fetch_add(&heard, 1);
+}
+
+static int from_inside(coll_comm *comm, int rank, int n)
+{
+    float x = 1, sum = 0;
+    if (coll_comm_set_algorithm(comm, "ring"))
+        return 1;
+    if (rank == 0)
+        hooked = comm;
+    return coll_allreduce(&x, &sum, 1, COLL_F32, COLL_SUM, comm, NULL)
+           || sum != (float)n || (rank == 0 && atomic_load(&heard) != 1);
+}
+
+static int tests;
+
+static int report(int good, const char *claim)
+{
+    printf("%sok %d - %s\n", good ? "" : "not ", ++tests, claim);
+    return !good;
+}
+
+int main(void)
+{
+    int failed = 0;
+    setenv("COLL_LOG", "select:debug", 1);
+    coll_log_set_hook(call_in, NULL);
+    printf("1..4\n");
+    failed += report(run(2, two_threads),
+                     "a second thread is refused every call, and harms none");
+    failed += report(run(2, storms), "threads that do so all the time too");
+    failed +=
+        report(run(2, from_inside), "a call from inside a call is refused");
+    failed += report(atomic_load(&wrong) == 0, "no refusal went wrong");
+    return failed > 0;
+}
