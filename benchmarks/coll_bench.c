@@ -88,8 +88,9 @@ static const struct program program = {
     .options = rows,
     .noptions = sizeof rows / sizeof rows[0],
     .epilogue = "COLLECTIVE: allreduce (default), reduce, broadcast, "
-                "reduce_scatter, allgather,\nbarrier. Sizes take K, M, G for "
-                "powers of 1024. Every rank gives the same\noptions.",
+                "reduce_scatter, allgather,\ngather, scatter, alltoall, "
+                "barrier. Sizes take K, M, G for powers of 1024. Every\nrank "
+                "gives the same options.",
 };
 
 /* Adds "|word", without the bar at first. */

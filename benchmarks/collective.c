@@ -15,6 +15,9 @@ static const struct {
     {"broadcast",      false, true,  true,  false, 0},
     {"reduce_scatter", true,  false, true,  true,  1},
     {"allgather",      false, false, true,  true,  1},
+    {"gather",         false, true,  true,  true,  1},
+    {"scatter",        false, true,  true,  true,  1},
+    {"alltoall",       false, false, true,  true,  1},
     {"barrier",        false, false, false, false, 0},
 };
 
@@ -31,6 +34,11 @@ bool collective_reduces(enum collective c)
 bool collective_has_root(enum collective c)
 {
     return table[c].has_root;
+}
+
+bool collective_root_sends(enum collective c)
+{
+    return c == BROADCAST || c == SCATTER;
 }
 
 bool collective_has_vectors(enum collective c)
@@ -81,26 +89,35 @@ bool collective_next_name(const char **at, char name[ALGORITHM_BYTES])
 
 size_t shape_sends(const struct shape *s, size_t count)
 {
-    if (s->collective == BROADCAST && s->rank != s->root)
+    const enum collective c = s->collective;
+    if (collective_root_sends(c) && s->rank != s->root)
         return 0;
-    return s->collective == REDUCE_SCATTER ? (size_t)s->nranks * count : count;
+    return c == REDUCE_SCATTER || c == SCATTER || c == ALLTOALL
+               ? (size_t)s->nranks * count
+               : count;
 }
 
 size_t shape_receives(const struct shape *s, size_t count)
 {
-    if (s->collective == REDUCE && s->rank != s->root)
+    const enum collective c = s->collective;
+    if ((c == REDUCE || c == GATHER) && s->rank != s->root)
         return 0;
-    return s->collective == ALLGATHER ? (size_t)s->nranks * count : count;
+    return c == ALLGATHER || c == GATHER || c == ALLTOALL
+               ? (size_t)s->nranks * count
+               : count;
 }
 
 size_t shape_send_offset(const struct shape *s, size_t count)
 {
-    return s->collective == ALLGATHER ? (size_t)s->rank * count : 0;
+    const bool part = s->collective == ALLGATHER || s->collective == GATHER;
+    return part ? (size_t)s->rank * count : 0;
 }
 
 size_t shape_recv_offset(const struct shape *s, size_t count)
 {
-    return s->collective == REDUCE_SCATTER ? (size_t)s->rank * count : 0;
+    const bool part =
+        s->collective == REDUCE_SCATTER || s->collective == SCATTER;
+    return part ? (size_t)s->rank * count : 0;
 }
 
 coll_status shape_call(const struct shape *s, const void *send, void *recv,
@@ -117,6 +134,12 @@ coll_status shape_call(const struct shape *s, const void *send, void *recv,
                                    NULL);
     case ALLGATHER:
         return coll_allgather(send, recv, count, s->dtype, comm, NULL);
+    case GATHER:
+        return coll_gather(send, recv, count, s->dtype, s->root, comm, NULL);
+    case SCATTER:
+        return coll_scatter(send, recv, count, s->dtype, s->root, comm, NULL);
+    case ALLTOALL:
+        return coll_alltoall(send, recv, count, s->dtype, comm, NULL);
     case BARRIER:
         return coll_barrier(comm, NULL);
     default:

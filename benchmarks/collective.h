@@ -7,6 +7,9 @@
  *   broadcast       all of S, root        all of S, each    all of S
  *   reduce_scatter  all of S, each rank   1/n, each rank    1/n of S
  *   allgather       1/n, each rank        all of S, each    1/n of S
+ *   gather          1/n, each rank        all of S, root    1/n of S
+ *   scatter         all of S, root        1/n, each rank    1/n of S
+ *   alltoall        all of S, each rank   all of S, each    1/n of S
  *   barrier         nothing               nothing           0
  *
  * S is the column "bytes": the longer of the two, as nccl-tests has it.
@@ -25,6 +28,9 @@ enum collective {
     BROADCAST,
     REDUCE_SCATTER,
     ALLGATHER,
+    GATHER,
+    SCATTER,
+    ALLTOALL,
     BARRIER,
     NCOLLECTIVES
 };
@@ -41,6 +47,7 @@ struct shape {
 const char *collective_name(enum collective);
 bool collective_reduces(enum collective); /* else its op means nothing */
 bool collective_has_root(enum collective);
+bool collective_root_sends(enum collective); /* it has one, and hears nobody */
 bool collective_has_vectors(enum collective);
 
 /* algbw times this is what each link must carry in each direction if no link

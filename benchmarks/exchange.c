@@ -66,14 +66,14 @@ double exchange_seconds(const struct shared *s, const struct measure *m,
                         uint64_t *sequence)
 {
     const enum collective c = m->shape.collective;
+    const bool root_sends = collective_root_sends(c);
     const int root = shared_place(s, m->shape.root);
     struct exchange e = {
         .shared = s,
         /* of a broadcast the root alone, of a reduce all the others */
-        .publishes =
-            collective_has_root(c) ? (s->me == root) == (c == BROADCAST) : true,
-        .waits = c != REDUCE || s->me == root,
-        .wait_for = c == BROADCAST ? root : -1,
+        .publishes = !collective_has_root(c) || (s->me == root) == root_sends,
+        .waits = !collective_has_root(c) || root_sends || s->me == root,
+        .wait_for = root_sends ? root : -1,
         .sequence = sequence,
     };
     const struct limit_trial trial = {.m = m, .timed = play, .context = &e};

@@ -182,12 +182,18 @@ static void fill_random(unsigned char *block, size_t bytes, int rank)
         store(block + (size_t)i * bytes, bytes, chance(rank, i));
 }
 
+/* Whether what a rank gets is a part of each rank's input. */
+static bool from_all(enum collective c)
+{
+    return c == ALLGATHER || c == GATHER || c == ALLTOALL;
+}
+
 static void fill_moved(struct inputs *in)
 {
     const struct shape *const s = &in->shape;
     const size_t block = INPUTS_PERIOD * in->elem_bytes;
     fill_random(in->mine, in->elem_bytes, s->rank);
-    if (s->collective == ALLGATHER)
+    if (from_all(s->collective))
         for (int r = 0; r < s->nranks; r++)
             fill_random(in->expected + (size_t)r * block, in->elem_bytes, r);
     else
@@ -198,8 +204,8 @@ void inputs_create(struct inputs *in, const struct shape *shape)
 {
     const size_t bytes = coll_dtype_bytes(shape->dtype);
     const size_t block = INPUTS_PERIOD * bytes;
-    const size_t nblocks =
-        shape->collective == ALLGATHER ? (size_t)shape->nranks : 1;
+    const bool parts = from_all(shape->collective);
+    const size_t nblocks = parts ? (size_t)shape->nranks : 1;
     *in = (struct inputs){.shape = *shape, .elem_bytes = bytes};
     in->mine = job_alloc(block);
     in->expected = job_alloc(nblocks * block);
@@ -209,10 +215,10 @@ void inputs_create(struct inputs *in, const struct shape *shape)
         fill_moved(in);
     if (shape_receives(shape, 1) > 0)
         return;
+    memset(in->expected, INPUTS_UNTOUCHED, nblocks * block);
     if (shape->in_place)
-        memcpy(in->expected, in->mine, block);
-    else
-        memset(in->expected, INPUTS_UNTOUCHED, block);
+        memcpy(in->expected + (parts ? (size_t)shape->rank * block : 0),
+               in->mine, block);
 }
 
 void inputs_free(struct inputs *in)
@@ -276,14 +282,14 @@ size_t inputs_wrong(const struct inputs *in, const void *recv, size_t count,
     const struct shape *const s = &in->shape;
     const size_t bytes = in->elem_bytes, block = INPUTS_PERIOD * bytes;
     size_t wrong = 0;
-    if (s->collective == REDUCE_SCATTER)
-        return wrong_in(in->expected, bytes, recv, (size_t)s->rank * count,
-                        count, iteration);
-    if (s->collective != ALLGATHER)
-        return wrong_in(in->expected, bytes, recv, 0, count, iteration);
-    for (size_t r = 0; r < (size_t)s->nranks; r++)
+    /* Which part of an input, or of all combined. */
+    const bool own = s->collective == REDUCE_SCATTER || s->collective == SCATTER
+                     || s->collective == ALLTOALL;
+    const size_t first = own ? (size_t)s->rank * count : 0;
+    const size_t nparts = from_all(s->collective) ? (size_t)s->nranks : 1;
+    for (size_t r = 0; r < nparts; r++)
         wrong += wrong_in(in->expected + r * block, bytes,
-                          (const char *)recv + r * count * bytes, 0, count,
+                          (const char *)recv + r * count * bytes, first, count,
                           iteration);
     return wrong;
 }

@@ -23,7 +23,8 @@ struct inputs {
     struct shape shape;
     size_t elem_bytes;
     unsigned char *mine;     /* this rank's block */
-    unsigned char *expected; /* the result's: a block, of allgather nranks */
+    unsigned char *expected; /* the result's: a block, or one for each rank's
+                                part of it */
 };
 
 /* The caller ends it with inputs_free(). */
@@ -39,7 +40,7 @@ void inputs_write(const struct inputs *, void *send, size_t count,
 void inputs_read(const void *recv, size_t bytes);
 
 /* The number of elements that are not what they must be. A rank that gets
- * nothing from a reduce must find its memory as it was: full of
+ * nothing from a reduce or gather must find its memory as it was: full of
  * INPUTS_UNTOUCHED, or its own input if in place. */
 size_t inputs_wrong(const struct inputs *, const void *recv, size_t count,
                     long iteration);

@@ -146,10 +146,49 @@ static void move_allgather(struct moves *v)
     traffic(v->dst, ndst, v->src, 1, length(v, mine, n), v->stream);
 }
 
+/* The part of each rank of this host, wherever the root is. */
+static void move_gather(struct moves *v)
+{
+    const struct shared *const s = v->shared;
+    const int n = v->m->job->nranks;
+    for (int p = 0; p < s->n; p++) {
+        const int r = s->rank_of[p];
+        const size_t at = begin(v, r, n);
+        if (v->way == WHOLE ? s->me == v->root : s->me == p)
+            copy(v, out(v, v->root) + at, part_in(v, p, at), length(v, r, n));
+    }
+}
+
+static void move_scatter(struct moves *v)
+{
+    const struct shared *const s = v->shared;
+    const int n = v->m->job->nranks, r = s->rank_of[s->me];
+    copy(v, out(v, s->me) + begin(v, r, n), in(v, v->root) + begin(v, r, n),
+         length(v, r, n));
+}
+
+static void move_alltoall(struct moves *v)
+{
+    const struct shared *const s = v->shared;
+    const int n = v->m->job->nranks, mine = s->rank_of[s->me];
+    for (int i = 0; i < s->n; i++) {
+        const int p = (s->me + i) % s->n, r = s->rank_of[p];
+        const size_t here = length(v, mine, n), there = length(v, r, n);
+        const size_t bytes = here < there ? here : there;
+        if (v->way == WHOLE)
+            copy(v, out(v, s->me) + begin(v, r, n),
+                 in(v, p) + begin(v, mine, n), bytes);
+        else
+            copy(v, out(v, p) + begin(v, mine, n),
+                 in(v, s->me) + begin(v, r, n), bytes);
+    }
+}
+
 static void (*const move[NCOLLECTIVES])(struct moves *) = {
     [ALLREDUCE] = move_allreduce, [REDUCE] = move_reduce,
     [BROADCAST] = move_broadcast, [REDUCE_SCATTER] = move_reduce_scatter,
-    [ALLGATHER] = move_allgather,
+    [ALLGATHER] = move_allgather, [GATHER] = move_gather,
+    [SCATTER] = move_scatter,     [ALLTOALL] = move_alltoall,
 };
 
 /* Whether an algorithm could do it so: in place nobody may read a whole input
@@ -160,8 +199,9 @@ static bool possible(const struct moves *v, enum way way)
     if (way == SLICES)
         return true;
     return s->collective == BROADCAST || s->collective == ALLGATHER
-           || s->collective == REDUCE
-           || (s->collective == ALLREDUCE && !s->in_place);
+           || s->collective == REDUCE || s->collective == GATHER
+           || ((s->collective == ALLREDUCE || s->collective == ALLTOALL)
+               && !s->in_place);
 }
 
 static void rewrite(void *context, long iteration)
@@ -187,6 +227,8 @@ static void consume(void *context)
     const char *x = out(v, v->shared->me);
     if (s->collective == REDUCE_SCATTER)
         x += begin(v, v->shared->me, v->shared->n);
+    if (s->collective == SCATTER)
+        x += begin(v, s->rank, s->nranks);
     inputs_read(x, shape_receives(s, v->count) * v->m->inputs.elem_bytes);
 }
 

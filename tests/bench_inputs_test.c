@@ -94,12 +94,14 @@ Test(bench_inputs, a_rank_left_out_is_wrong)
     inputs_free(&in);
 }
 
-/* What rank 3 gets from any collective, computed from every rank's input, each
- * of which has room for an allgather's result. */
+/* What a rank gets from any collective, computed from every rank's input, each
+ * of which has room for an allgather's result: rank 3, or the root, which is 1.
+ */
 static void deliver(enum collective c, struct inputs *mine, size_t count,
                     char *recv)
 {
-    enum { ME = 3, ELEM = 4 };
+    enum { ELEM = 4 };
+    const size_t me = c == GATHER ? 1 : 3;
     static _Alignas(int) char send[RANKS * COUNT * ELEM];
     const size_t part = count * ELEM;
     memset(recv, INPUTS_UNTOUCHED, RANKS * part);
@@ -108,25 +110,30 @@ static void deliver(enum collective c, struct inputs *mine, size_t count,
         struct inputs in;
         inputs_create(&in, &shape);
         inputs_write(&in, send, count, ITERATION);
-        if (c == ALLGATHER)
+        if (c == ALLGATHER || c == GATHER)
             memcpy(recv + (size_t)r * part, send, part);
         if (c == BROADCAST && r == shape.root)
             memcpy(recv, send, part);
+        if (c == SCATTER && r == shape.root)
+            memcpy(recv, send + me * part, part);
+        if (c == ALLTOALL)
+            memcpy(recv + (size_t)r * part, send + me * part, part);
         for (size_t i = 0; c == REDUCE_SCATTER && i < count; i++)
             ((int *)recv)[i] =
-                ((int *)send)[ME * count + i] + (r ? ((int *)recv)[i] : 0);
+                ((int *)send)[me * count + i] + (r ? ((int *)recv)[i] : 0);
         inputs_free(&in);
     }
-    const struct shape shape = shape_of(c, COLL_I32, COLL_SUM, ME);
+    const struct shape shape = shape_of(c, COLL_I32, COLL_SUM, (int)me);
     inputs_create(mine, &shape);
 }
 
 Test(bench_inputs, what_each_collective_delivers_is_right_and_one_bit_wrong)
 {
     static _Alignas(int) char recv[RANKS * COUNT * 4];
-    static const enum collective all[] = {REDUCE, BROADCAST, REDUCE_SCATTER,
-                                          ALLGATHER};
-    for (int i = 0; i < 4; i++) {
+    static const enum collective all[] = {REDUCE,    BROADCAST, REDUCE_SCATTER,
+                                          ALLGATHER, GATHER,    SCATTER,
+                                          ALLTOALL};
+    for (int i = 0; i < 7; i++) {
         struct inputs in;
         deliver(all[i], &in, COUNT, recv);
         cr_expect_eq(inputs_wrong(&in, recv, COUNT, ITERATION), 0, "%s",
@@ -141,11 +148,15 @@ Test(bench_inputs, what_each_collective_delivers_is_right_and_one_bit_wrong)
 Test(bench_inputs, parts_of_two_ranks_in_each_others_place_are_wrong)
 {
     static _Alignas(int) char recv[RANKS * COUNT * 4];
-    struct inputs in;
-    deliver(ALLGATHER, &in, COUNT, recv);
-    memcpy(next, recv, COUNT * 4);
-    memcpy(recv, recv + COUNT * 4, COUNT * 4);
-    memcpy(recv + COUNT * 4, next, COUNT * 4);
-    cr_assert_gt(inputs_wrong(&in, recv, COUNT, ITERATION), COUNT);
-    inputs_free(&in);
+    static const enum collective all[] = {ALLGATHER, GATHER, ALLTOALL};
+    for (int i = 0; i < 3; i++) {
+        struct inputs in;
+        deliver(all[i], &in, COUNT, recv);
+        memcpy(next, recv, COUNT * 4);
+        memcpy(recv, recv + COUNT * 4, COUNT * 4);
+        memcpy(recv + COUNT * 4, next, COUNT * 4);
+        cr_assert_gt(inputs_wrong(&in, recv, COUNT, ITERATION), COUNT, "%s",
+                     collective_name(all[i]));
+        inputs_free(&in);
+    }
 }

@@ -82,3 +82,36 @@ coll_status coll_allgather(const void *send, void *recv, size_t sendcount,
     return spoil(real(send, recv, sendcount, dtype, comm, request), recv,
                  sendcount, dtype, comm, 2);
 }
+
+coll_status coll_gather(const void *send, void *recv, size_t sendcount,
+                        coll_dtype dtype, int root, coll_comm *comm,
+                        coll_request **request)
+{
+    coll_status (*real)(const void *, void *, size_t, coll_dtype, int,
+                        coll_comm *, coll_request **);
+    find("coll_gather", &real);
+    return spoil(real(send, recv, sendcount, dtype, root, comm, request), recv,
+                 sendcount, dtype, comm, root);
+}
+
+coll_status coll_scatter(const void *send, void *recv, size_t recvcount,
+                         coll_dtype dtype, int root, coll_comm *comm,
+                         coll_request **request)
+{
+    coll_status (*real)(const void *, void *, size_t, coll_dtype, int,
+                        coll_comm *, coll_request **);
+    find("coll_scatter", &real);
+    return spoil(real(send, recv, recvcount, dtype, root, comm, request), recv,
+                 recvcount, dtype, comm, 1);
+}
+
+coll_status coll_alltoall(const void *send, void *recv, size_t count,
+                          coll_dtype dtype, coll_comm *comm,
+                          coll_request **request)
+{
+    coll_status (*real)(const void *, void *, size_t, coll_dtype, coll_comm *,
+                        coll_request **);
+    find("coll_alltoall", &real);
+    return spoil(real(send, recv, count, dtype, comm, request), recv, count,
+                 dtype, comm, 2);
+}

@@ -302,7 +302,7 @@ def segments_are_the_best_or_as_asked():
 
 def every_collective_is_simulated_at_ranges_and_lists_of_ranks():
     for name in ('allreduce', 'reduce', 'broadcast', 'reduce_scatter',
-                 'allgather', 'barrier'):
+                 'allgather', 'gather', 'scatter', 'alltoall', 'barrier'):
         found = results(name, '--cluster', FLAT, '-n', '1..6,9', '-b', '64K')
         ranks = [r['nranks'] for r in found['results']]
         check(ranks == [1, 2, 4, 6, 9], name, ranks)

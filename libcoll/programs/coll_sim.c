@@ -122,7 +122,8 @@ static const struct program program = {
         "Simulates collectives with the library's own plans, at any number of\n"
         "ranks on a described cluster; or what they make of the training of a\n"
         "net. COLLECTIVE is allreduce, reduce, broadcast, reduce_scatter,\n"
-        "allgather or barrier. All times are simulated.",
+        "allgather, gather, scatter, alltoall or barrier. All times are "
+        "simulated.",
     .options = options,
     .noptions = sizeof(options) / sizeof(options[0]),
     .epilogue =
@@ -265,8 +266,8 @@ static enum coll_kind read_mode(int noperands, char **argv)
     if (noperands == 0)
         options_die(&program,
                     "found no collective, valid is allreduce, reduce, "
-                    "broadcast, reduce_scatter, allgather, barrier or "
-                    "train");
+                    "broadcast, reduce_scatter, allgather, gather, scatter, "
+                    "alltoall, barrier or train");
     if (noperands > 1)
         options_die(&program, "%s: found one operand too many; see --help",
                     argv[2]);
@@ -276,11 +277,13 @@ static enum coll_kind read_mode(int noperands, char **argv)
             return (enum coll_kind)k;
     }
     const char *near = nearest_name(argv[1], names, NKINDS + 1);
-    options_die(&program,
-                "%s: no such collective, valid is allreduce, reduce, "
-                "broadcast, reduce_scatter, allgather, barrier or train%s%s%s",
-                argv[1], near ? "; did you mean " : "", near ? near : "",
-                near ? "?" : "");
+    options_die(
+        &program,
+        "%s: no such collective, valid is allreduce, reduce, "
+        "broadcast, reduce_scatter, allgather, gather, scatter, alltoall, "
+        "barrier or train%s%s%s",
+        argv[1], near ? "; did you mean " : "", near ? near : "",
+        near ? "?" : "");
 }
 
 static void check_options(bool trains)

@@ -12,7 +12,7 @@
 #include "programs/tune_run.h"
 #include "programs/tune_store.h"
 
-enum { WORDS = 1024, MOST_COLLECTIVES = 8 };
+enum { WORDS = 1024, MOST_COLLECTIVES = 9 };
 
 static struct {
     size_t min_bytes, max_bytes;
@@ -77,9 +77,9 @@ static const struct program program = {
     .options = rows,
     .noptions = sizeof(rows) / sizeof(rows[0]),
     .epilogue = "COLLECTIVE: allreduce, reduce, broadcast, reduce_scatter, "
-                "allgather or barrier;\nall of them if none is named. Rank 0 "
-                "is the root. Sizes take K, M, G for powers\nof 1024. Every "
-                "rank gives the same options.",
+                "allgather, gather, scatter,\nalltoall or barrier; all of them "
+                "if none is named. Rank 0 is the root. Sizes take\nK, M, G for "
+                "powers of 1024. Every rank gives the same options.",
 };
 
 static void list_dtypes(void)
@@ -110,11 +110,13 @@ static const char *read_operand(int noperands, char **argv)
     if (!strcmp(argv[1], "all"))
         return NULL;
     const char *near = nearest_name(argv[1], known, n);
-    options_die(&program,
-                "found the collective \"%s\", valid are allreduce, reduce, "
-                "broadcast, reduce_scatter, allgather, barrier, all%s%s%s",
-                argv[1], near ? "; did you mean " : "", near ? near : "",
-                near ? "?" : "");
+    options_die(
+        &program,
+        "found the collective \"%s\", valid are allreduce, reduce, "
+        "broadcast, reduce_scatter, allgather, gather, scatter, alltoall, "
+        "barrier, all%s%s%s",
+        argv[1], near ? "; did you mean " : "", near ? near : "",
+        near ? "?" : "");
 }
 
 static bool is_first(void)

@@ -331,7 +331,8 @@ static void keep_done(struct sweep *s)
                     "by_hosts, hosts_dealt: found --ranks-per-host %ld, valid "
                     "are several hosts with several ranks each; "
                     "for reduce_scatter and allgather as many ranks on each; "
-                    "for hosts_dealt groups of hosts",
+                    "for hosts_dealt groups of hosts; gather, scatter and "
+                    "alltoall have neither",
                     s->job->options.ranks_per_host);
     if (kept == 0 && s->ntrials == 0)
         options_die(s->job->program,

@@ -18,7 +18,8 @@ enum {
 };
 
 static const char *const names[] = {"allreduce",      "reduce",    "broadcast",
-                                    "reduce_scatter", "allgather", "barrier"};
+                                    "reduce_scatter", "allgather", "gather",
+                                    "scatter",        "alltoall",  "barrier"};
 enum { NNAMES = sizeof(names) / sizeof(names[0]) };
 
 const char *tune_collective(int i)
@@ -48,13 +49,21 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static bool has_parts(const char *collective)
+{
+    static const char *const those[] = {"reduce_scatter", "allgather", "gather",
+                                        "scatter", "alltoall"};
+    for (size_t i = 0; i < sizeof(those) / sizeof(those[0]); i++)
+        if (!strcmp(collective, those[i]))
+            return true;
+    return false;
+}
+
 size_t tune_count(const struct tune_job *job, const char *collective,
                   size_t *bytes)
 {
-    const bool parts = !strcmp(collective, "reduce_scatter")
-                       || !strcmp(collective, "allgather");
-    const size_t each =
-        coll_dtype_bytes(job->dtype) * (parts ? (size_t)job->nranks : 1);
+    const size_t each = coll_dtype_bytes(job->dtype)
+                        * (has_parts(collective) ? (size_t)job->nranks : 1);
     const size_t count = *bytes > each ? *bytes / each : 1;
     *bytes = !strcmp(collective, "barrier") ? 0 : count * each;
     return count;
@@ -105,6 +114,15 @@ static coll_status run_once(const struct tune_job *job, const char *collective,
     if (!strcmp(collective, "allgather"))
         return coll_allgather(job->send, job->recv, count, job->dtype,
                               job->comm, NULL);
+    if (!strcmp(collective, "gather"))
+        return coll_gather(job->send, job->recv, count, job->dtype, 0,
+                           job->comm, NULL);
+    if (!strcmp(collective, "scatter"))
+        return coll_scatter(job->send, job->recv, count, job->dtype, 0,
+                            job->comm, NULL);
+    if (!strcmp(collective, "alltoall"))
+        return coll_alltoall(job->send, job->recv, count, job->dtype, job->comm,
+                             NULL);
     return coll_barrier(job->comm, NULL);
 }
 
