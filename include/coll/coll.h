@@ -207,6 +207,70 @@ coll_status coll_test(coll_request **request);
 /* Like coll_test(), but returns only with COLL_OK or an error. */
 coll_status coll_wait(coll_request **request);
 
+/* Several requests at once, of one communicator or of many: all of these make
+ * progress. n >= 0; entries that are NULL, or persistent and not started, are
+ * skipped. BUSY, if one of the communicators is in use: nothing has happened.
+ * A failure ends the requests of its communicator, the others go on.
+ *
+ * wait_all returns once all are over: COLL_OK, or the error of the first entry
+ * that failed. All are ended, and freed and set to NULL unless persistent.
+ * test_all does the same if all are over, else returns COLL_IN_PROGRESS and
+ * ends none. */
+coll_status coll_wait_all(int n, coll_request *requests[]);
+coll_status coll_test_all(int n, coll_request *requests[]);
+
+/* Returns once one is over, with its status; *index says which, and it is ended
+ * as by coll_wait(). With nothing but entries to skip: COLL_OK, *index -1.
+ * test_any returns COLL_IN_PROGRESS, and leaves *index, if none is over. */
+coll_status coll_wait_any(int n, coll_request *requests[], int *index);
+coll_status coll_test_any(int n, coll_request *requests[], int *index);
+
+/* Persistent requests: a call that is made once and started often. Arguments
+ * are those of the collective, are checked here, and hold for every start: the
+ * addresses, not what is there. *request is not NULL and starts nothing; it is
+ * the caller's until coll_request_free(). Fails as the collective does before it
+ * starts. Other ranks need not make it, nor use persistent requests: it is the
+ * starts that must come in the same order as their calls. */
+coll_status coll_allreduce_init(const void *send, void *recv, size_t count,
+                                coll_dtype dtype, coll_op op, coll_comm *comm,
+                                coll_request **request);
+coll_status coll_reduce_init(const void *send, void *recv, size_t count,
+                             coll_dtype dtype, coll_op op, int root,
+                             coll_comm *comm, coll_request **request);
+coll_status coll_broadcast_init(const void *send, void *recv, size_t count,
+                                coll_dtype dtype, int root, coll_comm *comm,
+                                coll_request **request);
+coll_status coll_reduce_scatter_init(const void *send, void *recv,
+                                     size_t recvcount, coll_dtype dtype,
+                                     coll_op op, coll_comm *comm,
+                                     coll_request **request);
+coll_status coll_allgather_init(const void *send, void *recv, size_t sendcount,
+                                coll_dtype dtype, coll_comm *comm,
+                                coll_request **request);
+coll_status coll_gather_init(const void *send, void *recv, size_t sendcount,
+                             coll_dtype dtype, int root, coll_comm *comm,
+                             coll_request **request);
+coll_status coll_scatter_init(const void *send, void *recv, size_t recvcount,
+                              coll_dtype dtype, int root, coll_comm *comm,
+                              coll_request **request);
+coll_status coll_alltoall_init(const void *send, void *recv, size_t count,
+                               coll_dtype dtype, coll_comm *comm,
+                               coll_request **request);
+coll_status coll_barrier_init(coll_comm *comm, coll_request **request);
+
+/* Starts a persistent request, behind those outstanding; returns at once. It is
+ * then waited for or tested like any other, which leaves it not started instead
+ * of freeing it. Any number may be under way, each once. Allocates nothing but
+ * what the first run of an algorithm needs. Fails with INVALID (NULL, not
+ * persistent, still under way: wait for it first), BUSY, and an earlier failure
+ * of the communicator; it is then not started. */
+coll_status coll_start(coll_request *request);
+
+/* Frees a persistent request and sets *request to NULL; before the communicator
+ * is destroyed or after. *request == NULL is COLL_OK. Fails with INVALID (not
+ * persistent, or still under way). */
+coll_status coll_request_free(coll_request **request);
+
 /* Memory that the other ranks of this host reach without a copy: collectives
  * are fastest on vectors that lie in it. Zeroed, page aligned, on huge pages
  * where the system gives them, placed on the NUMA node of the calling thread.

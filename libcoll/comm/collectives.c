@@ -155,20 +155,21 @@ static coll_status fill(coll_request *r)
     return status < 0 ? fail(status, "comm", "%s", c->sentence) : COLL_OK;
 }
 
+static coll_status check_all(const coll_request *r)
+{
+    const struct recent *like = recall(r);
+    if (is_like(like, r))
+        return check_vectors(r, like->elem_bytes);
+    coll_status status = check_arguments(r);
+    if (status == COLL_OK)
+        status = check_vectors(r, coll_dtype_bytes(r->dtype));
+    return status == COLL_OK ? look_up(r) : status;
+}
+
 static coll_status run_inside(coll_request *here, coll_request **request)
 {
     coll_request *r = here;
-    coll_status status = COLL_OK;
-    const struct recent *like = recall(here);
-    if (is_like(like, here)) {
-        status = check_vectors(here, like->elem_bytes);
-    } else {
-        status = check_arguments(here);
-        if (status == COLL_OK)
-            status = check_vectors(here, coll_dtype_bytes(here->dtype));
-        if (status == COLL_OK)
-            status = look_up(here);
-    }
+    coll_status status = check_all(here);
     if (status == COLL_OK)
         status = fill(here);
     if (status < 0)
@@ -189,6 +190,32 @@ static coll_status run_inside(coll_request *here, coll_request **request)
     status = request_wait(r);
     return status < 0 ? fail(status, "comm", "%s", here->comm->sentence)
                       : status;
+}
+
+coll_status request_check(const coll_request *r)
+{
+    if (!r->comm)
+        return check_arguments(r);
+    coll_status status = comm_enter(r->comm, kind_names[r->kind]);
+    if (status < 0)
+        return status;
+    status = check_all(r);
+    comm_leave(r->comm);
+    return status;
+}
+
+coll_status request_start(coll_request *r)
+{
+    coll_status status = is_like(recall(r), r) ? COLL_OK : look_up(r);
+    if (status == COLL_OK)
+        status = fill(r);
+    if (status < 0)
+        return status;
+    r->started = r->timed = false;
+    r->early = COLL_OK;
+    r->active = true;
+    request_enqueue(r);
+    return COLL_OK;
 }
 
 /* Every collective call: `here` says which. */
@@ -223,6 +250,8 @@ static inline coll_request ask(enum coll_kind kind, const void *in, void *out,
     r.started = false;
     r.timed = false;
     r.meeting = false;
+    r.active = true;
+    r.persistent = false;
     r.early = COLL_OK;
     return r;
 }

@@ -100,6 +100,11 @@ struct coll_comm {
         double last, seconds; /* when, and for how long, as comm_asked() says */
         uint32_t finished;    /* before the operation that is asked after */
     } asked;
+    struct patience {
+        double deadline; /* of who waits; 0: from the next look at the clock */
+        uint32_t finished; /* before the operation that it waits for */
+    } patience;
+    coll_comm *also; /* waited for together with this one */
     coll_statistics stats;
 
     bool adapts, calibrates, explains; /* COLL_ADAPT and so on */
@@ -131,6 +136,18 @@ coll_status comm_check(coll_comm *);
  * for the sentence of a timeout, which fails the communicator. */
 coll_status comm_wait(coll_comm *, coll_status (*step)(void *context),
                       void *context, double seconds, const char *what);
+/* The same for several, from *comms on by `also`. step may take some off that
+ * list, and says something other than COLL_IN_PROGRESS before it is empty. An
+ * error is one of them's. */
+coll_status comm_wait_several(coll_comm *const *comms,
+                              coll_status (*step)(void *context), void *context,
+                              double seconds, const char *what);
+/* Puts the descriptors into fds that turn readable when the communicator has
+ * something to do, and returns how many; or it cannot be said so, or there is
+ * something now. */
+enum { COMM_WATCH_CANNOT = -1, COMM_WATCH_READY = -2 };
+struct pollfd;
+int comm_watch(coll_comm *, struct pollfd *fds, int max);
 /* coll_test()'s part of it: TIMEOUT, which fails the communicator, once the
  * caller has asked after the running operation for op_seconds; a pause between
  * two questions counts for a tenth of that at most, as the operation may well

@@ -209,6 +209,14 @@ static void advance(coll_comm *c)
     }
 }
 
+void comm_serve(coll_comm *c)
+{
+    advance(c);
+    const coll_status status = comm_check(c);
+    if (status < 0 && c->first)
+        fail_all(c, status, c->sentence);
+}
+
 coll_status request_step(void *context)
 {
     coll_request *r = context;
@@ -294,43 +302,43 @@ coll_status comm_drain(coll_comm *c)
 }
 
 /* An error ends the request with the communicator's sentence. */
-static coll_status finish(coll_request **request)
+coll_status request_end(coll_request **request)
 {
-    const coll_status status = (*request)->status;
+    coll_request *r = *request;
+    const coll_status status = r->status;
     if (status < 0)
-        fail(status, "comm", "%s", (*request)->comm->sentence);
-    free(*request);
-    *request = NULL;
+        fail(status, "comm", "%s", r->comm->sentence);
+    r->active = false;
+    if (!r->persistent) {
+        free(r);
+        *request = NULL;
+    }
     return status;
 }
 
-static void look_after(coll_request *r)
+void comm_ask(coll_comm *c)
 {
-    coll_comm *c = r->comm;
-    if (r->status != COLL_IN_PROGRESS)
-        return;
     comm_progress(c);
-    advance(c);
-    coll_status status = comm_check(c);
-    if (status == COLL_OK && r->status == COLL_IN_PROGRESS)
-        status = comm_asked(c);
-    if (status < 0 && r->status == COLL_IN_PROGRESS)
-        fail_all(c, status, c->sentence);
+    comm_serve(c);
+    if (c->first && comm_asked(c) < 0)
+        comm_serve(c);
 }
 
 coll_status coll_test(coll_request **request)
 {
     if (!request)
         return fail(COLL_ERR_INVALID, "comm", "coll_test: request is NULL");
-    if (!*request)
-        return COLL_OK;
     coll_request *r = *request;
+    if (!r || !r->active)
+        return COLL_OK;
     coll_comm *c = r->comm;
     coll_status status = comm_enter(c, "test");
     if (status < 0)
         return status;
-    look_after(r);
-    status = r->status == COLL_IN_PROGRESS ? COLL_IN_PROGRESS : finish(request);
+    if (r->status == COLL_IN_PROGRESS)
+        comm_ask(c);
+    status =
+        r->status == COLL_IN_PROGRESS ? COLL_IN_PROGRESS : request_end(request);
     comm_leave(c);
     return status;
 }
@@ -339,14 +347,14 @@ coll_status coll_wait(coll_request **request)
 {
     if (!request)
         return fail(COLL_ERR_INVALID, "comm", "coll_wait: request is NULL");
-    if (!*request)
+    if (!*request || !(*request)->active)
         return COLL_OK;
     coll_comm *c = (*request)->comm;
     coll_status status = comm_enter(c, "wait");
     if (status < 0)
         return status;
     request_wait(*request);
-    status = finish(request);
+    status = request_end(request);
     comm_leave(c);
     return status;
 }

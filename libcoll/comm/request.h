@@ -26,8 +26,10 @@ struct coll_request {
     coll_status status;
     coll_status early; /* an error that it met before it was in the queue */
     bool started;
-    bool timed;   /* what it takes is told to all, see news.h */
-    bool meeting; /* it is the library's own, before one that is timed */
+    bool timed;      /* what it takes is told to all, see news.h */
+    bool meeting;    /* it is the library's own, before one that is timed */
+    bool active;     /* the caller has yet to learn that it is over */
+    bool persistent; /* it then stays, to be started again */
     coll_request *next;
 };
 
@@ -45,6 +47,11 @@ coll_status request_choose(coll_request *);
 /* Makes its plan ready, if it runs by messages alone. */
 coll_status request_prepare(coll_request *, struct exec_call *);
 
+/* collectives.c: whether its call is right, and something can serve it. */
+coll_status request_check(const coll_request *);
+/* Starts one that was found right, behind those outstanding. */
+coll_status request_start(coll_request *);
+
 /* Starts a filled-in request, and finishes it if that takes a moment only:
  * most short vectors on one host do. false: it goes to request_enqueue(). */
 bool request_finish_now(coll_request *);
@@ -56,5 +63,16 @@ void request_enqueue(coll_request *);
 /* Returns once the request is over, with its status. */
 coll_status request_wait(coll_request *);
 coll_status request_step(void *request);
+
+/* Of an active request that is over: makes it inactive, or frees it and sets
+ * *request to NULL. Returns its status. */
+coll_status request_end(coll_request **request);
+
+/* Advances what is outstanding as far as it goes; ends it with an error if the
+ * communicator has failed. */
+void comm_serve(coll_comm *);
+/* The same for a caller who does not wait: with a look at the messages, and at
+ * the deadline of comm_asked(). */
+void comm_ask(coll_comm *);
 
 #endif

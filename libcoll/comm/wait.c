@@ -7,7 +7,9 @@
  * for a while is not in a hurry, and may be in the way of those it waits for,
  * the kernel's network threads too: it sleeps until a message comes from
  * another host or a peer of its own rings. Nobody can wait for both, so with
- * peers it looks at messages now and then.
+ * peers it looks at messages now and then. Nor for the bells of two
+ * communicators: a wait for several sleeps on the messages of all, and where
+ * one needs its peers it only naps.
  */
 #include <poll.h>
 #include <sched.h>
@@ -18,7 +20,7 @@
 
 enum { YIELDS_PER_CLOCK = 64, POLLS_PER_PROGRESS = 64 };
 
-enum { remote_sleep_ns = 100000, MESSAGE_SLEEP_MS = 10 };
+enum { remote_sleep_ns = 100000, MESSAGE_SLEEP_MS = 10, MAX_SLEEP_FDS = 64 };
 /* Before the first sleep: with a processor for each rank, and without. */
 static const double awake_seconds = 1e-3, awake_crowded_seconds = 1e-4;
 
@@ -59,15 +61,14 @@ static coll_status too_late(coll_comm *c, const char *what, double seconds)
 }
 
 struct wait {
-    coll_comm *comm;
+    coll_comm *const *comms; /* the first one, and on by `also` */
     coll_status (*step)(void *context);
     void *context;
     coll_status status; /* what the last step said */
     unsigned empty;     /* polls since something moved */
     unsigned yields;
-    double deadline, awake_until; /* 0: from the next look at the clock */
+    double awake_until; /* 0: from the next look at the clock */
     bool sleepy;
-    uint32_t finished;
 };
 
 /* Whether the wait is over, or something moved. An operation on shared memory
@@ -75,37 +76,52 @@ struct wait {
 static bool look(void *context)
 {
     struct wait *w = context;
+    bool moved = false;
     w->status = w->step(w->context);
-    if (w->status == COLL_IN_PROGRESS)
-        w->status =
-            comm_check(w->comm) < 0 ? comm_check(w->comm) : COLL_IN_PROGRESS;
     if (w->status != COLL_IN_PROGRESS)
         return true;
-    if (comm_on_node(w->comm) && w->empty % POLLS_PER_PROGRESS)
-        return false;
-    return comm_progress(w->comm);
+    for (coll_comm *c = *w->comms; c; c = c->also) {
+        const coll_status status = comm_check(c);
+        if (status < 0) {
+            w->status = status;
+            return true;
+        }
+        if (!comm_on_node(c) || w->empty % POLLS_PER_PROGRESS == 0)
+            moved |= comm_progress(c);
+    }
+    return moved;
 }
 
-/* Sleeps until a message comes, or a while; false: it cannot. */
-static bool sleep_on_messages(coll_comm *c)
+int comm_watch(coll_comm *c, struct pollfd *fds, int max)
 {
-    struct pollfd fds[MAX_TRANSPORTS];
-    nfds_t n = 0;
-    if ((c->local_ranks > 1 && staged_needs(c) != STAGED_NEEDS_MESSAGES)
-        || !c->nopen)
-        return false;
+    int n = 0;
+    if (c->local_ranks > 1 && staged_needs(c) != STAGED_NEEDS_MESSAGES)
+        return COMM_WATCH_CANNOT;
     for (int i = 0; i < c->nopen; i++) {
         const struct transport_ops *ops = c->open[i]->ops;
         if (!ops->awaken)
             continue;
-        const int fd = ops->awaken(c->open[i]);
+        const int fd = n < max ? ops->awaken(c->open[i]) : -1;
         if (fd < 0)
-            return true; /* something came just now */
+            return n < max ? COMM_WATCH_READY : COMM_WATCH_CANNOT;
         fds[n++] = (struct pollfd){.fd = fd, .events = POLLIN};
     }
-    if (n > 0)
-        poll(fds, n, MESSAGE_SLEEP_MS);
-    return n > 0;
+    return n ? n : COMM_WATCH_CANNOT;
+}
+
+/* Sleeps until a message comes, or a while; false: it cannot. */
+static bool sleep_on_messages(const struct wait *w)
+{
+    struct pollfd fds[MAX_SLEEP_FDS];
+    int n = 0;
+    for (coll_comm *c = *w->comms; c; c = c->also) {
+        const int more = comm_watch(c, fds + n, MAX_SLEEP_FDS - n);
+        if (more < 0)
+            return more == COMM_WATCH_READY;
+        n += more;
+    }
+    poll(fds, (nfds_t)n, MESSAGE_SLEEP_MS);
+    return true;
 }
 
 static bool needs_messages(const coll_comm *c)
@@ -118,29 +134,36 @@ static bool needs_messages(const coll_comm *c)
 static void doze(struct wait *w)
 {
     static const struct timespec nap = {.tv_nsec = remote_sleep_ns};
-    coll_comm *c = w->comm;
+    coll_comm *c = *w->comms;
     w->empty = 0; /* look at the messages too */
-    if (sleep_on_messages(c))
+    if (sleep_on_messages(w))
         look(w);
-    else if (c->node)
+    else if (c->node && !c->also)
         node_sleep(c->node, needs_messages(c) ? remote_sleep_ns : 0, look, w);
     else if (!look(w))
         nanosleep(&nap, NULL);
 }
 
 /* The deadline is that of one operation: it starts anew when one finishes. */
+static bool is_late(coll_comm *c, double now, double seconds)
+{
+    struct patience *p = &c->patience;
+    if (p->deadline == 0 || p->finished != c->finished)
+        p->deadline = now + seconds;
+    p->finished = c->finished;
+    return seconds > 0 && now > p->deadline;
+}
+
 static coll_status look_at_clock(struct wait *w, double seconds,
                                  const char *what)
 {
     const double now = comm_clock();
-    if (w->deadline == 0 || w->finished != w->comm->finished)
-        w->deadline = now + seconds;
-    w->finished = w->comm->finished;
-    if (seconds > 0 && now > w->deadline)
-        return too_late(w->comm, what, seconds);
+    for (coll_comm *c = *w->comms; c; c = c->also)
+        if (is_late(c, now, seconds))
+            return too_late(c, what, seconds);
     if (w->awake_until == 0)
         w->awake_until =
-            now + (w->comm->spins ? awake_seconds : awake_crowded_seconds);
+            now + ((*w->comms)->spins ? awake_seconds : awake_crowded_seconds);
     w->sleepy = now > w->awake_until;
     if (w->sleepy)
         doze(w);
@@ -165,8 +188,17 @@ coll_status comm_asked(coll_comm *c)
 coll_status comm_wait(coll_comm *c, coll_status (*step)(void *context),
                       void *context, double seconds, const char *what)
 {
-    struct wait w = {
-        .comm = c, .step = step, .context = context, .finished = c->finished};
+    return comm_wait_several(&c, step, context, seconds, what);
+}
+
+coll_status comm_wait_several(coll_comm *const *comms,
+                              coll_status (*step)(void *context), void *context,
+                              double seconds, const char *what)
+{
+    const unsigned spins = (*comms)->spins;
+    struct wait w = {.comms = comms, .step = step, .context = context};
+    for (coll_comm *c = *comms; c; c = c->also)
+        c->patience.deadline = 0;
     for (;;) {
         if (look(&w)) {
             if (w.status != COLL_IN_PROGRESS)
@@ -176,7 +208,7 @@ coll_status comm_wait(coll_comm *c, coll_status (*step)(void *context),
             w.sleepy = false;
             continue;
         }
-        if (++w.empty <= c->spins && !w.sleepy) {
+        if (++w.empty <= spins && !w.sleepy) {
             pause_briefly();
             continue;
         }
