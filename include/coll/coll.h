@@ -75,6 +75,56 @@ coll_status coll_get_unique_id(coll_unique_id *id);
 coll_status coll_comm_init_rank(coll_comm **comm, int nranks, coll_unique_id id,
                                 int rank);
 
+/* What may differ from the settings for one communicator. size says how many
+ * of the fields the caller knows: begin with COLL_CONFIG_INITIALIZER. Of any
+ * field 0 or NULL means the setting, or the parent's in coll_comm_split(). */
+typedef struct coll_config {
+    size_t size;
+    double op_seconds;     /* COLL_OP_SECONDS; INFINITY: for ever */
+    double join_seconds;   /* COLL_JOIN_SECONDS */
+    const char *algorithm; /* COLL_ALGO; copied, and equal on all ranks */
+} coll_config;
+#define COLL_CONFIG_INITIALIZER                                                \
+    {                                                                          \
+        sizeof(coll_config), 0, 0, NULL                                        \
+    }
+
+/* Like coll_comm_init_rank(). config: may be NULL. Fails also with INVALID for
+ * what a config may not say, UNSUPPORTED for a field of a later version. */
+coll_status coll_comm_init_rank_config(coll_comm **comm, int nranks,
+                                       coll_unique_id id, int rank,
+                                       const coll_config *config);
+
+/* Makes a job of nranks threads of this process: comms[i] is rank i, each to be
+ * used, and destroyed, by a thread of its own, as they wait for one another.
+ * comms has room for nranks. The ranks inherit the calling thread's affinity.
+ * Fails like coll_comm_init_rank(), and then has made none. Threads: any. */
+coll_status coll_comm_init_all(coll_comm **comms, int nranks);
+
+/* Groups the ranks of comm by color: each group becomes a communicator, its
+ * ranks ordered by key and, where that is equal, as in comm.
+ *
+ * color     0 or more; COLL_SPLIT_NOCOLOR: this rank is in no group, and
+ *           *newcomm is NULL
+ * config    may be NULL; what it leaves open is as in comm
+ *
+ * Every rank of comm makes the call, in the same order as its collectives. It
+ * waits for this rank's outstanding requests, which the caller still ends, and
+ * for the others. comm stays as it is, to be destroyed before or after the new
+ * one. A call that fails does so at all ranks, with the sentence of the first
+ * that has found the reason; but for INVALID with comm NULL, comm that has
+ * failed, or ranks that made different calls, comm can be used on.
+ * Where the ranks are comm's in their order nothing is measured anew.
+ * Threads: one at a time for comm. Fails with INVALID, PEER, SYSTEM, MEMORY,
+ * TIMEOUT, ABORTED, MISMATCH. */
+#define COLL_SPLIT_NOCOLOR (-1)
+coll_status coll_comm_split(coll_comm *comm, int color, int key,
+                            coll_comm **newcomm, const coll_config *config);
+
+/* The same ranks in the same order, as coll_comm_split(). It takes over what
+ * comm has measured and learned, and its settings. */
+coll_status coll_comm_dup(coll_comm *comm, coll_comm **newcomm);
+
 /* Joins the job that the environment describes: COLL_RANK, COLL_NRANKS and
  * COLL_ROOT (collrun sets them), else RANK, WORLD_SIZE, MASTER_ADDR and
  * MASTER_PORT (torchrun sets those), else one rank alone. Fails like

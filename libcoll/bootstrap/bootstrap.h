@@ -48,6 +48,8 @@ coll_status bootstrap_allgather(struct bootstrap *, const void *mine, void *all,
 coll_status bootstrap_allgather_start(struct bootstrap *, const void *mine,
                                       size_t bytes);
 coll_status bootstrap_allgather_test(struct bootstrap *, void *all);
+/* Sleeps until that would say something else than IN_PROGRESS, or so long. */
+void bootstrap_allgather_nap(struct bootstrap *, double seconds);
 
 /* COLL_OK, or why the job failed: one atomic load. PEER: a rank went away;
  * ABORTED: a rank aborted. The sentence names the rank and is valid until

@@ -30,8 +30,8 @@ static const double farewell_seconds = 2;
 static const double last_news_seconds = .5;
 
 struct bootstrap {
-    unsigned char key[FRAME_KEY]; /* of the job */
-    int fd, wake;                 /* link; eventfd that wakes the thread */
+    unsigned char key[FRAME_KEY];   /* of the job */
+    int fd, wake;                   /* link; eventfd that wakes the thread */
     struct bootstrap_end mine, hub; /* of the link when it was made */
     double join_seconds;
     pthread_t thread;
@@ -354,6 +354,18 @@ coll_status bootstrap_allgather_test(struct bootstrap *b, void *all)
     if (ready)
         return COLL_OK;
     return bootstrap_failure(b) < 0 ? failed(b) : COLL_IN_PROGRESS;
+}
+
+void bootstrap_allgather_nap(struct bootstrap *b, double seconds)
+{
+    const double until = tcp_clock() + seconds;
+    const struct timespec at = {(time_t)until,
+                                (long)((until - (double)(time_t)until) * 1e9)};
+    int late = 0;
+    pthread_mutex_lock(&b->mutex);
+    while (!b->member.gathered && bootstrap_failure(b) == COLL_OK && !late)
+        late = pthread_cond_timedwait(&b->changed, &b->mutex, &at);
+    pthread_mutex_unlock(&b->mutex);
 }
 
 coll_status bootstrap_allgather(struct bootstrap *b, const void *mine,

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/nearest.h"
+#include "comm/config.h"
 #include "comm/owner.h"
 #include "comm/request.h"
 
@@ -351,7 +352,7 @@ static coll_status set_algorithm(coll_comm *comm, const char *rules)
                     "coll_comm_set_algorithm: requests are outstanding; wait "
                     "for them first");
     const coll_status status =
-        select_rules(&comm->select, rules, "coll_comm_set_algorithm");
+        config_rules(comm, rules, "coll_comm_set_algorithm");
     if (status == COLL_OK) {
         memset(comm->recent, 0, sizeof(comm->recent));
         comm->last.candidate = -1;

@@ -12,6 +12,8 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "comm/config.h"
+#include "comm/copy.h"
 #include "comm/here.h"
 #include "comm/owner.h"
 #include "comm/reach.h"
@@ -20,9 +22,6 @@
 
 /* With a processor for each rank: about two microseconds of empty polls. */
 enum { SPINS = 400 };
-
-/* For the hub's own deadline to come first: it knows who is missing. */
-enum { GRACE_SECONDS = 1 };
 
 static uint64_t hash_text(uint64_t h, const char *text)
 {
@@ -69,20 +68,19 @@ static coll_status read_settings(coll_comm *c)
         status = fail(COLL_ERR_INVALID, "comm", "COLL_EXPLAIN=%s is not 0 or 1",
                       explain);
     if (status == COLL_OK)
-        status =
-            select_rules(&c->select, setting_text(SETTING_ALGO), "COLL_ALGO");
+        status = config_rules(c, setting_text(SETTING_ALGO), "COLL_ALGO");
     return status;
 }
 
-static coll_status describe(struct rank_info *info)
+static coll_status describe(const coll_comm *c, struct rank_info *info)
 {
-    static const enum setting equal[] = {SETTING_ALGO, SETTING_TRANSPORT,
-                                         SETTING_CLUSTER, SETTING_CALIBRATE,
-                                         SETTING_ADAPT, SETTING_UCX_LANES};
+    static const enum setting equal[] = {SETTING_TRANSPORT, SETTING_CLUSTER,
+                                         SETTING_CALIBRATE, SETTING_ADAPT,
+                                         SETTING_UCX_LANES};
     *info = (struct rank_info){
         .version = (uint32_t)coll_version(),
         .pid = (int32_t)getpid(),
-        .settings = 0xcbf29ce484222325ull,
+        .settings = hash_text(0xcbf29ce484222325ull, c->rules),
     };
     for (size_t i = 0; i < sizeof(equal) / sizeof(equal[0]); i++)
         info->settings = hash_text(info->settings, setting_text(equal[i]));
@@ -96,7 +94,20 @@ static coll_status describe(struct rank_info *info)
 static coll_status exchange(void *context, const void *mine, void *all,
                             size_t bytes)
 {
-    return bootstrap_allgather(context, mine, all, bytes);
+    const coll_comm *c = context;
+    return bootstrap_allgather(c->bootstrap, mine, all, bytes);
+}
+
+/* To look at the machine takes milliseconds. */
+static void find_place(void *context, struct node_place *place, int local_rank,
+                       int local_ranks)
+{
+    coll_comm *c = context;
+    if (c->parent && c->parent->node && !*setting_text(SETTING_CLUSTER))
+        *place = c->parent->place;
+    else
+        here_place(place, local_rank, local_ranks);
+    c->place = *place;
 }
 
 static coll_status make_node(coll_comm *c)
@@ -107,8 +118,8 @@ static coll_status make_node(coll_comm *c)
         .host_of = c->host_of,
         .job = c->job.job,
         .allgather = exchange,
-        .context = c->bootstrap,
-        .place = here_place,
+        .context = c,
+        .place = find_place,
         .crowded = c->spins == 0,
     };
     const bool wanted = strcmp(setting_text(SETTING_TRANSPORT), "ucx") != 0;
@@ -161,7 +172,7 @@ static coll_status set_up(coll_comm *c)
 {
     struct rank_info mine;
     struct bootstrap_end end = {0};
-    coll_status status = describe(&mine);
+    coll_status status = describe(c, &mine);
     if (c->bootstrap)
         bootstrap_ends(c->bootstrap, &end, &mine.hub);
     if (status == COLL_OK)
@@ -188,7 +199,7 @@ static coll_status set_up(coll_comm *c)
     if (status == COLL_OK)
         status = make_hosts(c);
     if (status == COLL_OK && c->nhosts > 1)
-        status = comm_reach(c);
+        status = c->parent && c->same ? copy_rails(c) : comm_reach(c);
     if (status == COLL_OK)
         status = comm_connect(c);
     if (status == COLL_OK)
@@ -196,7 +207,7 @@ static coll_status set_up(coll_comm *c)
     return status;
 }
 
-static void release(coll_comm *c)
+void comm_release(coll_comm *c)
 {
     for (int i = 0; i < c->nopen; i++)
         c->open[i]->ops->close(c->open[i]);
@@ -208,6 +219,7 @@ static void release(coll_comm *c)
     layout_free(&c->layout);
     hosts_free(&c->hosts);
     free(c->meeting);
+    free(c->rules);
     free(c->to);
     free(c->host_of);
     free(c->ranks);
@@ -215,7 +227,8 @@ static void release(coll_comm *c)
     free(c);
 }
 
-static coll_status create(coll_comm **comm, int nranks, int rank)
+coll_status comm_create(coll_comm **comm, int nranks, int rank,
+                        const coll_config *config, const coll_comm *parent)
 {
     coll_comm *c = calloc(1, sizeof(*c));
     if (!c)
@@ -225,17 +238,20 @@ static coll_status create(coll_comm **comm, int nranks, int rank)
     c->last_request = &c->first;
     c->last.candidate = -1;
     pthread_mutex_init(&c->mutex, NULL);
-    const coll_status status = read_settings(c);
+    coll_status status = read_settings(c);
+    if (status == COLL_OK && parent)
+        status = config_inherit(c, parent);
+    if (status == COLL_OK)
+        status = config_apply(c, config);
     if (status < 0) {
-        release(c);
+        comm_release(c);
         return status;
     }
     *comm = c;
     return COLL_OK;
 }
 
-/* Meets the others; an error of one is an error of all, with its reason. */
-static coll_status join(coll_comm *c, const coll_unique_id *id)
+coll_status comm_join(coll_comm *c, const coll_unique_id *id)
 {
     char about[160], host[64] = "?";
     gethostname(host, sizeof(host) - 1);
@@ -272,15 +288,22 @@ static coll_status check_shape(coll_comm **comm, int nranks, int rank)
 coll_status coll_comm_init_rank(coll_comm **comm, int nranks, coll_unique_id id,
                                 int rank)
 {
+    return coll_comm_init_rank_config(comm, nranks, id, rank, NULL);
+}
+
+coll_status coll_comm_init_rank_config(coll_comm **comm, int nranks,
+                                       coll_unique_id id, int rank,
+                                       const coll_config *config)
+{
     coll_comm *c = NULL;
     coll_status status = check_shape(comm, nranks, rank);
     if (status == COLL_OK)
-        status = create(&c, nranks, rank);
+        status = comm_create(&c, nranks, rank, config, NULL);
     if (status < 0)
         return status;
-    status = join(c, &id);
+    status = comm_join(c, &id);
     if (status < 0)
-        release(c);
+        comm_release(c);
     else
         *comm = c;
     return status;
@@ -312,12 +335,6 @@ static coll_status flushed(void *context)
     return all;
 }
 
-static coll_status everyone_here(void *context)
-{
-    coll_comm *c = context;
-    return bootstrap_allgather_test(c->bootstrap, c->tmp);
-}
-
 /* Returns once no rank waits for a message of this one. */
 static coll_status part(coll_comm *c)
 {
@@ -327,14 +344,11 @@ static coll_status part(coll_comm *c)
         status = comm_wait(c, flushed, c, c->join_seconds, "the last flush");
     if (status < 0 || !c->bootstrap)
         return status;
-    free(c->tmp); /* now one byte from each rank */
-    c->tmp = malloc((size_t)c->nranks);
-    if (!c->tmp)
+    char *all = malloc((size_t)c->nranks);
+    if (!all)
         return fail(COLL_ERR_MEMORY, "comm", "no memory to leave in order");
-    status = bootstrap_allgather_start(c->bootstrap, &here, 1);
-    if (status == COLL_OK)
-        status = comm_wait(c, everyone_here, c, c->join_seconds + GRACE_SECONDS,
-                           "coll_comm_destroy()");
+    status = comm_meet(c, &here, all, 1, "coll_comm_destroy()");
+    free(all);
     return status;
 }
 
@@ -364,7 +378,7 @@ coll_status coll_comm_destroy(coll_comm *comm)
     /* Pairs with the end of coll_comm_abort() in another thread. */
     while (atomic_load_explicit(&comm->aborting, memory_order_acquire))
         sched_yield();
-    release(comm);
+    comm_release(comm);
     return status;
 }
 
@@ -451,7 +465,7 @@ static coll_status init_from(coll_comm **comm, const struct job_names *names,
     if (status == COLL_OK && names->port)
         where = torch_root(root, sizeof(root), values[2], values[3]);
     if (status == COLL_OK)
-        status = create(&c, nranks, rank);
+        status = comm_create(&c, nranks, rank, NULL, NULL);
     if (status < 0)
         return status;
     if (nranks > 1)
@@ -462,9 +476,9 @@ static coll_status init_from(coll_comm **comm, const struct job_names *names,
     if (status == COLL_OK && nranks > 1 && rank == 0)
         status = bootstrap_serve(&id, c->join_seconds);
     if (status == COLL_OK)
-        status = join(c, &id);
+        status = comm_join(c, &id);
     if (status < 0)
-        release(c);
+        comm_release(c);
     else
         *comm = c;
     return status;
@@ -490,12 +504,12 @@ coll_status coll_comm_init(coll_comm **comm)
     coll_comm *c = NULL;
     coll_status status = check_shape(comm, 1, 0);
     if (status == COLL_OK)
-        status = create(&c, 1, 0);
+        status = comm_create(&c, 1, 0, NULL, NULL);
     if (status < 0)
         return status;
-    status = join(c, NULL);
+    status = comm_join(c, NULL);
     if (status < 0)
-        release(c);
+        comm_release(c);
     else
         *comm = c;
     return status;

@@ -108,16 +108,33 @@ struct coll_comm {
     coll_statistics stats;
 
     bool adapts, calibrates, explains; /* COLL_ADAPT and so on */
+    bool meets;        /* waits in comm_meet() */
     bool crowded;      /* some machine has more ranks than processors */
     unsigned spins;    /* empty polls before the processor is given up */
     double op_seconds; /* deadline of one operation; 0: none */
     double join_seconds;
+
+    char *rules; /* of COLL_ALGO, or what was put in its place */
+    struct node_place place; /* of this rank, where it has a node */
+    /* While it is split off: from which, whose figures it may take over, and
+     * whether it has the same ranks in the same order. Else NULL. */
+    const coll_comm *parent;
+    bool same;
 
     _Atomic int failed;   /* a coll_status; set once, under the mutex */
     _Atomic int aborting; /* calls of coll_comm_abort() under way */
     pthread_mutex_t mutex;
     char sentence[SENTENCE_BYTES];
 };
+
+/* comm.c. Reads the settings; without a parent's word theirs, and the config's
+ * before both, count. config, parent: may be NULL. */
+coll_status comm_create(coll_comm **, int nranks, int rank, const coll_config *,
+                        const coll_comm *parent);
+/* Meets the others; an error of one is an error of all, with its reason. id:
+ * NULL for one rank alone. comm_release() even after a failure. */
+coll_status comm_join(coll_comm *, const coll_unique_id *id);
+void comm_release(coll_comm *);
 
 /* join.c: transports and who is where, once the ranks have met. */
 coll_status comm_exchange(coll_comm *, const struct rank_info *mine);
@@ -154,6 +171,10 @@ int comm_watch(coll_comm *, struct pollfd *fds, int max);
  * have needed this rank meanwhile. Else IN_PROGRESS. */
 coll_status comm_asked(coll_comm *);
 bool comm_progress(coll_comm *); /* all transports; whether anything moved */
+/* meet.c: a round of the bootstrap's allgather, in which this rank's messages
+ * go on. what: as above. The deadline is COLL_JOIN_SECONDS. */
+coll_status comm_meet(coll_comm *, const void *mine, void *all, size_t bytes,
+                      const char *what);
 bool comm_on_node(const coll_comm *); /* the running operation needs none */
 double comm_clock(void);              /* seconds, monotonic */
 

@@ -32,8 +32,8 @@ coll_status comm_exchange(coll_comm *c, const struct rank_info *mine)
                         info->hostname, info->version, c->rank, mine->version);
         if (info->settings != mine->settings)
             return fail(COLL_ERR_MISMATCH, "comm",
-                        "rank %zu (host %s) has another COLL_ALGO, "
-                        "COLL_TRANSPORT, COLL_CLUSTER, COLL_CALIBRATE, "
+                        "rank %zu (host %s) has another COLL_ALGO (or "
+                        "coll_config.algorithm), COLL_TRANSPORT, COLL_CLUSTER, COLL_CALIBRATE, "
                         "COLL_ADAPT or COLL_UCX_LANES than rank %d: they must "
                         "be equal",
                         r, info->hostname, c->rank);

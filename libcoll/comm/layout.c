@@ -242,6 +242,32 @@ void layout_free(struct layout *l)
     l->group_of = l->machine_of = NULL;
 }
 
+static int *copy_numbers(const int *from, size_t n)
+{
+    int *copy = malloc(n * sizeof(int) + 1);
+    if (copy && n)
+        memcpy(copy, from, n * sizeof(int));
+    return copy;
+}
+
+coll_status layout_copy(struct layout *l, const struct layout *from)
+{
+    const size_t n = (size_t)from->nranks;
+    *l = *from;
+    l->group_of = copy_numbers(from->group_of, n * (size_t)l->net.nlevels);
+    l->machine_of = from->machine_of ? copy_numbers(from->machine_of, n) : NULL;
+    if (!l->group_of || (from->machine_of && !l->machine_of)) {
+        layout_free(l);
+        return fail(COLL_ERR_MEMORY, "comm", "no memory for %zu ranks", n);
+    }
+    for (int k = 0; k < l->net.nlevels; k++)
+        l->net.level[k].group_of =
+            l->group_of + (from->net.level[k].group_of - from->group_of);
+    if (from->net.machine_of)
+        l->net.machine_of = l->machine_of;
+    return COLL_OK;
+}
+
 struct sim_net layout_net(const struct layout *l, size_t bytes)
 {
     struct sim_net net = l->net;

@@ -84,6 +84,8 @@ coll_status layout_create(struct layout *, int nranks, const uint64_t *host_of,
                           const coll_topo *topo, const struct layout_groups *,
                           const struct layout_costs *);
 void layout_free(struct layout *);
+coll_status layout_copy(struct layout *,
+                        const struct layout *from); /* MEMORY */
 
 /* The network for a vector of so many bytes. A sum takes as long as the adding
  * or as the memory, whichever is slower: two vectors read and one written, of a

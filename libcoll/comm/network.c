@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "comm/copy.h"
 #include "comm/crowd.h"
 #include "comm/here.h"
 #include "comm/probe.h"
@@ -87,15 +88,16 @@ static coll_status probe(coll_comm *c, struct layout_costs *costs,
  * time. */
 static void measure_work(const coll_comm *c, struct layout_costs *costs)
 {
-    costs->gamma = roofline_sum();
+    const struct layout *known = c->parent ? &c->parent->layout : NULL;
+    costs->gamma = known ? known->net.gamma : roofline_sum();
     if (c->nhosts == 1) /* by plans only if somebody asks for it */
         return;
     costs->cache = here_cache() / (2 * (size_t)c->local_ranks);
     costs->copy = costs->gamma * 2 / 3;
-    costs->memory = roofline_memory();
+    costs->memory = known ? known->memory : roofline_memory();
 }
 
-coll_status comm_price(coll_comm *c)
+static coll_status lay_out(coll_comm *c)
 {
     coll_topo *topo = NULL;
     struct layout_costs costs = here_assumed;
@@ -119,13 +121,17 @@ coll_status comm_price(coll_comm *c)
     if (status == COLL_OK && crowd.nmachines > 0)
         status = layout_crowd(&c->layout, &crowd);
     c->layout.by_hosts = by_hosts;
-    if (status == COLL_OK && by_hosts)
-        status = layout_of_hosts(&c->layout, &c->hosts.layout);
     coll_topo_free(topo);
     probe_free(&found);
     crowd_free(&crowd);
+    return status;
+}
+
+static coll_status price(coll_comm *c)
+{
     const double begun = comm_clock();
-    if (status == COLL_OK && c->rank == 0)
+    coll_status status = COLL_OK;
+    if (c->rank == 0)
         status = price_all(&c->select.prices, &c->layout, PRICE_MAX_MESSAGES,
                            c->select.node.nranks ? PRICE_NODE_SECONDS
                                                  : PRICE_MAX_SECONDS);
@@ -144,6 +150,16 @@ coll_status comm_price(coll_comm *c)
                       "rank %d (host %s) sees other groups of hosts than rank "
                       "0: is COLL_CLUSTER another file there?",
                       c->rank, c->ranks[c->rank].hostname);
+    return status;
+}
+
+coll_status comm_price(coll_comm *c)
+{
+    coll_status status = c->parent && c->same ? copy_layout(c) : lay_out(c);
+    if (status == COLL_OK && c->layout.by_hosts)
+        status = layout_of_hosts(&c->layout, &c->hosts.layout);
+    if (status == COLL_OK)
+        status = copy_fits(c) ? copy_prices(c) : price(c);
     c->select.adapts = c->nranks > 1 && c->adapts;
     return status;
 }

@@ -21,6 +21,8 @@
 enum { YIELDS_PER_CLOCK = 64, POLLS_PER_PROGRESS = 64 };
 
 enum { remote_sleep_ns = 100000, MESSAGE_SLEEP_MS = 10, MAX_SLEEP_FDS = 64 };
+/* In a round of the control plane others may still want messages. */
+static const double meeting_sleep_seconds = 1e-3;
 /* Before the first sleep: with a processor for each rank, and without. */
 static const double awake_seconds = 1e-3, awake_crowded_seconds = 1e-4;
 
@@ -136,7 +138,9 @@ static void doze(struct wait *w)
     static const struct timespec nap = {.tv_nsec = remote_sleep_ns};
     coll_comm *c = *w->comms;
     w->empty = 0; /* look at the messages too */
-    if (sleep_on_messages(w))
+    if (c->meets)
+        bootstrap_allgather_nap(c->bootstrap, meeting_sleep_seconds);
+    else if (sleep_on_messages(w))
         look(w);
     else if (c->node && !c->also)
         node_sleep(c->node, needs_messages(c) ? remote_sleep_ns : 0, look, w);

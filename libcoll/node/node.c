@@ -108,7 +108,7 @@ static void introduce(struct node *n, const struct node_job *job,
     mine->heap_ok = heap_open(&mine->heap) == COLL_OK;
     foreign_offer(&mine->probe,
                   strcmp(setting_text(SETTING_SINGLE_COPY), "off"));
-    job->place(&mine->place, n->me, n->n);
+    job->place(job->context, &mine->place, n->me, n->n);
     if (n->me == 0 && segment_size(n->n) > SEGMENT_MAX_AREA_BYTES)
         log_line(COLL_LOG_WARN, "shm", "%d ranks are too many for one segment",
                  n->n);

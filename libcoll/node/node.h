@@ -163,7 +163,8 @@ struct node_job {
     node_allgather *allgather;
     void *context;
     /* Where this rank runs, see levels.h. */
-    void (*place)(struct node_place *, int local_rank, int local_ranks);
+    void (*place)(void *context, struct node_place *, int local_rank,
+                  int local_ranks);
     bool crowded; /* ranks have to take turns on the processors */
 };
 

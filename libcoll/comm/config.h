@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef COMM_CONFIG_H
+#define COMM_CONFIG_H
+
+#include "comm/comm.h"
+
+/* Puts what a config sets over what the settings, or the parent, said. NULL
+ * sets nothing. Fails with INVALID, UNSUPPORTED (a field of a later version).
+ */
+coll_status config_apply(coll_comm *, const coll_config *);
+
+/* Of a communicator that is split off. */
+coll_status config_inherit(coll_comm *, const coll_comm *parent);
+
+/* As select_rules(); the text is kept, for those that are split off. */
+coll_status config_rules(coll_comm *, const char *text, const char *source);
+
+#endif

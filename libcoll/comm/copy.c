@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#include "comm/copy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+static coll_status copy_learned(struct select *s, const struct select *from)
+{
+    for (int kind = 0; kind < NKINDS; kind++)
+        for (int half = 0; half < PRICE_HALVES; half++) {
+            const struct select_class *class = from->class[kind][half];
+            if (!class)
+                continue;
+            s->class[kind][half] = malloc(sizeof(*class));
+            if (!s->class[kind][half])
+                return fail(COLL_ERR_MEMORY, "comm", "no memory for classes");
+            *s->class[kind][half] = *class;
+        }
+    return COLL_OK;
+}
+
+coll_status copy_rails(coll_comm *c)
+{
+    memcpy(c->rails, c->parent->rails, sizeof(c->rails));
+    c->job.rails = c->rails;
+    c->job.nrails = c->parent->job.nrails;
+    return COLL_OK;
+}
+
+coll_status copy_layout(coll_comm *c)
+{
+    const int by_hosts = c->layout.by_hosts;
+    const coll_status status = layout_copy(&c->layout, &c->parent->layout);
+    c->layout.by_hosts = by_hosts;
+    return status;
+}
+
+bool copy_fits(const coll_comm *c)
+{
+    return c->parent && c->nranks == c->parent->nranks
+           && c->layout.by_hosts == c->parent->layout.by_hosts
+           && layout_digest(&c->layout) == layout_digest(&c->parent->layout);
+}
+
+coll_status copy_prices(coll_comm *c)
+{
+    c->select.prices = c->parent->select.prices;
+    return strcmp(c->rules, c->parent->rules)
+               ? COLL_OK
+               : copy_learned(&c->select, &c->parent->select);
+}

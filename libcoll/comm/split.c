@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/* Communicators made of a communicator's ranks.
+ *
+ * All is agreed on over the parent's control plane, in three rounds: who goes
+ * with whom; the id that the first rank of each group has made; whether all
+ * have joined. What fails at one rank so fails at all, with its sentence, and
+ * the parent is as good as before. Between the last two each group goes the way
+ * of any job.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/env.h"
+#include "base/log.h"
+#include "comm/comm.h"
+
+enum { REASON_BYTES = 512 };
+
+/* What each rank tells all in a round. Fixed widths: it travels. */
+struct word {
+    int32_t status, color, key;
+    coll_unique_id id;
+    char reason[REASON_BYTES];
+};
+
+struct split {
+    const char *call;        /* "split", "dup" */
+    coll_comm *parent, *new; /* new: NULL of who is in no group */
+    struct word mine, *all;  /* [nranks of the parent] */
+    int nranks, rank, first; /* the group's; of its first rank the old number */
+    bool same; /* the group is the parent's ranks in their order */
+};
+
+/* A round; status: how this rank fares. */
+static coll_status agree(struct split *s, coll_status status)
+{
+    coll_comm *c = s->parent;
+    s->mine.status = status;
+    if (status < 0)
+        snprintf(s->mine.reason, sizeof(s->mine.reason), "%s", fail_sentence());
+    s->all[0] = s->mine;
+    if (c->bootstrap) {
+        char what[32];
+        snprintf(what, sizeof(what), "coll_comm_%s()", s->call);
+        status = comm_meet(c, &s->mine, s->all, sizeof(s->mine), what);
+        if (status < 0)
+            return fail(status, "comm", "%s", coll_last_error(c));
+    }
+    for (int r = 0; r < c->nranks; r++) {
+        struct word *w = &s->all[r];
+        w->reason[REASON_BYTES - 1] = '\0';
+        if (w->status < 0)
+            return fail((coll_status)w->status, "comm",
+                        "coll_comm_%s: rank %d: %s", s->call, r, w->reason);
+    }
+    return COLL_OK;
+}
+
+static bool comes_before(const struct word *all, int a, int b)
+{
+    return all[a].key < all[b].key || (all[a].key == all[b].key && a < b);
+}
+
+static void find_group(struct split *s)
+{
+    const struct word *all = s->all;
+    const int me = s->parent->rank;
+    s->nranks = s->rank = 0;
+    s->first = me;
+    for (int r = 0; r < s->parent->nranks; r++) {
+        if (all[r].color != all[me].color)
+            continue;
+        s->nranks++;
+        s->rank += comes_before(all, r, me);
+        if (comes_before(all, r, s->first))
+            s->first = r;
+    }
+    s->same = s->nranks == s->parent->nranks;
+    for (int r = 1; r < s->nranks && s->same; r++)
+        s->same = all[r - 1].key <= all[r].key;
+}
+
+/* Between hosts an id has this one's addresses on the network by which ranks
+ * have met before. */
+static coll_status make_id(struct split *s)
+{
+    const coll_comm *c = s->parent;
+    const char *set = setting_text(SETTING_INTERFACE);
+    return bootstrap_create_id(&s->mine.id,
+                               *set || c->nhosts == 1 ? set : c->interface,
+                               c->join_seconds);
+}
+
+/* After the first round. */
+static coll_status gather_groups(struct split *s)
+{
+    coll_comm *new = s->new;
+    coll_status status = COLL_OK;
+    bool joined = false;
+    find_group(s);
+    if (new && s->nranks > 1 && s->rank == 0)
+        status = make_id(s);
+    status = agree(s, status);
+    if (status == COLL_OK) {
+        if (new) {
+            new->rank = s->rank;
+            new->nranks = s->nranks;
+            new->parent = s->parent;
+            new->same = s->same;
+            status = comm_join(new, &s->all[s->first].id);
+            new->parent = NULL;
+            joined = status == COLL_OK;
+        }
+        status = agree(s, status);
+    }
+    if (status < 0 && joined) {
+        char why[REASON_BYTES + 64];
+        snprintf(why, sizeof(why), "%s", fail_sentence());
+        coll_comm_destroy(new);
+        s->new = NULL;
+        fail(status, "comm", "%s", why);
+    }
+    return status;
+}
+
+/* The new one does not know yet how many ranks it has: so whatever this rank
+ * does wrong is told in the first round. */
+static coll_status prepare(struct split *s, const coll_config *config,
+                           coll_comm *const *newcomm)
+{
+    const int color = s->mine.color;
+    if (!newcomm)
+        return fail(COLL_ERR_INVALID, "comm", "newcomm is NULL");
+    if (color < 0 && color != COLL_SPLIT_NOCOLOR)
+        return fail(COLL_ERR_INVALID, "comm",
+                    "color %d: valid is 0 or more, or COLL_SPLIT_NOCOLOR",
+                    color);
+    return color < 0 ? COLL_OK : comm_create(&s->new, 1, 0, config, s->parent);
+}
+
+static coll_status part_off(coll_comm *comm, const char *call, int color,
+                            int key, coll_comm **newcomm,
+                            const coll_config *config)
+{
+    struct split s = {
+        .call = call, .parent = comm, .mine = {.color = color, .key = key}
+    };
+    if (!comm)
+        return fail(COLL_ERR_INVALID, "comm",
+                    "coll_comm_%s: the communicator is NULL", call);
+    coll_status status = comm_check(comm);
+    if (status == COLL_OK)
+        status = comm_drain(comm);
+    if (status < 0)
+        return fail(status, "comm", "%s", coll_last_error(comm));
+    s.all = calloc((size_t)comm->nranks, sizeof(*s.all));
+    if (!s.all)
+        return fail(COLL_ERR_MEMORY, "comm",
+                    "coll_comm_%s: no memory for %d ranks", call, comm->nranks);
+    status = agree(&s, prepare(&s, config, newcomm));
+    if (status == COLL_OK)
+        status = gather_groups(&s);
+    if (status == COLL_OK)
+        *newcomm = s.new;
+    else if (s.new)
+        comm_release(s.new);
+    free(s.all);
+    return status;
+}
+
+coll_status coll_comm_split(coll_comm *comm, int color, int key,
+                            coll_comm **newcomm, const coll_config *config)
+{
+    return part_off(comm, "split", color, key, newcomm, config);
+}
+
+coll_status coll_comm_dup(coll_comm *comm, coll_comm **newcomm)
+{
+    return part_off(comm, "dup", 0, 0, newcomm, NULL);
+}
