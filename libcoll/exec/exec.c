@@ -18,7 +18,9 @@ coll_status exec_init(struct exec *e, const struct plan *plan,
 void exec_free(struct exec *e)
 {
     free(e->finished);
+    free(e->slot_at);
     e->finished = NULL;
+    e->slot_at = NULL;
 }
 
 /* The first element of a chunk; chunk sizes differ by at most one element. */
@@ -33,6 +35,46 @@ size_t exec_tmp_bytes(const struct plan *p, size_t count, size_t elem_bytes)
     const size_t nchunks = (size_t)p->nchunks;
     const size_t longest = count / nchunks + (count % nchunks != 0);
     return ((size_t)p->nslots * longest + (p->sums ? count : 0)) * elem_bytes;
+}
+
+static size_t length(const struct exec_chunks *chunks, int32_t chunk, int32_t n)
+{
+    return chunks->before[chunk + n] - chunks->before[chunk];
+}
+
+/* Each slot for the longest of the chunks that are ever in it. */
+static void lay_out(const struct plan *p, const struct exec_chunks *chunks,
+                    size_t *slot_at)
+{
+    memset(slot_at, 0, ((size_t)p->nslots + 1) * sizeof(*slot_at));
+    for (step_id id = 0; id < p->nsteps; id++) {
+        const struct step *s = &p->steps[id];
+        if (s->kind == PLAN_JOIN
+            || (s->dst != PLAN_TMP && s->a != PLAN_TMP && s->b != PLAN_TMP))
+            continue;
+        for (int32_t i = 0; i < s->nchunks; i++) {
+            const size_t needed = length(chunks, s->chunk + i, 1);
+            size_t *const slot = &slot_at[s->slot + i + 1];
+            *slot = *slot > needed ? *slot : needed;
+        }
+    }
+    for (int i = 0; i < p->nslots; i++)
+        slot_at[i + 1] += slot_at[i];
+}
+
+coll_status exec_lay_out(struct exec *e, const struct exec_chunks *in,
+                         size_t elem_bytes, size_t *tmp_bytes)
+{
+    const struct plan *p = e->plan;
+    const size_t nslots = (size_t)p->nslots;
+    if (!e->slot_at)
+        e->slot_at = malloc((nslots + 1) * sizeof(*e->slot_at));
+    if (!e->slot_at)
+        return COLL_ERR_MEMORY;
+    lay_out(p, in, e->slot_at);
+    *tmp_bytes = (e->slot_at[nslots] + (p->sums ? in->before[p->nchunks] : 0))
+                 * elem_bytes;
+    return COLL_OK;
 }
 
 /* Where the vector would start of which part is so far behind the start. The
@@ -67,27 +109,45 @@ static bool finished(const struct exec *e, step_id s)
     return s == PLAN_START || e->finished[s] == e->run;
 }
 
+static const struct exec_chunks *chunks_of(const struct exec *e, int buf)
+{
+    return &e->call.chunks[buf == PLAN_OUT];
+}
+
+/* In elements, of a step's chunks that are of any lengths. */
+static size_t position(const struct exec *e, int buf, const struct step *s)
+{
+    const struct exec_chunks *chunks = chunks_of(e, buf);
+    if (buf == PLAN_TMP)
+        return e->slot_at[s->slot - s->before]
+               + length(chunks, s->chunk - s->before, s->before);
+    return chunks->at && buf != PLAN_SUM ? chunks->at[s->chunk]
+                                         : chunks->before[s->chunk];
+}
+
 static char *address(const struct exec *e, int buf, const struct step *s,
                      size_t offset)
 {
     if (!e->base[buf])
         return NULL;
+    if (e->call.chunks)
+        return e->base[buf] + position(e, buf, s) * e->call.elem_bytes;
     return e->base[buf]
            + (buf == PLAN_TMP ? (size_t)s->slot * e->slot_bytes : offset);
 }
 
 static void start_transfer(struct exec *e, step_id id, const struct step *s,
-                           size_t offset, size_t bytes)
+                           void *buf, size_t bytes, uint32_t tag)
 {
     const int free_slot = __builtin_ctzll(~e->flying);
     struct transfer *t = &e->flight[free_slot].transfer;
     struct transport *to = e->to ? e->to[s->peer] : e->meter;
     const bool sends = s->kind == PLAN_SEND;
     *t = (struct transfer){
-        .buf = address(e, sends ? s->a : s->dst, s, offset),
+        .buf = buf,
         .bytes = bytes,
         .peer = s->peer,
-        .tag = e->call.tag,
+        .tag = tag,
         .news = e->news,
         .status = COLL_IN_PROGRESS,
     };
@@ -122,18 +182,40 @@ static void do_local(struct exec *e, const struct step *s, size_t offset,
         e->meter->ops->work(e->meter, bytes, s->kind == PLAN_REDUCE);
 }
 
+/* Of the chunks of a step; *offset: in a buffer where they lie one after
+ * another. */
+static size_t count_of(const struct exec *e, const struct step *s,
+                       size_t *offset)
+{
+    *offset = 0;
+    if (e->call.chunks)
+        return length(chunks_of(e, s->kind == PLAN_SEND ? s->a : s->dst),
+                      s->chunk, s->nchunks);
+    const size_t first = chunk_start(e, s->chunk);
+    *offset = first * e->call.elem_bytes;
+    return chunk_start(e, s->chunk + s->nchunks) - first;
+}
+
 /* Starts one step. Local steps finish here; transfers may keep flying. */
 static void start(struct exec *e, step_id id)
 {
     const struct step *s = &e->plan->steps[id];
-    const size_t first = chunk_start(e, s->chunk);
-    const size_t count = chunk_start(e, s->chunk + s->nchunks) - first;
-    const size_t offset = first * e->call.elem_bytes;
+    const bool sends = s->kind == PLAN_SEND;
+    size_t offset;
+    const size_t count = count_of(e, s, &offset);
     const size_t bytes = count * e->call.elem_bytes;
 
-    if (bytes > 0 && (s->kind == PLAN_SEND || s->kind == PLAN_RECV)) {
-        start_transfer(e, id, s, offset, bytes);
-        return;
+    if (sends || s->kind == PLAN_RECV) {
+        if (bytes > 0) {
+            start_transfer(e, id, s,
+                           address(e, sends ? s->a : s->dst, s, offset), bytes,
+                           e->call.tag);
+            return;
+        }
+        if (e->call.chunks) {
+            start_transfer(e, id, s, &e->nothing[!sends], 1, ~e->call.tag);
+            return;
+        }
     }
     if (bytes > 0 && s->kind != PLAN_JOIN)
         do_local(e, s, offset, count, bytes);

@@ -15,16 +15,25 @@ static coll_status advance(void *context, int rank, const struct transfer *over)
     return exec_follow((struct exec *)context + rank, over);
 }
 
+static coll_status make_room(const struct rehearsal *c, struct stage *s, int r)
+{
+    size_t bytes = exec_tmp_bytes(&s->plans[r], c->count, c->elem_bytes);
+    const coll_status status =
+        c->chunks
+            ? exec_lay_out(&s->execs[r], c->chunks[r], c->elem_bytes, &bytes)
+            : COLL_OK;
+    s->tmp[r] = malloc(bytes + 1);
+    return s->tmp[r] ? status : COLL_ERR_MEMORY;
+}
+
 static coll_status set_up_rank(const struct rehearsal *c, struct stage *s,
                                int r)
 {
-    const size_t part = c->count / (size_t)c->nranks * (size_t)r;
+    const size_t part = c->chunks ? c->chunks[r]->before[r]
+                                  : c->count / (size_t)c->nranks * (size_t)r;
     coll_status status = exec_init(&s->execs[r], &s->plans[r], NULL);
-    if (c->in) {
-        s->tmp[r] =
-            malloc(exec_tmp_bytes(&s->plans[r], c->count, c->elem_bytes) + 1);
-        status = s->tmp[r] ? status : COLL_ERR_MEMORY;
-    }
+    if (c->in && status == COLL_OK)
+        status = make_room(c, s, r);
     s->execs[r].meter = sim_rank(s->sim, r);
     if (status == COLL_OK)
         exec_start(&s->execs[r], &(struct exec_call){
@@ -35,6 +44,7 @@ static coll_status set_up_rank(const struct rehearsal *c, struct stage *s,
                                      .elem_bytes = c->elem_bytes,
                                      .in_first = c->in_parts ? part : 0,
                                      .out_first = c->out_parts ? part : 0,
+                                     .chunks = c->chunks ? c->chunks[r] : NULL,
                                      .reduce = c->reduce,
                                      .news = c->news ? c->news[r] : 0,
                                  });

@@ -17,6 +17,8 @@ struct rehearsal {
     int root_at; /* of a gather or scatter, of which positions are ranks */
     const struct cast *cast; /* what that makes; NULL: made for this once */
     size_t count, elem_bytes;
+    const struct exec_chunks (*chunks)[2]; /* per rank, see exec.h; not of a dry
+                                              run; NULL: equal ones */
     struct sim_net net;
     const struct combine *reduce; /* NULL in a dry run */
     char **in, **out;             /* one vector a rank; NULL: a dry run */

@@ -100,6 +100,8 @@ static void add(struct mirror *m, struct place heard, step_id got)
         const struct place part = TMP_RUN(c, n, heard.slot + c - heard.chunk);
         m->last = plan_reduce(m->plan, held(m, true, c, n),
                               held(m, m->summed[c], c, n), part, got);
+        if (m->plan->status == COLL_OK)
+            m->plan->steps[m->last].before = c - heard.chunk;
         for (int i = c; i < c + n; i++)
             m->summed[i] = true;
     }

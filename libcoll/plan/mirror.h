@@ -24,7 +24,7 @@ void plan_end_round(struct plan *);
  * chunks, are mirrored. It stays the caller's. own: the chunks that the rank
  * spreads itself, of which it ends with the sum in PLAN_OUT; a run of no chunks
  * if there are none. What a message of the plan names must not be partly own,
- * unless all chunks are of one length.
+ * unless all chunks are of one length, or a call says each one's (exec.h).
  *
  * A chunk's sum is its rank's own share plus those heard, in the order in which
  * the plan posts them. The scratch is what the rank hears in two rounds, and

@@ -32,6 +32,7 @@ static step_id append(struct plan *p, struct step s)
         p->capacity = capacity;
     }
     p->sums |= s.dst == PLAN_SUM || s.a == PLAN_SUM || s.b == PLAN_SUM;
+    p->runs |= s.nchunks > 1;
     p->steps[p->nsteps] = s;
     return p->nsteps++;
 }

@@ -31,7 +31,8 @@ struct step {
     int32_t chunk, nchunks; /* the data: chunks [chunk, chunk + nchunks) */
     int32_t slot;           /* its place in PLAN_TMP, in slots of one chunk */
     step_id after[2];       /* start when these have finished */
-    uint32_t reserved;
+    int32_t before; /* of the run in PLAN_TMP that this one is a part of: so
+                       many chunks, from slot - before on */
 };
 _Static_assert(sizeof(struct step) == 32, "two steps to a cache line");
 
@@ -64,6 +65,7 @@ struct plan {
     int nsteps, capacity;
     int nchunks, nslots;
     bool sums;          /* a step uses PLAN_SUM */
+    bool runs;          /* a step names several chunks */
     coll_status status; /* sticky: adding to a failed plan does nothing */
 };
 
@@ -100,8 +102,8 @@ void plan_renumber(struct plan *p, const int *order);
 
 /* Appends another plan of as many chunks. Its peer i is members[i], or base + i
  * if that is NULL; what it reads from PLAN_IN it takes from `in`; all of it
- * waits for `after`. Its scratch lies behind the plan's own. Returns a step that
- * has finished once all that it writes is written. */
+ * waits for `after`. Its scratch lies behind the plan's own. Returns a step
+ * that has finished once all that it writes is written. */
 step_id plan_append(struct plan *p, const struct plan *other,
                     const int *members, int base, enum plan_buf in,
                     step_id after);
