@@ -10,11 +10,12 @@ const char *called_text(const struct called *c, char text[CALLED_TEXT])
         atomic_load_explicit(&from->what, memory_order_relaxed);
     const uint64_t count =
         atomic_load_explicit(&from->count, memory_order_relaxed);
-    const unsigned kind = (unsigned)(what >> 48) - 1;
+    const unsigned kind = (unsigned)((what & ~CALLED_UNEVEN) >> 48) - 1;
     const char *dtype = coll_dtype_name((coll_dtype)(what >> 40 & 0xff));
     const char *op = coll_op_name((coll_op)(what >> 32 & 0xff));
-    int n = snprintf(text, CALLED_TEXT, "%s",
-                     kind < NKINDS ? kind_names[kind] : "nothing");
+    int n = snprintf(text, CALLED_TEXT, "%s%s",
+                     kind < NKINDS ? kind_names[kind] : "nothing",
+                     kind < NKINDS && what & CALLED_UNEVEN ? "_v" : "");
     if (kind >= NKINDS || kind == BARRIER)
         return text;
     n += snprintf(text + n, CALLED_TEXT - (size_t)n, " of %llu %s",
@@ -22,7 +23,10 @@ const char *called_text(const struct called *c, char text[CALLED_TEXT])
     if (kind_reduces((enum coll_kind)kind))
         n += snprintf(text + n, CALLED_TEXT - (size_t)n, ", %s",
                       op ? op : "?");
-    if (kind_has_root((enum coll_kind)kind))
+    if (what & CALLED_UNEVEN)
+        snprintf(text + n, CALLED_TEXT - (size_t)n, ", lengths #%08x",
+                 (unsigned)(what & 0xffffffff));
+    else if (kind_has_root((enum coll_kind)kind))
         snprintf(text + n, CALLED_TEXT - (size_t)n, ", root %u",
                  (unsigned)(what & 0xffffffff));
     return text;

@@ -19,6 +19,8 @@ struct called {
     _Atomic uint64_t what; /* kind + 1, dtype, op, root */
     _Atomic uint64_t count;
 };
+/* Of a v-call, which has a hash of its lengths for a root. */
+#define CALLED_UNEVEN (UINT64_C(1) << 63)
 
 static inline void called_set(struct called *c, enum coll_kind kind,
                               coll_dtype dtype, coll_op op, int root,
@@ -30,7 +32,19 @@ static inline void called_set(struct called *c, enum coll_kind kind,
     atomic_store_explicit(&c->count, count, memory_order_relaxed);
 }
 
-/* "reduce of 99 f32, sum, root 2", or "nothing". Returns text. What may be
+/* count: of all parts together. */
+static inline void called_set_uneven(struct called *c, enum coll_kind kind,
+                                     coll_dtype dtype, coll_op op,
+                                     uint32_t hash, size_t count)
+{
+    const uint64_t what = CALLED_UNEVEN | (uint64_t)(kind + 1) << 48
+                          | (uint64_t)dtype << 40 | (uint64_t)op << 32 | hash;
+    atomic_store_explicit(&c->what, what, memory_order_relaxed);
+    atomic_store_explicit(&c->count, count, memory_order_relaxed);
+}
+
+/* "reduce of 99 f32, sum, root 2", "allgather_v of 99 f32, lengths
+ * #9e3779b9", or "nothing". Returns text. What may be
  * another process's memory is checked. */
 const char *called_text(const struct called *, char text[CALLED_TEXT]);
 

@@ -78,9 +78,8 @@ static coll_status go(struct node *n)
 {
     const bool whole =
         n->foreign ? n->mode == MODE_READ : (n->mode & MODE_WHOLE) != 0;
-    const bool stream = n->foreign
-                            ? whole && large_in_bytes(n, 0) >= n->cache_bytes
-                            : (n->mode & MODE_STREAM) != 0;
+    const bool stream = n->foreign ? whole && large_bytes(n) >= n->cache_bytes
+                                   : (n->mode & MODE_STREAM) != 0;
     const coll_status status = large_work(n, whole, stream);
     if (status < 0)
         return status;
@@ -162,9 +161,10 @@ static coll_status step(struct node *n)
         break;
     default: /* LEAVE or STAGED */
         status = n->state == LEAVE ? large_await(n, LARGE_DONE) : stage_step(n);
-        if (status == COLL_OK && n->me == 0)
-            modes_finish(n->modes, n->call.kind, n->foreign,
-                         large_in_bytes(n, 0), n->mode);
+        /* Of parts that differ the longest tells little. */
+        if (status == COLL_OK && n->me == 0 && !n->call.parts)
+            modes_finish(n->modes, n->call.kind, n->foreign, large_bytes(n),
+                         n->mode);
         return status;
     }
     return status < 0 ? status : n->step(n);

@@ -44,14 +44,24 @@ static size_t length(const struct node *n, int place, enum coll_kind all_of_it,
                      enum coll_kind part_of_it)
 {
     const struct node_call *c = &n->call;
+    if (c->kind == all_of_it && c->parts)
+        return c->parts->before[n->n];
     if (c->kind == all_of_it)
         return c->whole ? c->whole : c->count * (size_t)n->n;
     return c->kind == part_of_it ? large_part(c, place) : c->count;
 }
 
-size_t large_in_bytes(const struct node *n, int place)
+static size_t in_bytes(const struct node *n, int place)
 {
     return length(n, place, REDUCE_SCATTER, ALLGATHER) * n->call.elem_bytes;
+}
+
+/* If parts are one after another, the first rank's is the longest. */
+size_t large_bytes(const struct node *n)
+{
+    const struct node_call *c = &n->call;
+    return c->parts && c->kind == ALLGATHER ? c->count * c->elem_bytes
+                                            : in_bytes(n, 0);
 }
 
 static size_t out_bytes(const struct node *n, int place)
@@ -70,12 +80,19 @@ static size_t span(const struct node *n, enum coll_kind has_parts, size_t bytes)
 
 static size_t in_span(const struct node *n, int place)
 {
-    return span(n, REDUCE_SCATTER, large_in_bytes(n, place));
+    return span(n, REDUCE_SCATTER, in_bytes(n, place));
 }
 
 static size_t out_span(const struct node *n, int place)
 {
     return span(n, ALLGATHER, out_bytes(n, place));
+}
+
+/* Whether others write a rank's result. Where parts differ only it knows where
+ * they lie. */
+static bool is_written(const struct node_call *c, int place)
+{
+    return large_writes(c, place) && !c->parts;
 }
 
 /* Modes that cannot be: in place, nobody may write its own result while others
@@ -85,7 +102,7 @@ static unsigned possible(const struct node *n, bool foreign, bool in_place)
 {
     const unsigned all = (1u << NMODES) - 1;
     const bool whole = !(n->call.kind == ALLREDUCE && in_place);
-    const bool slices = n->call.kind != REDUCE_SCATTER;
+    const bool slices = n->call.kind != REDUCE_SCATTER && !n->call.parts;
     if (foreign && !n->reads_foreign)
         return 1u << MODE_STAGE | 1u << MODE_STAGE_STREAM;
     if (foreign)
@@ -97,7 +114,7 @@ static unsigned possible(const struct node *n, bool foreign, bool in_place)
 /* For the first rank to say. */
 static int propose(struct node *n, bool foreign)
 {
-    const size_t bytes = large_in_bytes(n, 0);
+    const size_t bytes = large_bytes(n);
     const bool in_place = n->call.in == n->call.out;
     const unsigned may = possible(n, foreign, in_place);
     int likely = bytes >= n->cache_bytes ? MODE_STREAM : 0;
@@ -106,7 +123,9 @@ static int propose(struct node *n, bool foreign)
         if (!(may >> likely & 1) || bytes < NODE_FOREIGN_MIN)
             likely = MODE_STAGE;
     }
-    return modes_choose(n->modes, n->call.kind, foreign, bytes, likely, may);
+    return n->call.parts ? likely
+                         : modes_choose(n->modes, n->call.kind, foreign, bytes,
+                                        likely, may);
 }
 
 void large_enter(struct node *n)
@@ -115,9 +134,9 @@ void large_enter(struct node *n)
     struct node_line *line =
         &n->peers[n->me].region->entry[0][n->number % NODE_SLOTS];
     struct spots spots = {0};
-    if (large_reads(c, n->me) && large_in_bytes(n, n->me))
+    if (large_reads(c, n->me) && in_bytes(n, n->me))
         spots.in = locate(n, 0, c->in, in_span(n, n->me));
-    if (large_writes(c, n->me) && out_bytes(n, n->me))
+    if (is_written(c, n->me) && out_bytes(n, n->me))
         spots.out = locate(n, 1, c->out, out_span(n, n->me));
     for (int f = 0; f < 2 && n->me == 0; f++)
         spots.mode[f] = (uint8_t)propose(n, f);
@@ -179,8 +198,8 @@ struct large_summary large_read_entries(struct node *n)
         memcpy(&s, line->data, sizeof(s));
         if (i == 0)
             memcpy(modes, s.mode, sizeof(modes));
-        const bool in = large_reads(c, i) && large_in_bytes(n, i);
-        const bool out = large_writes(c, i) && out_bytes(n, i);
+        const bool in = large_reads(c, i) && in_bytes(n, i);
+        const bool out = is_written(c, i) && out_bytes(n, i);
         sum.foreign |= (in && !s.in.bytes) || (out && !s.out.bytes);
         sum.fresh |= (in && s.in.bytes & 1) || (out && s.out.bytes & 1);
         sum.in_place |= in && out && s.in.offset == s.out.offset

@@ -52,7 +52,10 @@ static size_t sent_bytes(const struct node *n, const struct node_call *c)
     case BROADCAST:
         return n->me == c->root ? bytes : 0;
     case REDUCE_SCATTER:
-        return bytes * (size_t)n->n;
+        return c->parts ? c->parts->before[n->n] * c->elem_bytes
+                        : bytes * (size_t)n->n;
+    case ALLGATHER:
+        return large_part(c, n->me) * c->elem_bytes;
     case BARRIER:
         return 0;
     default:
@@ -158,35 +161,54 @@ static void copy(struct node *n, void *dst, const void *src, size_t bytes)
 
 /* --- one group ------------------------------------------------------------ */
 
+/* Of all ranks' vectors, which have a part for each, this rank's. */
+static void combine_parts(struct node *n)
+{
+    const struct node_call *c = &n->call;
+    const size_t all = sent_bytes(n, c), me = (size_t)n->me;
+    const size_t first = c->parts ? c->parts->before[me] : me * c->count;
+    for (int i = 0; i < n->n; i++)
+        n->src[i] =
+            (i == n->me && !c->apart ? (const char *)c->in
+                                     : (const char *)published(n, i, 0, all))
+            + first * c->elem_bytes;
+    combine(n, c->out, n->n, large_part(c, n->me), n->n);
+}
+
+static void gather_parts(struct node *n)
+{
+    const struct node_call *c = &n->call;
+    char *out = c->out;
+    for (int i = 0; i < n->n; i++) {
+        const size_t bytes = large_part(c, i) * c->elem_bytes;
+        copy(n, out + large_part_at(c, i) * c->elem_bytes,
+             i == n->me ? c->in : published(n, i, 0, bytes), bytes);
+    }
+}
+
 static void finish_flat(struct node *n)
 {
     const struct node_call *c = &n->call;
     const size_t bytes = c->count * c->elem_bytes;
-    const size_t all = c->kind == REDUCE_SCATTER ? bytes * (size_t)n->n : bytes;
-    char *out = c->out;
     switch (c->kind) {
     case REDUCE:
         if (n->me != c->root)
             return;
         /* fall through */
     case ALLREDUCE:
-    case REDUCE_SCATTER:
         for (int i = 0; i < n->n; i++)
-            n->src[i] =
-                (i == n->me && !c->apart
-                     ? (const char *)c->in
-                     : (const char *)published(n, i, 0, all))
-                + (c->kind == REDUCE_SCATTER ? (size_t)n->me * bytes : 0);
-        combine(n, out, n->n, c->count, n->n);
+            n->src[i] = i == n->me ? c->in : published(n, i, 0, bytes);
+        combine(n, c->out, n->n, c->count, n->n);
+        return;
+    case REDUCE_SCATTER:
+        combine_parts(n);
         return;
     case BROADCAST:
-        copy(n, out, n->me == c->root ? c->in : published(n, c->root, 0, bytes),
-             bytes);
+        copy(n, c->out,
+             n->me == c->root ? c->in : published(n, c->root, 0, bytes), bytes);
         return;
     case ALLGATHER:
-        for (int i = 0; i < n->n; i++)
-            copy(n, out + large_part_at(c, i) * c->elem_bytes,
-                 i == n->me ? c->in : published(n, i, 0, bytes), bytes);
+        gather_parts(n);
         return;
     default:
         return;

@@ -17,6 +17,8 @@ struct large_share large_share(const struct node_call *, int place, int n,
 static inline size_t large_part(const struct node_call *c, int place)
 {
     const size_t first = (size_t)place * c->count;
+    if (c->parts)
+        return c->parts->before[place + 1] - c->parts->before[place];
     if (!c->whole)
         return c->count;
     if (first >= c->whole)
@@ -27,6 +29,9 @@ static inline size_t large_part(const struct node_call *c, int place)
 /* Where it begins. */
 static inline size_t large_part_at(const struct node_call *c, int place)
 {
+    if (c->parts)
+        return c->parts->at && c->kind == ALLGATHER ? c->parts->at[place]
+                                                    : c->parts->before[place];
     return c->apart ? (size_t)c->part_of[place] * c->apart
                     : (size_t)place * c->count;
 }
@@ -43,8 +48,8 @@ enum { LARGE_AGREE = 1, LARGE_DONE = 2, LARGE_STAGE = 4 };
 void large_mark(struct node *, uint32_t step);
 coll_status large_await(struct node *, uint32_t step);
 
-/* entries.c: of a rank's input. The first rank's part is the longest. */
-size_t large_in_bytes(const struct node *, int place);
+/* entries.c: of the longest input. */
+size_t large_bytes(const struct node *);
 /* Publishes where this rank's vectors are. */
 void large_enter(struct node *);
 /* What the entries of all ranks say together; equal on all ranks but for ok.

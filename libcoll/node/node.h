@@ -79,6 +79,13 @@ struct node_peer {
     unsigned next_view, last_view;
 };
 
+/* A part for each rank, of any length, in elements. */
+struct node_parts {
+    const size_t *before; /* [n + 1]: of all before it, by place */
+    const size_t *at;     /* [n]: where each begins in this rank's result of an
+                             allgather; NULL: one after another */
+};
+
 struct node_call {
     enum coll_kind kind;
     int root; /* place */
@@ -95,6 +102,8 @@ struct node_call {
      * order. 0: one after another, by place. */
     size_t apart;
     const int *part_of;
+    /* Or they differ in length, and count is that of the longest. */
+    const struct node_parts *parts;
     const struct combine *combine;
     uint32_t tag;
     uint16_t news; /* for node_heard(); 0: none */

@@ -168,6 +168,8 @@ static coll_status work_whole(struct node *n, bool stream)
 
 coll_status large_work(struct node *n, bool whole, bool stream)
 {
-    return whole || n->call.kind == REDUCE_SCATTER ? work_whole(n, stream)
-                                                   : work_by_slices(n, stream);
+    const struct node_call *c = &n->call;
+    return whole || c->kind == REDUCE_SCATTER || c->parts
+               ? work_whole(n, stream)
+               : work_by_slices(n, stream);
 }
