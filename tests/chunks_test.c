@@ -274,12 +274,12 @@ Test(chunks, of_none_and_of_some_are_a_mismatch)
             {0, 0, 0},
         };
         struct exec_chunks chunks[2][2];
-        uint64_t x[2][2] = {
+        char x[2][2] = {
             {1, 2},
             {3, 4}
         };
-        char *in[2] = {(char *)x[0], (char *)x[1]};
-        char *out[2] = {(char *)(x[0] + 1), (char *)(x[1] + 1)};
+        char *in[2] = {x[0], x[1]};
+        char *out[2] = {x[0] + 1, x[1] + 1};
         for (int r = 0; r < 2; r++)
             chunks[r][0] = chunks[r][1] =
                 (struct exec_chunks){before[r ^ some], NULL};
@@ -288,7 +288,7 @@ Test(chunks, of_none_and_of_some_are_a_mismatch)
             .nranks = 2,
             .segments = 1,
             .count = 1,
-            .elem_bytes = 8,
+            .elem_bytes = 1,
             .chunks = (const struct exec_chunks(*)[2])chunks,
             .net = {.link = {1e-6, 1e-10, 0}},
             .in = in,

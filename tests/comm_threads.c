@@ -103,6 +103,47 @@ static void *abort_soon(void *comm)
 }
 
 /* Rank 0 waits for ever for the others, until a thread beside it aborts. */
+/* Parts that differ in length: rank r's is r times as long, and lies r elements
+ * farther than behind the one before it. */
+static int parts(coll_comm *comm, int rank, int n)
+{
+    int wrong = 0;
+    for (size_t count = 1; count < 20000; count = 3 * count + 1) {
+        size_t counts[MAX_RANKS], displs[MAX_RANKS], end = 0;
+        for (int r = 0; r < n; r++) {
+            counts[r] = (size_t)r * count;
+            displs[r] = end + (size_t)r;
+            end = displs[r] + counts[r];
+        }
+        int *x = calloc(end + 1, sizeof(int)),
+            *y = malloc((end + 1) * sizeof(int));
+        coll_request *request;
+        for (size_t i = 0; i < counts[rank]; i++)
+            x[displs[rank] + i] = rank + (int)i;
+        wrong |= coll_allgather_v(x + displs[rank], x, counts, displs, COLL_I32,
+                                  comm, &request);
+        wrong |= coll_wait(&request);
+        for (int r = 0; r < n; r++)
+            for (size_t i = 0; i < counts[r]; i++)
+                wrong |= x[displs[r] + i] != r + (int)i;
+        for (size_t i = 0; i < end; i++)
+            x[i] = (int)i;
+        wrong |=
+            coll_reduce_scatter_v(x, y, counts, COLL_I32, COLL_SUM, comm, NULL);
+        const size_t first = displs[rank] - (size_t)(rank * (rank + 1) / 2);
+        for (size_t i = 0; i < counts[rank]; i++)
+            wrong |= y[i] != n * (int)(first + i);
+        free(x);
+        free(y);
+        if (wrong) {
+            printf("# rank %d of %d, count %zu: %s\n", rank, n, count,
+                   coll_last_error(comm));
+            return 1;
+        }
+    }
+    return 0;
+}
+
 static int aborts(coll_comm *comm, int rank, int n)
 {
     float x = 0;
@@ -148,7 +189,8 @@ static int by_hosts(void)
 {
     int good = 1;
     for (nhosts = 2; nhosts <= 3; nhosts++)
-        good &= run(4, sums) && run(4, others) && run(4, requests);
+        good &=
+            run(4, sums) && run(4, others) && run(4, parts) && run(4, requests);
     nhosts = 1;
     return good;
 }
@@ -164,12 +206,14 @@ static int report(int good, const char *claim)
 int main(void)
 {
     int failed = 0;
-    printf("1..7\n");
+    printf("1..8\n");
     failed += report(run(1, sums) && run(2, sums) && run(3, sums),
                      "sums are right on 1, 2 and 3 threads");
     failed += report(run(MAX_RANKS, sums), "and on more than processors");
     failed += report(run(1, others) && run(3, others) && run(MAX_RANKS, others),
                      "so are the other collectives");
+    failed += report(run(1, parts) && run(3, parts) && run(MAX_RANKS, parts),
+                     "and those with parts that differ in length");
     failed += report(run(3, requests), "many requests run in order");
     failed += report(run(3, aborts), "abort from another thread ends all");
     failed += report(by_hosts(), "all this is right on two and three hosts");

@@ -244,6 +244,30 @@ coll_status coll_alltoall(const void *send, void *recv, size_t count,
                           coll_dtype dtype, coll_comm *comm,
                           coll_request **request);
 
+/* The same with parts that differ in length. All ranks say the same recvcounts,
+ * one for each rank; the arrays are copied by the call. They are not run by
+ * hosts, see libcoll/README.md. */
+
+/* recv[displs[r] + i] = send[i] of rank r, for i in [0, recvcounts[r]).
+ *
+ *   send     recvcounts[rank] elements; NULL is allowed if that is 0
+ *   displs   in elements, each rank its own, in any order and with gaps, in
+ * which nothing is written; the parts must not overlap. NULL: one after another
+ * In place: send == recv + displs[rank] elements. */
+coll_status coll_allgather_v(const void *send, void *recv,
+                             const size_t *recvcounts, const size_t *displs,
+                             coll_dtype dtype, coll_comm *comm,
+                             coll_request **request);
+
+/* recv[i] = op over all ranks of send[first + i], for i in [0,
+ * recvcounts[rank]), where first is the sum of recvcounts[r] for r in [0,
+ * rank). send has as many elements as all recvcounts together; recv may be NULL
+ * if this rank's is 0. In place: recv == send + first elements. */
+coll_status coll_reduce_scatter_v(const void *send, void *recv,
+                                  const size_t *recvcounts, coll_dtype dtype,
+                                  coll_op op, coll_comm *comm,
+                                  coll_request **request);
+
 /* Finishes once every rank has called it. */
 coll_status coll_barrier(coll_comm *comm, coll_request **request);
 

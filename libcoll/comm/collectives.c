@@ -49,7 +49,7 @@ static coll_status check_overlap(const coll_request *r, size_t bytes)
 
 static coll_status check_arguments(const coll_request *r)
 {
-    const char *name = kind_names[r->kind];
+    const char *name = request_name(r);
     const size_t elem = coll_dtype_bytes(r->dtype);
     if (!r->comm)
         return fail(COLL_ERR_INVALID, "comm",
@@ -76,6 +76,8 @@ static coll_status check_arguments(const coll_request *r)
 static coll_status check_vectors(const coll_request *r, size_t elem)
 {
     const char *name = kind_names[r->kind];
+    if (r->uneven)
+        return uneven_check(r);
     if (r->count && reads_in(r) && !r->in)
         return fail(COLL_ERR_INVALID, "comm",
                     "coll_%s: send is NULL with count %zu", name, r->count);
@@ -107,7 +109,7 @@ static bool is_like(const struct recent *recent, const coll_request *r)
 {
     return recent->known && recent->count == r->count
            && recent->dtype == r->dtype && recent->op == r->op
-           && recent->root == r->root;
+           && recent->root == r->root && recent->uneven == (r->uneven != NULL);
 }
 
 /* Checks that something can serve the call, and keeps what does not change from
@@ -120,13 +122,16 @@ static coll_status look_up(const coll_request *r)
         kind_reduces(r->kind) ? op_combine(r->dtype, r->op) : NULL;
     if (kind_reduces(r->kind) && !combine)
         return fail(COLL_ERR_UNSUPPORTED, "comm",
-                    "coll_%s: %s is not defined on %s", kind_names[r->kind],
+                    "coll_%s: %s is not defined on %s", request_name(r),
                     coll_op_name(r->op), coll_dtype_name(r->dtype));
     const coll_status status =
-        select_best(&c->select, r->kind, request_bytes(r), &choice);
+        r->uneven
+            ? select_uneven(&c->select, r->kind, request_bytes(r), &choice)
+            : select_best(&c->select, r->kind, request_bytes(r), &choice);
     if (status == COLL_OK)
         *recall(r) = (struct recent){
             .known = true,
+            .uneven = r->uneven != NULL,
             .count = r->count,
             .dtype = r->dtype,
             .op = r->op,
@@ -152,6 +157,8 @@ static coll_status fill(coll_request *r)
     r->combine = like->combine;
     r->elem_bytes = like->elem_bytes;
     r->fingerprint = like->fingerprint;
+    if (r->uneven)
+        r->fingerprint ^= r->uneven->hash;
     const coll_status status = comm_check(c);
     return status < 0 ? fail(status, "comm", "%s", c->sentence) : COLL_OK;
 }
@@ -167,7 +174,7 @@ static coll_status check_all(const coll_request *r)
     return status == COLL_OK ? look_up(r) : status;
 }
 
-static coll_status run_inside(coll_request *here, coll_request **request)
+coll_status request_run(coll_request *here, coll_request **request)
 {
     coll_request *r = here;
     coll_status status = check_all(here);
@@ -228,7 +235,7 @@ static coll_status run(coll_request *here, coll_request **request)
     coll_status status = comm_enter(c, kind_names[here->kind]);
     if (status < 0)
         return status;
-    status = run_inside(here, request);
+    status = request_run(here, request);
     comm_leave(c);
     return status;
 }
@@ -248,6 +255,7 @@ static inline coll_request ask(enum coll_kind kind, const void *in, void *out,
     r.in = in;
     r.out = out;
     r.count = count;
+    r.uneven = NULL;
     r.started = false;
     r.timed = false;
     r.meeting = false;

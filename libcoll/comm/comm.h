@@ -44,7 +44,8 @@ enum { RECENT_CALLS = 8 };
 
 /* A call of a kind, kept so that one like it need not be looked up. */
 struct recent {
-    bool known; /* there was one */
+    bool known;  /* there was one */
+    bool uneven; /* a v-call */
     coll_dtype dtype;
     coll_op op;
     int root;
@@ -89,6 +90,8 @@ struct coll_comm {
     size_t tmp_bytes;
     void *shared; /* and what ranks of this host can reach; NULL: none yet */
     size_t shared_bytes;
+
+    struct uneven *uneven; /* of blocking v-calls; NULL: there was none yet */
 
     coll_request *first, **last_request; /* in order; the first one runs */
     coll_request *meeting;               /* may be put before it, see news.h */
@@ -184,7 +187,7 @@ coll_status comm_prepare(coll_comm *, const struct select_choice *, int root,
                          struct prepared **);
 coll_status comm_reserve(coll_comm *, size_t bytes);        /* tmp */
 coll_status comm_reserve_shared(coll_comm *, size_t bytes); /* shared */
-void comm_free_prepared(coll_comm *);                       /* and both */
+void comm_free_prepared(coll_comm *); /* both, and the call's numbers */
 
 /* network.c: what the network looks like and costs, and the prices of all
  * candidates; equal on all ranks. */

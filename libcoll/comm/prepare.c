@@ -12,19 +12,19 @@ size_t request_in_parts(const coll_request *r)
 {
     const bool parts =
         r->kind == REDUCE_SCATTER || r->kind == SCATTER || r->kind == ALLTOALL;
-    return parts ? (size_t)r->comm->nranks : 1;
+    return parts && !r->uneven ? (size_t)r->comm->nranks : 1;
 }
 
 size_t request_out_parts(const coll_request *r)
 {
     const bool parts =
         r->kind == ALLGATHER || r->kind == GATHER || r->kind == ALLTOALL;
-    return parts ? (size_t)r->comm->nranks : 1;
+    return parts && !r->uneven ? (size_t)r->comm->nranks : 1;
 }
 
 size_t request_parts(const coll_request *r)
 {
-    return kind_has_parts(r->kind) ? (size_t)r->comm->nranks : 1;
+    return kind_has_parts(r->kind) && !r->uneven ? (size_t)r->comm->nranks : 1;
 }
 
 size_t request_bytes(const coll_request *r)
@@ -133,6 +133,7 @@ void comm_free_prepared(coll_comm *c)
         }
     free(c->prepared);
     free(c->tmp);
+    free(c->uneven);
     if (c->shared)
         heap_free(c->shared);
 }
@@ -177,7 +178,7 @@ static void log_choice(const coll_request *r)
 {
     log_line(COLL_LOG_DEBUG, "select",
              "operation %u: %s of %zu bytes runs %s %s %d%s",
-             (unsigned)r->comm->finished, kind_names[r->kind], request_bytes(r),
+             (unsigned)r->comm->finished, request_name(r), request_bytes(r),
              algos[r->choice.algo].name, layout_order_names[r->choice.order],
              1 << r->choice.variant, r->choice.trial ? ", a trial" : "");
 }
@@ -199,10 +200,12 @@ coll_status request_choose(coll_request *r)
     if (r->meeting)
         return choose_meeting(r);
     const coll_status status =
-        r->timed
+        r->uneven
+            ? select_uneven(&c->select, r->kind, request_bytes(r), &r->choice)
+        : r->timed
             ? select_next(&c->select, r->kind, request_bytes(r), &r->choice)
             : select_best(&c->select, r->kind, request_bytes(r), &r->choice);
-    if (status == COLL_OK && c->explains && c->rank == 0)
+    if (status == COLL_OK && c->explains && c->rank == 0 && !r->uneven)
         explain_aloud(c, r->kind, request_bytes(r));
     if (status == COLL_OK)
         log_choice(r);
@@ -249,6 +252,8 @@ coll_status request_prepare(coll_request *r, struct exec_call *call)
         call->in = "";
         call->count = 1;
     }
+    if (r->uneven)
+        return uneven_prepare(r, call);
     const size_t tmp =
         exec_tmp_bytes(&r->prepared->plan, call->count, call->elem_bytes);
     if (r->kind == ALLTOALL && r->in == r->out && c->nranks > 1)

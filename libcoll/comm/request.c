@@ -29,10 +29,25 @@ static void begin_on_node(coll_request *r)
         .combine = r->combine,
         .tag = r->tag,
     };
+    if (r->uneven) {
+        r->uneven->parts =
+            (struct node_parts){r->uneven->before, r->uneven->displs};
+        n->call.parts = &r->uneven->parts;
+        n->call.count = r->uneven->longest;
+    }
     if (r->way == NODE_INLINE)
         node_start_inline(n);
     else
         node_start_direct(n);
+}
+
+static void call_out(const coll_request *r, struct called *called)
+{
+    if (r->uneven)
+        called_set_uneven(called, r->kind, r->dtype, r->op, r->uneven->hash,
+                          r->count);
+    else
+        called_set(called, r->kind, r->dtype, r->op, r->root, r->count);
 }
 
 /* The tag stands for this call and all before it. So a call that differs is
@@ -49,11 +64,9 @@ static void sign(coll_request *r)
     r->tag = (c->history ^ r->fingerprint ^ how) * 0x9e3779b1u + 1;
     c->history = r->tag;
     c->begun++;
-    called_set(&c->called, said->kind, said->dtype, said->op, said->root,
-               said->count);
+    call_out(said, &c->called);
     if (c->node)
-        called_set(node_called(c->node), said->kind, said->dtype, said->op,
-                   said->root, said->count);
+        call_out(said, node_called(c->node));
     if (c->hosts.n && c->node)
         node_begun(c->node, c->begun, r->tag);
 }
@@ -84,7 +97,7 @@ static void begin(coll_request *r)
         return;
     }
     sign(r);
-    if (r->comm->explains && r->comm->rank == 0)
+    if (r->comm->explains && r->comm->rank == 0 && !r->uneven)
         explain_aloud(r->comm, r->kind, request_bytes(r));
     begin_on_node(r);
 }
@@ -169,11 +182,14 @@ static void end(coll_request *r)
     news_learn(r, e->news);
     c->stats.bytes_read += e->bytes_read;
     c->stats.bytes_written += e->bytes_written;
+    if (r->uneven)
+        uneven_finish(r);
     if (r->op != COLL_AVG || (r->kind == REDUCE && r->root != c->rank))
         return;
-    op_finish(r->dtype, r->op, r->out, r->count, c->nranks);
-    c->stats.bytes_read += r->count * r->elem_bytes;
-    c->stats.bytes_written += r->count * r->elem_bytes;
+    const size_t count = r->uneven ? r->uneven->mine : r->count;
+    op_finish(r->dtype, r->op, r->out, count, c->nranks);
+    c->stats.bytes_read += count * r->elem_bytes;
+    c->stats.bytes_written += count * r->elem_bytes;
 }
 
 /* The head of the queue, under way. */
@@ -310,6 +326,7 @@ coll_status request_end(coll_request **request)
         fail(status, "comm", "%s", r->comm->sentence);
     r->active = false;
     if (!r->persistent) {
+        free(r->uneven);
         free(r);
         *request = NULL;
     }

@@ -4,6 +4,7 @@
 #define COMM_REQUEST_H
 
 #include "comm/comm.h"
+#include "comm/uneven.h"
 
 struct coll_request {
     coll_comm *comm;
@@ -13,7 +14,8 @@ struct coll_request {
     coll_op op; /* COLL_SUM for a kind that has none */
     const void *in;
     void *out;
-    size_t count; /* as the caller says it */
+    size_t count; /* as the caller says it; of a v-call all parts together */
+    struct uneven *uneven; /* NULL: of no v-call */
     enum algo_way way;
     const struct combine *combine; /* NULL where nothing is reduced */
     size_t elem_bytes;
@@ -33,13 +35,23 @@ struct coll_request {
     coll_request *next;
 };
 
-/* Into how many parts, one a rank, `in` or `out` falls, where it is given; and
- * the vector that a rank holds in full. */
+/* Into how many equal parts, one a rank, `in` or `out` falls, where it is given;
+ * and the vector that a rank holds in full. */
 size_t request_in_parts(const coll_request *);
 size_t request_out_parts(const coll_request *);
 size_t request_parts(const coll_request *);
 /* Of that vector: S in the tables of README.md. */
 size_t request_bytes(const coll_request *);
+
+/* "allgather", "allgather_v". */
+static inline const char *request_name(const coll_request *r)
+{
+    return r->uneven ? uneven_name(r->kind) : kind_names[r->kind];
+}
+
+/* What each collective call does, between comm_enter() and comm_leave(), with a
+ * request that says what was called, and has no more: checks it, and runs it. */
+coll_status request_run(coll_request *, coll_request **request);
 
 /* Chooses how a request by a plan runs that starts now, by messages or by
  * hosts. */

@@ -220,6 +220,31 @@ coll_status select_best(struct select *s, enum coll_kind kind, size_t bytes,
                : choose(s, kind, bytes, false, choice);
 }
 
+coll_status select_uneven(struct select *s, enum coll_kind kind, size_t bytes,
+                          struct select_choice *choice)
+{
+    uint8_t rows[LEARN_CANDIDATES];
+    int i = 0;
+    const coll_status status = select_best(s, kind, bytes, choice);
+    if (status < 0 || !layout_by_hosts(choice->order))
+        return status;
+    const int n = list_rows(s, kind, price_half(bytes), bytes, rows);
+    while (i < n
+           && layout_by_hosts((enum layout_order)s->prices.row[rows[i]].order))
+        i++;
+    if (i == n)
+        return forbidden(s, kind, bytes);
+    const struct price_row *row = &s->prices.row[rows[i]];
+    *choice = (struct select_choice){
+        .algo = row->algo,
+        .order = row->order,
+        .variant = row->variant[price_class(bytes)],
+        .predicted = price_seconds(row, bytes),
+        .candidate = -1,
+    };
+    return COLL_OK;
+}
+
 coll_status select_next(struct select *s, enum coll_kind kind, size_t bytes,
                         struct select_choice *choice)
 {

@@ -61,6 +61,11 @@ coll_status select_rules(struct select *, const char *text, const char *source);
 coll_status select_best(struct select *, enum coll_kind, size_t bytes,
                         struct select_choice *);
 
+/* The same for parts that differ in length, so that plans by hosts cannot
+ * serve: what is best, or the cheapest of the others. */
+coll_status select_uneven(struct select *, enum coll_kind, size_t bytes,
+                          struct select_choice *);
+
 /* For one that is timed, which may be a trial. All ranks make the same calls of
  * this, of select_is_due() and of select_observe(), in the same order. Of a
  * kind that meets for it a candidate's first time is not observed if it is bad.
