@@ -128,6 +128,7 @@ coll_status coll_allgather_v(const void *send, void *recv,
         .op = COLL_SUM,
         .in = send,
         .out = recv,
+        .active = true,
     };
     return run(&r, recvcounts, displs, request);
 }
@@ -144,6 +145,7 @@ coll_status coll_reduce_scatter_v(const void *send, void *recv,
         .op = op,
         .in = send,
         .out = recv,
+        .active = true,
     };
     return run(&r, recvcounts, NULL, request);
 }
