@@ -379,8 +379,17 @@ coll_status coll_comm_deregister(coll_comm *comm, void *handle);
 typedef struct coll_statistics {
     uint64_t operations; /* collectives finished */
     uint64_t bytes_read, bytes_written;
+    uint64_t failures;     /* collectives that ended with an error */
+    uint64_t vector_bytes; /* of those finished: what one rank holds in full,
+                              as all parts of an allgather */
+    double seconds;        /* from begin to end of each, waiting included */
 } coll_statistics;
 coll_status coll_stats(const coll_comm *comm, coll_statistics *stats);
+
+/* The same of one collective ("allreduce", "reduce_scatter" ...). Both fail with
+ * INVALID. */
+coll_status coll_stats_of(const coll_comm *comm, const char *collective,
+                          coll_statistics *stats);
 
 /* What a collective ("allreduce", "reduce_scatter" ...) of this count would run,
  * and how long the library's model expects it to take. The algorithm's name has

@@ -340,19 +340,6 @@ coll_status coll_barrier(coll_comm *comm, coll_request **request)
     return run(&r, request);
 }
 
-coll_status coll_stats(const coll_comm *comm, coll_statistics *stats)
-{
-    if (!comm || !stats)
-        return fail(COLL_ERR_INVALID, "comm", "coll_stats: %s is NULL",
-                    comm ? "stats" : "the communicator");
-    const coll_status status = comm_enter((coll_comm *)comm, "stats");
-    if (status < 0)
-        return status;
-    *stats = comm->stats;
-    comm_leave((coll_comm *)comm);
-    return COLL_OK;
-}
-
 static coll_status set_algorithm(coll_comm *comm, const char *rules)
 {
     if (comm->first)

@@ -168,6 +168,22 @@ static void find_interface(coll_comm *c, const struct bootstrap_end *mine)
     bootstrap_interface_of(end, c->interface, sizeof(c->interface));
 }
 
+static void open_recorder(coll_comm *c)
+{
+    const struct rank_info *mine = &c->ranks[c->rank];
+    int first = 0; /* rank of this host */
+    while (c->host_of[first] != mine->host)
+        first++;
+    recorder_open(&c->recorder, &(struct record_job){
+                                    .rank = c->rank,
+                                    .nranks = c->nranks,
+                                    .job = c->job.job,
+                                    .machine = mine->machine,
+                                    .host = mine->hostname,
+                                    .cleans = first == c->rank,
+                                });
+}
+
 static coll_status set_up(coll_comm *c)
 {
     struct rank_info mine;
@@ -204,11 +220,14 @@ static coll_status set_up(coll_comm *c)
         status = comm_connect(c);
     if (status == COLL_OK)
         status = comm_price(c);
+    if (status == COLL_OK)
+        open_recorder(c);
     return status;
 }
 
-void comm_release(coll_comm *c)
+void comm_release(coll_comm *c, bool in_order)
 {
+    recorder_close(&c->recorder, !in_order);
     for (int i = 0; i < c->nopen; i++)
         c->open[i]->ops->close(c->open[i]);
     node_free(c->node);
@@ -238,13 +257,14 @@ coll_status comm_create(coll_comm **comm, int nranks, int rank,
     c->last_request = &c->first;
     c->last.candidate = -1;
     pthread_mutex_init(&c->mutex, NULL);
+    recorder_init(&c->recorder);
     coll_status status = read_settings(c);
     if (status == COLL_OK && parent)
         status = config_inherit(c, parent);
     if (status == COLL_OK)
         status = config_apply(c, config);
     if (status < 0) {
-        comm_release(c);
+        comm_release(c, true);
         return status;
     }
     *comm = c;
@@ -303,7 +323,7 @@ coll_status coll_comm_init_rank_config(coll_comm **comm, int nranks,
         return status;
     status = comm_join(c, &id);
     if (status < 0)
-        comm_release(c);
+        comm_release(c, true);
     else
         *comm = c;
     return status;
@@ -378,7 +398,7 @@ coll_status coll_comm_destroy(coll_comm *comm)
     /* Pairs with the end of coll_comm_abort() in another thread. */
     while (atomic_load_explicit(&comm->aborting, memory_order_acquire))
         sched_yield();
-    comm_release(comm);
+    comm_release(comm, status == COLL_OK);
     return status;
 }
 
@@ -478,7 +498,7 @@ static coll_status init_from(coll_comm **comm, const struct job_names *names,
     if (status == COLL_OK)
         status = comm_join(c, &id);
     if (status < 0)
-        comm_release(c);
+        comm_release(c, true);
     else
         *comm = c;
     return status;
@@ -509,7 +529,7 @@ coll_status coll_comm_init(coll_comm **comm)
         return status;
     status = comm_join(c, NULL);
     if (status < 0)
-        comm_release(c);
+        comm_release(c, true);
     else
         *comm = c;
     return status;

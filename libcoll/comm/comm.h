@@ -9,6 +9,7 @@
 #include "bootstrap/bootstrap.h"
 #include "coll/coll.h"
 #include "comm/hosts.h"
+#include "comm/record.h"
 #include "comm/select.h"
 #include "comm/staged.h"
 #include "exec/exec.h"
@@ -55,6 +56,14 @@ struct recent {
     const struct combine *combine; /* NULL where nothing is reduced */
     size_t elem_bytes;
     uint32_t fingerprint;
+};
+
+/* What was done of one kind, counted where its records are written. */
+struct tally {
+    uint64_t operations, failures;
+    uint64_t bytes_read, bytes_written;
+    uint64_t vector_bytes; /* count times the element's size */
+    uint64_t ticks;        /* of the recorder's clock */
 };
 
 struct coll_comm {
@@ -107,17 +116,18 @@ struct coll_comm {
         double deadline; /* of who waits; 0: from the next look at the clock */
         uint32_t finished; /* before the operation that it waits for */
     } patience;
-    coll_comm *also; /* waited for together with this one */
-    coll_statistics stats;
+    coll_comm *also;            /* waited for together with this one */
+    struct tally tally[NKINDS]; /* for coll_stats() */
+    struct recorder recorder;   /* the last operations */
 
     bool adapts, calibrates, explains; /* COLL_ADAPT and so on */
-    bool meets;        /* waits in comm_meet() */
+    bool meets;                        /* waits in comm_meet() */
     bool crowded;      /* some machine has more ranks than processors */
     unsigned spins;    /* empty polls before the processor is given up */
     double op_seconds; /* deadline of one operation; 0: none */
     double join_seconds;
 
-    char *rules; /* of COLL_ALGO, or what was put in its place */
+    char *rules;             /* of COLL_ALGO, or what was put in its place */
     struct node_place place; /* of this rank, where it has a node */
     /* While it is split off: from which, whose figures it may take over, and
      * whether it has the same ranks in the same order. Else NULL. */
@@ -137,7 +147,8 @@ coll_status comm_create(coll_comm **, int nranks, int rank, const coll_config *,
 /* Meets the others; an error of one is an error of all, with its reason. id:
  * NULL for one rank alone. comm_release() even after a failure. */
 coll_status comm_join(coll_comm *, const coll_unique_id *id);
-void comm_release(coll_comm *);
+/* in_order: nothing failed, so the record of it has done its work. */
+void comm_release(coll_comm *, bool in_order);
 
 /* join.c: transports and who is where, once the ranks have met. */
 coll_status comm_exchange(coll_comm *, const struct rank_info *mine);

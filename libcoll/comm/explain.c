@@ -21,7 +21,8 @@ struct question {
     size_t bytes;
 };
 
-static coll_status find_kind(const char *name, enum coll_kind *kind)
+coll_status explain_kind(const char *caller, const char *name,
+                         enum coll_kind *kind)
 {
     for (int k = 0; k < NKINDS && name; k++)
         if (!strcmp(name, kind_names[k])) {
@@ -29,9 +30,8 @@ static coll_status find_kind(const char *name, enum coll_kind *kind)
             return COLL_OK;
         }
     const char *near = name ? nearest_name(name, kind_names, NKINDS) : NULL;
-    return fail(COLL_ERR_INVALID, "comm",
-                "coll_explain: \"%s\" is no collective%s%s%s",
-                name ? name : "NULL", near ? "; did you mean " : "",
+    return fail(COLL_ERR_INVALID, "comm", "%s: \"%s\" is no collective%s%s%s",
+                caller, name ? name : "NULL", near ? "; did you mean " : "",
                 near ? near : "", near ? "?" : "");
 }
 
@@ -67,7 +67,7 @@ coll_status coll_explain(const coll_comm *comm, const char *collective,
     coll_status status = comm_enter(c, "explain");
     if (status < 0)
         return status;
-    status = find_kind(collective, &kind);
+    status = explain_kind("coll_explain", collective, &kind);
     if (status == COLL_OK && !coll_op_name(op))
         status = fail(COLL_ERR_INVALID, "comm",
                       "coll_explain: %d is no coll_op", (int)op);
@@ -286,7 +286,7 @@ coll_status coll_explain_candidates(coll_comm *comm, const char *collective,
     coll_status status = comm_enter(comm, "explain_candidates");
     if (status < 0)
         return status;
-    status = find_kind(collective, &q.kind);
+    status = explain_kind("coll_explain", collective, &q.kind);
     if (status == COLL_OK)
         status = whole(comm, q.kind, count, dtype, &q.bytes);
     if (status == COLL_OK)
@@ -330,7 +330,7 @@ coll_status coll_explain_cluster(const char *spec, int nranks,
     if (!select)
         return fail(COLL_ERR_MEMORY, "comm", "no memory for prices");
     struct question q = {.select = select, .layout = &layout, .bytes = bytes};
-    coll_status status = find_kind(collective, &q.kind);
+    coll_status status = explain_kind("coll_explain", collective, &q.kind);
     if (status == COLL_OK
         && coll_topo_load(&topo, spec, "cluster", error, sizeof(error)) < 0)
         status = fail(COLL_ERR_INVALID, "topo", "%s", error);

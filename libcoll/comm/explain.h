@@ -8,4 +8,9 @@
 /* To the log, if the best of this class of sizes is not the one told last. */
 void explain_aloud(coll_comm *, enum coll_kind, size_t bytes);
 
+/* The collective of that name; caller: the function that the sentence names.
+ * Fails with INVALID. */
+coll_status explain_kind(const char *caller, const char *name,
+                         enum coll_kind *);
+
 #endif

@@ -22,6 +22,7 @@ coll_status comm_fail(coll_comm *c, coll_status status, const char *sentence)
         if (status == COLL_ERR_MISMATCH
             && atomic_load_explicit(&c->called.what, memory_order_relaxed))
             tell_call(c);
+        recorder_fail(&c->recorder, status, c->sentence);
         /* Read by comm_check() and coll_last_error(). */
         atomic_store_explicit(&c->failed, status, memory_order_release);
     }

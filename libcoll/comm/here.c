@@ -12,8 +12,7 @@
 #include "base/log.h"
 #include "coll/topo.h"
 
-/* The kernel that runs here, whatever its namespaces; 0: unknown. */
-static uint64_t machine_id(void)
+uint64_t here_machine(void)
 {
     uint64_t id = 0xcbf29ce484222325;
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -29,7 +28,7 @@ void here_fill(struct rank_info *info)
 {
     gethostname(info->hostname, sizeof(info->hostname) - 1);
     info->host = coll_topo_host_id();
-    info->machine = machine_id();
+    info->machine = here_machine();
     coll_topo_limits limits;
     coll_topo_limits_get(&limits);
     if (limits.quota_cpus > 0)

@@ -8,6 +8,9 @@
 /* Sets host, hostname, cpus and quota. */
 void here_fill(struct rank_info *);
 
+/* The kernel that runs here, whatever its namespaces; 0: unknown. */
+uint64_t here_machine(void);
+
 /* Where the calling thread's rank runs, for groups of ranks that are near each
  * other: by its affinity, or -1 for what it spans several of. Where
  * COLL_CLUSTER describes the inside of a host, instead where coll_topo_place()
@@ -27,7 +30,8 @@ size_t here_cache(void);
  * host. The same on whichever rank it is asked. */
 bool here_is_crowded(const coll_comm *, int rank);
 
-/* Of the machines of the job: the fewest processors that one's ranks may use. */
+/* Of the machines of the job: the fewest processors that one's ranks may use.
+ */
 int here_fewest_processors(const coll_comm *);
 
 /* What COLL_CLUSTER describes; *topo NULL: nothing. The caller frees it. Fails

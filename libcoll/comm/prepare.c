@@ -224,8 +224,8 @@ static coll_status copy_aside(coll_request *r, struct exec_call *call,
         return status;
     call->tmp = c->tmp;
     call->in = memcpy((char *)c->tmp + tmp, r->in, bytes);
-    c->stats.bytes_read += bytes;
-    c->stats.bytes_written += bytes;
+    c->tally[r->kind].bytes_read += bytes;
+    c->tally[r->kind].bytes_written += bytes;
     return COLL_OK;
 }
 

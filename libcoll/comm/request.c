@@ -71,6 +71,26 @@ static void sign(coll_request *r)
         node_begun(c->node, c->begun, r->tag);
 }
 
+/* Before it starts, so that a call which does not come back is on record. */
+static void record(const coll_request *r)
+{
+    const coll_request *said = r->meeting ? r->next : r;
+    struct recorder *d = &r->comm->recorder;
+    struct record *e = record_next(d);
+    e->count = said->count;
+    e->number = r->comm->begun;
+    e->fingerprint = r->fingerprint;
+    e->root = said->root;
+    e->op = (int32_t)said->op;
+    e->dtype = (int16_t)said->dtype;
+    e->order = (int16_t)r->choice.order;
+    e->kind = (int16_t)said->kind;
+    e->algo = (int16_t)r->choice.algo;
+    e->segments = (uint16_t)(1 << r->choice.variant);
+    e->flags = r->meeting ? RECORD_MEETING : 0;
+    record_publish(d);
+}
+
 static void begin_plan(coll_request *r)
 {
     struct exec_call call;
@@ -82,6 +102,8 @@ static void begin_plan(coll_request *r)
     if (r->early < 0)
         return;
     sign(r);
+    record(r);
+    record_begun(&r->comm->recorder);
     r->began = comm_clock();
     if (staged)
         return;
@@ -97,6 +119,7 @@ static void begin(coll_request *r)
         return;
     }
     sign(r);
+    record(r);
     if (r->comm->explains && r->comm->rank == 0 && !r->uneven)
         explain_aloud(r->comm, r->kind, request_bytes(r));
     begin_on_node(r);
@@ -135,8 +158,12 @@ void comm_cancel(coll_comm *c)
 void comm_end_requests(coll_comm *c, coll_status status)
 {
     comm_cancel(c);
-    for (; c->first; pop(c))
+    if (c->first && record_runs(&c->recorder))
+        c->tally[c->first->kind].ticks += record_end(&c->recorder, status);
+    for (; c->first; pop(c)) {
         c->first->status = status;
+        c->tally[c->first->kind].failures += !c->first->meeting;
+    }
 }
 
 /* A transfer failed, or the job: nothing of this communicator goes on. */
@@ -163,33 +190,45 @@ static coll_status find_cause(coll_comm *c, coll_status status)
 }
 
 /* An average is a sum until here. */
-static void end(coll_request *r)
+static void end_plan(coll_request *r, struct tally *t)
 {
     coll_comm *c = r->comm;
-    c->stats.operations += !r->meeting;
-    if (r->way != BY_PLAN) {
-        c->stats.bytes_read += c->node->bytes_read;
-        c->stats.bytes_written += c->node->bytes_written;
-        return;
-    }
     if (staged_serves(r)) {
         news_learn(r, c->staged.news);
-        c->stats.bytes_read += c->staged.bytes_read;
-        c->stats.bytes_written += c->staged.bytes_written;
+        t->bytes_read += c->staged.bytes_read;
+        t->bytes_written += c->staged.bytes_written;
         return;
     }
     const struct exec *e = &r->prepared->exec;
     news_learn(r, e->news);
-    c->stats.bytes_read += e->bytes_read;
-    c->stats.bytes_written += e->bytes_written;
+    t->bytes_read += e->bytes_read;
+    t->bytes_written += e->bytes_written;
     if (r->uneven)
         uneven_finish(r);
     if (r->op != COLL_AVG || (r->kind == REDUCE && r->root != c->rank))
         return;
     const size_t count = r->uneven ? r->uneven->mine : r->count;
     op_finish(r->dtype, r->op, r->out, count, c->nranks);
-    c->stats.bytes_read += count * r->elem_bytes;
-    c->stats.bytes_written += count * r->elem_bytes;
+    t->bytes_read += count * r->elem_bytes;
+    t->bytes_written += count * r->elem_bytes;
+}
+
+/* A meeting counts as a part of what it stands before. */
+static void end(coll_request *r)
+{
+    coll_comm *c = r->comm;
+    struct tally *t = &c->tally[r->meeting ? r->next->kind : r->kind];
+    if (r->way != BY_PLAN) {
+        t->bytes_read += c->node->bytes_read;
+        t->bytes_written += c->node->bytes_written;
+    } else {
+        end_plan(r, t);
+    }
+    if (!r->meeting) {
+        t->operations++;
+        t->vector_bytes += r->count * r->elem_bytes;
+    }
+    t->ticks += record_end(&c->recorder, COLL_OK);
 }
 
 /* The head of the queue, under way. */
@@ -201,6 +240,8 @@ static coll_request *begin_first(coll_comm *c)
     if (r->way == BY_PLAN && !r->timed && !r->meeting)
         news_time(r);
     begin(c->first);
+    if (c->first->way != BY_PLAN)
+        record_begun(&c->recorder);
     return c->first;
 }
 
@@ -249,8 +290,13 @@ bool request_finish_now(coll_request *r)
     if (c->first || r->way == BY_PLAN)
         return false;
     begin(r);
-    coll_status status = COLL_IN_PROGRESS;
-    for (int i = 0; i < (c->spins ? LOOKS : 1) && status == COLL_IN_PROGRESS;
+    if (r->way == NODE_DIRECT)
+        record_begun(&c->recorder);
+    coll_status status = progress(r);
+    /* Short vectors are out: a look at the clock now takes nobody's time. */
+    if (r->way == NODE_INLINE && status == COLL_IN_PROGRESS)
+        record_begun(&c->recorder);
+    for (int i = 1; i < (c->spins ? LOOKS : 1) && status == COLL_IN_PROGRESS;
          i++)
         status = progress(r);
     if (status != COLL_OK) {

@@ -164,7 +164,7 @@ static coll_status part_off(coll_comm *comm, const char *call, int color,
     if (status == COLL_OK)
         *newcomm = s.new;
     else if (s.new)
-        comm_release(s.new);
+        comm_release(s.new, true);
     free(s.all);
     return status;
 }

@@ -245,6 +245,6 @@ void uneven_finish(const coll_request *r)
         if (part(u, i))
             memmove((char *)r->out + place(u, i) * elem,
                     u->packed + u->before[i] * elem, part(u, i) * elem);
-    c->stats.bytes_read += r->count * elem;
-    c->stats.bytes_written += r->count * elem;
+    c->tally[r->kind].bytes_read += r->count * elem;
+    c->tally[r->kind].bytes_written += r->count * elem;
 }

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+/* The life of a flight recorder's file; what goes on in it is in record.h.
+ *
+ * A child of fork() writes to memory of its own instead: it may have inherited
+ * the communicator, but is no rank.
+ */
+#include "comm/record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include "algo/algo.h"
+#include "base/log.h"
+#include "coll/coll.h"
+#include "comm/layout.h"
+
+_Static_assert(sizeof(struct record_file)
+                   == RECORD_HEADER_BYTES + RECORD_RING * sizeof(struct record),
+               "no gap");
+
+/* Those of this process that have a file. */
+static struct {
+    pthread_mutex_t lock;
+    struct recorder *first;
+} open_ones = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Whether the processor counts at a constant rate, asleep or not, and on all
+ * cores alike. */
+static bool counts_steadily(void)
+{
+#if defined(__x86_64__)
+    unsigned a, b, c, d;
+    return __get_cpuid(0x80000007, &a, &b, &c, &d) && d >> 8 & 1;
+#elif defined(__aarch64__)
+    return true;
+#else
+    return false;
+#endif
+}
+
+static enum record_clock clock_of(const struct recorder *d)
+{
+#if defined(__aarch64__)
+    return d->counts ? RECORD_CNTVCT : RECORD_NANOSECONDS;
+#else
+    return d->counts ? RECORD_TSC : RECORD_NANOSECONDS;
+#endif
+}
+
+struct record_moment record_moment_now(bool counts)
+{
+    const struct record_moment now = {
+        .ticks = record_ticks(counts),
+        .monotonic_ns = (int64_t)record_nanoseconds(CLOCK_MONOTONIC),
+        .real_ns = (int64_t)record_nanoseconds(CLOCK_REALTIME),
+    };
+    return now;
+}
+
+void recorder_init(struct recorder *d)
+{
+    *d = (struct recorder){.counts = counts_steadily(), .fd = -1};
+    d->ring = d->now = &d->spare;
+    d->first = record_moment_now(d->counts);
+}
+
+double recorder_seconds(const struct recorder *d, uint64_t ticks)
+{
+    const struct record_moment now = record_moment_now(d->counts);
+    const uint64_t passed = now.ticks - d->first.ticks;
+    return passed ? 1e-9 * (double)(now.monotonic_ns - d->first.monotonic_ns)
+                        / (double)passed * (double)ticks
+                  : 0;
+}
+
+void recorder_note(struct recorder *d)
+{
+    if (d->file)
+        d->file->header.last = record_moment_now(d->counts);
+}
+
+/* --- the file --------------------------------------------------------------
+ */
+
+static const char *kind_name(int i)
+{
+    return i < NKINDS ? kind_names[i] : NULL;
+}
+
+static const char *dtype_name(int i)
+{
+    return coll_dtype_name((coll_dtype)i);
+}
+
+static const char *op_name(int i)
+{
+    return coll_op_name((coll_op)i);
+}
+
+static const char *algo_name(int i)
+{
+    return i < nalgos ? algos[i].name : NULL;
+}
+
+static const char *order_name(int i)
+{
+    return i < NLINEUPS ? layout_order_names[i] : NULL;
+}
+
+/* What finds no room has a number only. */
+static void write_names(char *at, size_t bytes)
+{
+    static const char *(*const tables[RECORD_NTABLES])(int) = {
+        [RECORD_KINDS] = kind_name,   [RECORD_DTYPES] = dtype_name,
+        [RECORD_OPS] = op_name,       [RECORD_ALGOS] = algo_name,
+        [RECORD_ORDERS] = order_name,
+    };
+    const char *const end = at + bytes - RECORD_NTABLES;
+    for (int t = 0; t < RECORD_NTABLES; t++) {
+        const char *name;
+        for (int i = 0; (name = tables[t](i)); i++) {
+            const size_t length = strlen(name) + 1;
+            if (length > (size_t)(end - at))
+                break;
+            memcpy(at, name, length);
+            at += length;
+        }
+        *at++ = '\0';
+    }
+}
+
+static void write_header(const struct recorder *d, const struct record_job *job)
+{
+    struct record_header *h = &d->file->header;
+    *h = (struct record_header){
+        .version = RECORD_VERSION,
+        .header_bytes = RECORD_HEADER_BYTES,
+        .record_bytes = sizeof(struct record),
+        .nrecords = RECORD_RING,
+        .library = COLL_VERSION,
+        .rank = job->rank,
+        .nranks = job->nranks,
+        .pid = (int32_t)getpid(),
+        .clock = clock_of(d),
+        .job = job->job,
+        .machine = job->machine,
+        .first = d->first,
+        .last = record_moment_now(d->counts),
+    };
+    snprintf(h->host, sizeof(h->host), "%s", job->host);
+    write_names(d->file->names, sizeof(d->file->names));
+    memcpy(h->magic, RECORD_MAGIC, sizeof(h->magic)); /* the last */
+}
+
+/* A file of its full size, so that no write to it fails for want of room. */
+static int make_file(const char *path)
+{
+    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct rlimit most;
+    if (getrlimit(RLIMIT_FSIZE, &most) == 0
+        && most.rlim_cur < sizeof(struct record_file)) {
+        errno = EFBIG; /* instead of a signal */
+        return -1;
+    }
+    const int fd =
+        open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -1;
+    /* Vanishes with the process; where there are no locks nothing is cleaned
+     * up by others. */
+    fcntl(fd, F_SETLK, &all);
+    const int error = posix_fallocate(fd, 0, (off_t)sizeof(struct record_file));
+    if (error) {
+        unlink(path);
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+static void let_go(struct recorder *d)
+{
+    pthread_mutex_lock(&open_ones.lock);
+    for (struct recorder **at = &open_ones.first; *at; at = &(*at)->next)
+        if (*at == d) {
+            *at = d->next;
+            break;
+        }
+    pthread_mutex_unlock(&open_ones.lock);
+}
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&open_ones.lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&open_ones.lock);
+}
+
+/* The same addresses, other memory; the file is the parent's to remove. */
+static void in_child(void)
+{
+    for (struct recorder *d = open_ones.first; d; d = d->next) {
+        void *own = mmap(d->file, sizeof(*d->file), PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+        if (own == MAP_FAILED) /* then rather nowhere */
+            d->ring = d->now = &d->spare, d->mask = 0;
+        close(d->fd);
+        d->fd = -1;
+    }
+    open_ones.first = NULL;
+    pthread_mutex_init(&open_ones.lock, NULL);
+}
+
+static void enter(struct recorder *d)
+{
+    static bool watched;
+    pthread_mutex_lock(&open_ones.lock);
+    if (!watched)
+        watched = pthread_atfork(before_fork, after_fork, in_child) == 0;
+    d->next = open_ones.first;
+    open_ones.first = d;
+    pthread_mutex_unlock(&open_ones.lock);
+}
+
+/* False: errno says why. */
+static bool map(struct recorder *d)
+{
+    void *memory =
+        mmap(NULL, sizeof(struct record_file), PROT_READ | PROT_WRITE,
+             MAP_SHARED | MAP_POPULATE, d->fd, 0);
+    if (memory == MAP_FAILED)
+        return false;
+    d->file = memory;
+    return true;
+}
+
+static void start(struct recorder *d, const struct record_job *job)
+{
+    write_header(d, job);
+    d->ring = d->now = d->file->ring;
+    d->mask = RECORD_RING - 1;
+    d->sequence = 0;
+    enter(d);
+}
+
+void recorder_open(struct recorder *d, const struct record_job *job)
+{
+    const char *why = NULL;
+    char *folder = record_folder(&why);
+    const int bytes = folder ? (int)strlen(folder) + 64 : 0;
+    /* One rank of a host says it for all. */
+    const coll_log_level level = job->cleans ? COLL_LOG_WARN : COLL_LOG_INFO;
+    if (!folder) {
+        if (why)
+            log_line(level, "recorder", "no flight record is kept: %s", why);
+        return;
+    }
+    if (job->cleans)
+        record_clean(folder);
+    d->path = malloc((size_t)bytes);
+    if (d->path) {
+        snprintf(d->path, (size_t)bytes, "%s/coll-%016llx-%d-%d.rec", folder,
+                 (unsigned long long)job->job, job->rank, (int)getpid());
+        d->fd = make_file(d->path);
+    }
+    if (d->fd >= 0 && map(d)) {
+        start(d, job);
+    } else {
+        log_line(level, "recorder", "no flight record is kept: %s: %s",
+                 d->path ? d->path : folder, strerror(errno));
+        recorder_close(d, false);
+    }
+    free(folder);
+}
+
+void recorder_fail(struct recorder *d, coll_status status, const char *sentence)
+{
+    if (!d->file)
+        return;
+    struct record_header *h = &d->file->header;
+    snprintf(h->sentence, sizeof(h->sentence), "%s", sentence);
+    atomic_store_explicit(&h->failed, status, memory_order_release);
+}
+
+void recorder_close(struct recorder *d, bool kept)
+{
+    if (d->file) {
+        let_go(d);
+        munmap(d->file, sizeof(*d->file));
+    }
+    if (d->fd >= 0 && !kept)
+        unlink(d->path);
+    if (d->fd >= 0)
+        close(d->fd);
+    free(d->path);
+    d->file = NULL;
+    d->path = NULL;
+    d->fd = -1;
+    d->ring = d->now = &d->spare;
+    d->mask = 0;
+}
