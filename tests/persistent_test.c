@@ -224,6 +224,9 @@ static int fails(coll_comm *comm, int rank, int n)
                == COLL_OK,
            "init");
     EXPECT(rank || coll_start(request) == COLL_OK, "start");
+    if (rank == 0)
+        mark_rank();
+    await_marks(1);
     if (rank)
         coll_comm_abort(comm);
     EXPECT(coll_wait(&request) == (rank ? COLL_OK : COLL_ERR_ABORTED), "wait");
@@ -232,7 +235,7 @@ static int fails(coll_comm *comm, int rank, int n)
     EXPECT(coll_request_free(&request) == COLL_OK, "free");
     EXPECT(coll_comm_destroy(comm) == COLL_ERR_ABORTED, "destroy");
     mark_rank();
-    await_marks(2);
+    await_marks(3);
     _Exit(0);
 }
 

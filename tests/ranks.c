@@ -23,7 +23,7 @@ void mark_rank(void)
 void await_marks(int ranks)
 {
     static const struct timespec pause = {0, 1000000};
-    while (atomic_load(marks) < ranks)
+    for (int ms = 0; ms < 60000 && atomic_load(marks) < ranks; ms++)
         nanosleep(&pause, NULL);
 }
 

@@ -30,12 +30,13 @@ int run_ranks(int nranks, const char *const *settings, rank_fn *);
 
 /* For a rank_fn. One more rank has come so far, */
 void mark_rank(void);
-/* and so many have: returns then, however late; the 240 s hold. Who has the hub
+/* and so many have: returns then, or after a minute, as one may have ended
+ * before its mark, where what it expected was wrong. Who has the hub
  * in its process, rank 0, waits so before it ends after a failure, since the
  * news go through it. */
 void await_marks(int ranks);
-/* This rank has heard of the job's failure, or has waited for 20 s in vain. What
- * others sent before it would else do to end an operation. */
+/* This rank has heard of the job's failure, or has waited for 20 s in vain.
+ * What others sent before it would else do to end an operation. */
 void await_failure(const coll_comm *);
 
 #endif

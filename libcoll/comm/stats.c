@@ -3,6 +3,7 @@
  * request.c, beside the records. */
 #include "base/log.h"
 #include "comm/explain.h"
+#include "comm/owner.h"
 
 static coll_statistics of_kind(const coll_comm *c, enum coll_kind kind)
 {
