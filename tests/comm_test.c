@@ -48,6 +48,18 @@ static int every_count(coll_comm *comm, enum kind kind)
     return 0;
 }
 
+/* In a tree each root has others below each other, and the one whose subtree
+ * goes on at rank 0 in another place. */
+static int every_root(coll_comm *comm, enum kind kind)
+{
+    const int n = coll_comm_count(comm);
+    for (int root = 0; root < n; root++) /* it follows from the count */
+        for (int in_place = 0; in_place < 2; in_place++)
+            if (check_f32(comm, kind, (size_t)(n + root), in_place, COLL_SUM))
+                return 1;
+    return 0;
+}
+
 static int every_algorithm(coll_comm *comm, int rank, int n)
 {
     coll_algorithm_info algo;
@@ -66,7 +78,7 @@ static int every_algorithm(coll_comm *comm, int rank, int n)
         EXPECT(coll_comm_set_algorithm(comm, rules) == COLL_OK, "%s", rules);
         if (kind == BARRIER)
             EXPECT(coll_barrier(comm, NULL) == COLL_OK, "%s", rules);
-        else if (every_count(comm, kind)) {
+        else if (every_count(comm, kind) || every_root(comm, kind)) {
             fprintf(stderr, "with %s\n", rules);
             return 1;
         }

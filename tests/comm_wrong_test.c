@@ -38,6 +38,26 @@ static int wrong_roots_and_vectors(coll_comm *comm, int rank, int n)
             "coll_allgather: send and recv overlap without send being");
     REFUSED(coll_allgather(x, x + 4, lots, COLL_F32, comm, NULL),
             "for each rank");
+    REFUSED(coll_gather(x, x + 4, 1, COLL_F32, n, comm, NULL),
+            "coll_gather: root 2 is no rank of 2");
+    REFUSED(coll_scatter(x, x + 4, 1, COLL_F32, -1, comm, NULL),
+            "coll_scatter: root -1");
+    REFUSED(coll_gather(rank ? NULL : x, rank ? x : NULL, 1, COLL_F32, 0, comm,
+                        NULL),
+            rank ? "coll_gather: send is NULL" : "coll_gather: recv is NULL");
+    REFUSED(coll_scatter(rank ? x : NULL, rank ? NULL : x, 1, COLL_F32, 0, comm,
+                         NULL),
+            rank ? "coll_scatter: recv is NULL" : "coll_scatter: send is NULL");
+    REFUSED(
+        coll_gather(x + !rank, x, 1, COLL_F32, rank, comm, NULL),
+        "coll_gather: send and recv overlap without send being recv + root");
+    REFUSED(
+        coll_scatter(x, x + !rank, 1, COLL_F32, rank, comm, NULL),
+        "coll_scatter: send and recv overlap without recv being send + root");
+    REFUSED(coll_alltoall(x, x + n - 1, 1, COLL_F32, comm, NULL),
+            "coll_alltoall: send and recv overlap without being equal");
+    REFUSED(coll_alltoall(x, x + 4, lots, COLL_F32, comm, NULL),
+            "for each rank");
     REFUSED(coll_reduce_scatter(x, x + 4, 1, COLL_F32, (coll_op)99, comm, NULL),
             "99 is no coll_op");
     REFUSED(coll_barrier(NULL, NULL), "coll_barrier: the communicator is NULL");
@@ -159,8 +179,7 @@ static int different_calls(coll_comm *comm, int rank, int n)
            "%s", why);
     /* Between hosts only who hears of it knows the other's. */
     const int one_host = !strcmp(getenv("COLL_TRANSPORT"), "shm");
-    EXPECT(!one_host || strstr(why, rank ? " 99 f32" : " 100 f32"), "%s",
-           why);
+    EXPECT(!one_host || strstr(why, rank ? " 99 f32" : " 100 f32"), "%s", why);
     coll_comm_destroy(comm);
     _exit(0);
 }
