@@ -354,8 +354,8 @@ coll_status coll_request_free(coll_request **request);
  */
 coll_status coll_mem_alloc(void **memory, size_t bytes);
 
-/* memory: from coll_mem_alloc(), in no collective under way; or NULL. Fails
- * with INVALID. */
+/* Gives memory of coll_mem_alloc() back that is in no collective under way; NULL
+ * is allowed. Fails with INVALID. */
 coll_status coll_mem_free(void *memory);
 
 /* Gives memory of the caller's own what coll_mem_alloc() gives: its pages are
@@ -386,8 +386,8 @@ typedef struct coll_statistics {
 } coll_statistics;
 coll_status coll_stats(const coll_comm *comm, coll_statistics *stats);
 
-/* The same of one collective ("allreduce", "reduce_scatter" ...). Both fail with
- * INVALID. */
+/* What coll_stats() says, of one collective: "allreduce", "reduce_scatter" and so
+ * on. Both fail with INVALID. */
 coll_status coll_stats_of(const coll_comm *comm, const char *collective,
                           coll_statistics *stats);
 

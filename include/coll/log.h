@@ -24,7 +24,8 @@ typedef enum coll_log_level {
 typedef void coll_log_hook(coll_log_level level, const char *subject,
                            const char *line, void *context);
 
-/* NULL goes back to stderr. Not thread-safe: set it before the first call. */
+/* Says who takes the messages; NULL goes back to stderr. Not thread-safe: set it
+ * before the first call. */
 void coll_log_set_hook(coll_log_hook *hook, void *context);
 
 #pragma GCC visibility pop

@@ -108,7 +108,7 @@ coll_status coll_topo_parse_slurm(coll_topo **topo,
  * that Slurm describes have names; they live as long as topo. */
 const char *coll_topo_host_name(const coll_topo *topo, int host);
 
-/* NULL is allowed. */
+/* Frees one of the above; NULL is allowed. */
 void coll_topo_free(coll_topo *topo);
 
 /* 1 if both have the same objects, names of levels, and links. */
