@@ -15,7 +15,16 @@
  *              nothing. Any thread may call coll_comm_abort(), _count(),
  *              _user_rank(), _get_async_error() and coll_last_error()
  *   order      every rank of a communicator makes the same calls in the same
- *              order, with the same count, dtype and op
+ *              order, with the same count, dtype and op. Requests of one
+ *              communicator run in the order of the calls, a blocking call
+ *              behind those outstanding; those of different communicators run
+ *              independently, in no order
+ *   progress   an operation advances while some call of its communicator, or a
+ *              wait or test of its request, is under way; with
+ *              COLL_PROGRESS=thread also while the program computes: by a thread
+ *              of the library, which runs where the thread may run that left the
+ *              first request outstanding, and for which a call waits for a
+ *              moment. Other ranks may depend on this rank's progress
  *   errors     a negative coll_status; coll_last_error() has the sentence.
  *              After any error but INVALID, UNSUPPORTED, MEMORY and BUSY the
  *              outputs are undefined and only abort or destroy is left; ranks

@@ -57,6 +57,9 @@ static coll_status read_settings(coll_comm *c)
                              &c->calibrates);
     if (status == COLL_OK)
         status = read_switch(SETTING_ADAPT, "COLL_ADAPT", "on", &c->adapts);
+    if (status == COLL_OK)
+        status = read_switch(SETTING_PROGRESS, "COLL_PROGRESS", "thread",
+                             &c->helped);
     double lanes = 1;
     if (status == COLL_OK)
         status =
@@ -379,6 +382,8 @@ coll_status coll_comm_destroy(coll_comm *comm)
     coll_status status = comm_enter(comm, "comm_destroy");
     if (status < 0)
         return status;
+    progress_part(comm);
+    comm->helped = false;
     status = comm_check(comm);
     if (status == COLL_OK && comm->rank == 0)
         store_save(comm);

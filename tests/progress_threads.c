@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/* The helper thread (COLL_PROGRESS=thread) beside the threads of a program.
+ * Prints TAP; a program of its own for the thread sanitizer. */
+#include <dirent.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "coll/coll.h"
+#include "rank_threads.h"
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Threads of this process that are called "coll progress". */
+static int helpers(void)
+{
+    int n = 0;
+    struct dirent *e;
+    DIR *dir = opendir("/proc/self/task");
+    while ((e = readdir(dir))) {
+        char path[300], name[32] = "";
+        snprintf(path, sizeof(path), "/proc/self/task/%s/comm", e->d_name);
+        FILE *file = fopen(path, "r");
+        if (!file)
+            continue;
+        if (fgets(name, sizeof(name), file))
+            n += strcmp(name, "coll progress\n") == 0;
+        fclose(file);
+    }
+    closedir(dir);
+    return n;
+}
+
+/* The result comes while no rank is in a call of the library. */
+static int nobody_calls(coll_comm *comm, int rank, int n)
+{
+    enum { COUNT = 1 << 20 };
+    float *in = malloc(COUNT * sizeof(float));
+    float *out = malloc(COUNT * sizeof(float));
+    coll_request *request;
+    int wrong = 0;
+    for (int i = 0; i < COUNT; i++)
+        in[i] = (float)(rank + i % 100);
+    /* The way is known and the ranks are here. */
+    wrong |= coll_allreduce(in, out, COUNT, COLL_F32, COLL_SUM, comm, NULL);
+    wrong |= coll_allreduce(in, out, COUNT, COLL_F32, COLL_SUM, comm, &request);
+    usleep(400000);
+    /* So the first look finds it over, however little one call can do. */
+    wrong |= coll_test(&request) != COLL_OK || helpers() != 1;
+    if (wrong)
+        printf("# not over without a call, or %d helpers\n", helpers());
+    wrong |= coll_wait(&request);
+    for (int i = 0; i < COUNT; i++)
+        wrong |= out[i] != (float)(n * (n - 1) / 2 + n * (i % 100));
+    free(in);
+    free(out);
+    return wrong;
+}
+
+/* Communicators of the same ranks beside the given one, which the ranks use and
+ * destroy in orders of their own. */
+enum { COMMS = 5, REQUESTS = 6, COUNT = 3000 };
+
+static int use_one(coll_comm *comm, int rank, int n, unsigned *seed)
+{
+    static _Thread_local double x[REQUESTS][COUNT];
+    coll_request *requests[REQUESTS];
+    int wrong = 0, index;
+    for (int k = 0; k < REQUESTS; k++) {
+        for (int i = 0; i < COUNT; i++)
+            x[k][i] = rank + k + i;
+        wrong |= coll_allreduce(x[k], x[k], (size_t)(k * k * 80 + 1), COLL_F64,
+                                COLL_SUM, comm, &requests[k]);
+        if (rand_r(seed) % 4 == 0)
+            usleep(rand_r(seed) % 500);
+    }
+    wrong |= coll_barrier(comm, NULL);
+    for (int k = 0; k < REQUESTS; k++)
+        switch (rand_r(seed) % 4) {
+        case 0:
+            wrong |= coll_wait(&requests[k]);
+            break;
+        case 1:
+            while (coll_test(&requests[k]) == COLL_IN_PROGRESS)
+                ;
+            break;
+        case 2:
+            wrong |= coll_wait_any(REQUESTS, requests, &index);
+            break;
+        default:
+            wrong |= coll_wait_all(k + 1, requests);
+        }
+    wrong |= coll_wait_all(REQUESTS, requests);
+    for (int k = 0; k < REQUESTS; k++)
+        wrong |= x[k][k * k * 80] != n * (n - 1) / 2 + n * (k + k * k * 80);
+    return wrong;
+}
+
+struct user {
+    pthread_t id;
+    coll_comm *comm;
+    int rank, n, wrong;
+};
+
+static void *use(void *context)
+{
+    struct user *u = context;
+    unsigned seed = (unsigned)u->rank * 7 + 1;
+    for (int k = 0; k < 15; k++)
+        u->wrong |= use_one(u->comm, u->rank, u->n, &seed);
+    u->wrong |= coll_comm_destroy(u->comm) != COLL_OK;
+    return NULL;
+}
+
+static int many_communicators(coll_comm *comm, int rank, int n)
+{
+    struct user users[COMMS];
+    unsigned seed = (unsigned)rank;
+    int wrong = 0;
+    for (int c = 0; c < COMMS; c++) {
+        coll_unique_id id = {{0}};
+        wrong |= rank == 0 && coll_get_unique_id(&id);
+        wrong |=
+            coll_broadcast(&id, &id, sizeof(id), COLL_U8, 0, comm, NULL) != 0;
+        users[c] = (struct user){.rank = rank, .n = n};
+        if (wrong || coll_comm_init_rank(&users[c].comm, n, id, rank))
+            return 1;
+        pthread_create(&users[c].id, NULL, use, &users[c]);
+    }
+    for (int k = 0; k < 15; k++)
+        wrong |= use_one(comm, rank, n, &seed);
+    for (int c = 0; c < COMMS; c++) {
+        pthread_join(users[c].id, NULL);
+        wrong |= users[c].wrong;
+    }
+    return wrong;
+}
+
+static double used(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec)
+           + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+/* With nothing outstanding it takes no time; while a rank is late, little. */
+static int rests(coll_comm *comm, int rank, int n)
+{
+    enum { LONG = 1 << 20 };
+    float *x = calloc(LONG, sizeof(float));
+    coll_request *request = NULL;
+    int wrong = 0;
+    double before, idle, late;
+    (void)n;
+    wrong |= coll_allreduce(x, x, LONG, COLL_F32, COLL_SUM, comm, &request);
+    wrong |= coll_wait(&request);
+    usleep(50000);
+    before = used();
+    usleep(500000);
+    idle = used() - before;
+    if (rank == 0)
+        wrong |= coll_allreduce(x, x, LONG, COLL_F32, COLL_SUM, comm, &request);
+    usleep(50000);
+    before = used();
+    usleep(500000);
+    late = used() - before;
+    if (rank == 1)
+        wrong |= coll_allreduce(x, x, LONG, COLL_F32, COLL_SUM, comm, &request);
+    wrong |= coll_wait(&request);
+    if (rank == 0)
+        printf("# of a core: %.2f %% idle, %.2f %% while a rank is late\n",
+               idle / .005, late / .005);
+    free(x);
+    return wrong || idle > .005 || late > .05;
+}
+
+static void *abort_soon(void *comm)
+{
+    usleep(20000);
+    coll_comm_abort(comm);
+    return NULL;
+}
+
+/* A failure that the helper may be the first to meet. */
+static int aborts(coll_comm *comm, int rank, int n)
+{
+    float x[1000] = {0};
+    coll_request *request = NULL;
+    pthread_t id;
+    (void)n;
+    if (rank == 0) {
+        if (coll_allreduce(x, x, 1000, COLL_F32, COLL_SUM, comm, &request))
+            return 1;
+        pthread_create(&id, NULL, abort_soon, comm);
+        usleep(60000);
+        const coll_status status = coll_wait(&request);
+        pthread_join(id, NULL);
+        return status != COLL_ERR_ABORTED || request;
+    }
+    while (coll_comm_get_async_error(comm) == COLL_OK)
+        usleep(1000);
+    return 0;
+}
+
+/* Ends the process, or forks, with all under way. */
+static int leaves_at_once(coll_comm *comm, int rank, int n)
+{
+    static float x[8][1 << 20];
+    coll_request *request;
+    (void)n;
+    for (int k = 0; k < 4; k++)
+        if (coll_allreduce(x[2 * k + rank], x[2 * k + rank], 1 << 20, COLL_F32,
+                           COLL_SUM, comm, &request))
+            return 1;
+    if (rank == 0)
+        exit(3);
+    usleep(5000000); /* without end, as far as this process goes */
+    return 1;
+}
+
+static int forks(coll_comm *comm, int rank, int n)
+{
+    float *x = calloc(1 << 20, sizeof(float));
+    coll_request *request;
+    int status = 0;
+    int wrong =
+        coll_allreduce(x, x, 1 << 20, COLL_F32, COLL_SUM, comm, &request);
+    (void)n;
+    if (rank == 0) {
+        fflush(NULL);
+        const pid_t pid = fork();
+        if (pid == 0)
+            _exit(helpers() || !run(2, nobody_calls) || helpers() ? 1 : 4);
+        wrong |= waitpid(pid, &status, 0) != pid || WEXITSTATUS(status) != 4;
+    }
+    wrong |= coll_wait(&request);
+    free(x);
+    return wrong;
+}
+
+/* As a process of its own, which is to end soon with that status. */
+static int run_self(char *argument, int wanted)
+{
+    int status = 0;
+    const double before = now();
+    fflush(NULL);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        execl("/proc/self/exe", "progress_threads", argument, (char *)NULL);
+        _exit(1);
+    }
+    const int ended = waitpid(pid, &status, 0) == pid && WIFEXITED(status)
+                      && WEXITSTATUS(status) == wanted;
+    if (!ended)
+        printf("# %s: status %x after %.1f s\n", argument, (unsigned)status,
+               now() - before);
+    return ended && now() - before < 4;
+}
+
+static int tests;
+
+static int report(int good, const char *claim)
+{
+    printf("%sok %d - %s\n", good ? "" : "not ", ++tests, claim);
+    return !good;
+}
+
+int main(int argc, char **argv)
+{
+    int failed = 0;
+    setenv("COLL_PROGRESS", "thread", 1);
+    if (argc > 1 && !strcmp(argv[1], "exit"))
+        return run(2, leaves_at_once);
+    if (argc > 1 && !strcmp(argv[1], "fork"))
+        return run(2, forks) ? 5 : 1;
+    printf("1..7\n");
+    failed += report(run(2, nobody_calls), "a request ends without a call");
+    nhosts = 2;
+    failed += report(run(2, nobody_calls), "on two hosts too");
+    nhosts = 1;
+    failed += report(run(2, rests), "the helper sleeps");
+    failed += report(run(2, many_communicators) && run(3, many_communicators),
+                     "many communicators at once are served right");
+    failed += report(run(2, aborts), "a failure reaches who waits");
+    failed += report(helpers() == 0, "it ends with the last communicator");
+    int ends = run_self("exit", 3);
+#ifndef __SANITIZE_THREAD__ /* which bears no threads in a child of fork() */
+    ends &= run_self("fork", 5);
+#endif
+    failed += report(ends, "exit() and fork() are as without it");
+    return failed > 0;
+}
