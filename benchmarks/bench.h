@@ -17,9 +17,15 @@ struct bench_options {
     const char *algorithms; /* NULL: the library's choice; "all": each; else
                                names with commas between them, of which
                                "auto" is the library's choice */
-    const char *memory;    /* "heap" or "malloc" */
-    bool in_place, cold, check_every;
+    const char *memory;     /* "heap" or "malloc" */
+    bool in_place, cold, check_every, overlap;
     const char *json, *csv, *plot, *baseline; /* paths or NULL */
+};
+
+/* Of --overlap, in seconds: the operation, arithmetic of about that length, and
+ * the arithmetic while the operation is under way. 0: not asked for. */
+struct bench_overlap {
+    double alone, compute, both;
 };
 
 /* One row. Times in seconds. */
@@ -35,6 +41,7 @@ struct bench_result {
     long iterations;
     unsigned long long wrong; /* elements, over all ranks */
     double before;            /* p50 of the baseline; 0: none */
+    struct bench_overlap overlap;
 };
 
 /* Of what machine the limits are. */
@@ -59,6 +66,10 @@ double bench_busbw(const struct bench_result *, int nranks);
 
 /* 100 limit / p50: 100 is as fast as the machine allows; 0 if unknown. */
 double bench_percent(const struct bench_result *);
+
+/* How much of the operation the arithmetic hides, in percent of the shorter of
+ * the two: 100 is all of it, negative says that one delays the other. */
+double bench_hidden(const struct bench_overlap *);
 
 /* What a row of this collective has in the columns dtype and op. */
 const char *bench_dtype(const struct bench *, enum collective);

@@ -67,6 +67,9 @@ static const struct option_row rows[] = {
     {0, "cold", NULL, OPTION_FLAG, &bench.options.cold, 0, 0, NULL,
      "flush the caches before every iteration"},
     {0, "warm", NULL, OPTION_FLAG, &warm, 0, 0, NULL, "do not (default)"},
+    {0, "overlap", NULL, OPTION_FLAG, &bench.options.overlap, 0, 0, NULL,
+     "also say how much of the operation hides behind a computation of its "
+     "length; see COLL_PROGRESS"},
     {0, "json", "FILE", OPTION_TEXT, &bench.options.json, 0, 0, NULL,
      "write the results as JSON"},
     {0, "csv", "FILE", OPTION_TEXT, &bench.options.csv, 0, 0, NULL,

@@ -121,28 +121,31 @@ size_t shape_recv_offset(const struct shape *s, size_t count)
 }
 
 coll_status shape_call(const struct shape *s, const void *send, void *recv,
-                       size_t count, coll_comm *comm)
+                       size_t count, coll_comm *comm, coll_request **request)
 {
     switch (s->collective) {
     case REDUCE:
         return coll_reduce(send, recv, count, s->dtype, s->op, s->root, comm,
-                           NULL);
+                           request);
     case BROADCAST:
-        return coll_broadcast(send, recv, count, s->dtype, s->root, comm, NULL);
+        return coll_broadcast(send, recv, count, s->dtype, s->root, comm,
+                              request);
     case REDUCE_SCATTER:
         return coll_reduce_scatter(send, recv, count, s->dtype, s->op, comm,
-                                   NULL);
+                                   request);
     case ALLGATHER:
-        return coll_allgather(send, recv, count, s->dtype, comm, NULL);
+        return coll_allgather(send, recv, count, s->dtype, comm, request);
     case GATHER:
-        return coll_gather(send, recv, count, s->dtype, s->root, comm, NULL);
+        return coll_gather(send, recv, count, s->dtype, s->root, comm, request);
     case SCATTER:
-        return coll_scatter(send, recv, count, s->dtype, s->root, comm, NULL);
+        return coll_scatter(send, recv, count, s->dtype, s->root, comm,
+                            request);
     case ALLTOALL:
-        return coll_alltoall(send, recv, count, s->dtype, comm, NULL);
+        return coll_alltoall(send, recv, count, s->dtype, comm, request);
     case BARRIER:
-        return coll_barrier(comm, NULL);
+        return coll_barrier(comm, request);
     default:
-        return coll_allreduce(send, recv, count, s->dtype, s->op, comm, NULL);
+        return coll_allreduce(send, recv, count, s->dtype, s->op, comm,
+                              request);
     }
 }

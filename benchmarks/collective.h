@@ -77,8 +77,8 @@ size_t shape_receives(const struct shape *, size_t count);
 size_t shape_send_offset(const struct shape *, size_t count);
 size_t shape_recv_offset(const struct shape *, size_t count);
 
-/* The call itself; waits. */
+/* The call itself; waits if request is NULL. */
 coll_status shape_call(const struct shape *, const void *send, void *recv,
-                       size_t count, coll_comm *comm);
+                       size_t count, coll_comm *comm, coll_request **request);
 
 #endif

@@ -14,6 +14,17 @@ static bool add(cJSON *to, const char *key, double x, int decimals)
     return cJSON_AddRawToObject(to, key, text) != NULL;
 }
 
+static bool add_overlap(cJSON *row, const struct bench_overlap *o)
+{
+    if (o->alone <= 0)
+        return true;
+    cJSON *const to = cJSON_AddObjectToObject(row, "overlap");
+    return to && add(to, "alone_us", o->alone * 1e6, 4)
+           && add(to, "compute_us", o->compute * 1e6, 4)
+           && add(to, "both_us", o->both * 1e6, 4)
+           && add(to, "hidden_percent", bench_hidden(o), 2);
+}
+
 static bool add_result(cJSON *list, const struct bench *b,
                        const struct job *job, const struct bench_result *r)
 {
@@ -46,7 +57,8 @@ static bool add_result(cJSON *list, const struct bench *b,
            && add(row, "cpu_s", r->cpu_seconds, 6)
            && add(row, "bytes_moved", r->moved, 0)
            && add(row, "wrong", (double)r->wrong, 0)
-           && add(row, "iterations", (double)r->iterations, 0);
+           && add(row, "iterations", (double)r->iterations, 0)
+           && add_overlap(row, &r->overlap);
 }
 
 static char *print(const struct bench *b, const struct job *job)

@@ -121,14 +121,15 @@ void measure_flush(const struct measure *m)
         x[i]++;
 }
 
-static coll_status call(struct measure *m)
+coll_status measure_call(struct measure *m, coll_request **request)
 {
-    return shape_call(&m->shape, m->send, m->recv, m->count, m->job->comm);
+    return shape_call(&m->shape, m->send, m->recv, m->count, m->job->comm,
+                      request);
 }
 
 bool measure_fits(struct measure *m)
 {
-    const coll_status status = call(m);
+    const coll_status status = measure_call(m, NULL);
     if (status == COLL_ERR_UNSUPPORTED) /* on every rank */
         return false;
     job_check(m->job, status);
@@ -144,8 +145,7 @@ static void rest(const struct measure *m)
         nanosleep(&(struct timespec){.tv_nsec = lrint(1e9 * seconds)}, NULL);
 }
 
-/* Until the ranks start together. */
-static void begin(struct measure *m, long iteration)
+void measure_begin(struct measure *m, long iteration)
 {
     inputs_write(&m->inputs, m->send, m->count, iteration);
     measure_flush(m);
@@ -153,7 +153,7 @@ static void begin(struct measure *m, long iteration)
     job_barrier(m->job);
 }
 
-static void end(struct measure *m)
+void measure_end(struct measure *m)
 {
     inputs_read(m->recv,
                 shape_receives(&m->shape, m->count) * m->inputs.elem_bytes);
@@ -163,12 +163,12 @@ static void end(struct measure *m)
 static double iterate(struct measure *m, long iteration, bool check,
                       unsigned long long *wrong)
 {
-    begin(m, iteration);
+    measure_begin(m, iteration);
     const double start = job_clock();
-    const coll_status status = call(m);
+    const coll_status status = measure_call(m, NULL);
     const double seconds = job_clock() - start;
     job_check(m->job, status);
-    end(m);
+    measure_end(m);
     if (check)
         *wrong += inputs_wrong(&m->inputs, m->recv, m->count, iteration);
     return seconds;
@@ -218,11 +218,11 @@ static uint64_t cpu_us(void)
 static double moved(struct measure *m)
 {
     coll_statistics before, after;
-    begin(m, 0);
+    measure_begin(m, 0);
     job_check(m->job, coll_stats(m->job->comm, &before));
-    job_check(m->job, call(m));
+    job_check(m->job, measure_call(m, NULL));
     job_check(m->job, coll_stats(m->job->comm, &after));
-    end(m);
+    measure_end(m);
     double bytes = (double)(after.bytes_read - before.bytes_read)
                    + (double)(after.bytes_written - before.bytes_written);
     job_max(m->job, &bytes, 1);

@@ -41,6 +41,13 @@ bool measure_fits(struct measure *);
  * gets the same. */
 void measure_run(struct measure *, struct bench_result *result);
 
+/* Before an iteration: writes the input, and returns on all ranks together. */
+void measure_begin(struct measure *, long iteration);
+/* What is timed; waits if request is NULL. */
+coll_status measure_call(struct measure *, coll_request **request);
+/* After it: reads the output. */
+void measure_end(struct measure *);
+
 /* --cold: throws all vectors out of the caches. --warm: does nothing. */
 void measure_flush(const struct measure *);
 

@@ -7,6 +7,7 @@
 
 #include "limit.h"
 #include "measure.h"
+#include "overlap.h"
 
 /* For the vectors that are measured, but not for those by which the ranks start
  * together and gather what they timed. NULL: whatever the library and COLL_ALGO
@@ -47,6 +48,8 @@ static bool measure_row(struct measure *m, const char *algorithm,
     if (fits) {
         explain(m, result);
         measure_run(m, result);
+        if (m->bench->options.overlap)
+            overlap_run(m, result);
     }
     if (algorithm)
         job_check(m->job, coll_comm_set_algorithm(m->job->comm, NULL));

@@ -20,6 +20,11 @@ double bench_percent(const struct bench_result *r)
     return r->p50 > 0 ? 100 * r->limit / r->p50 : 0;
 }
 
+double bench_hidden(const struct bench_overlap *o)
+{
+    return 100 * (o->alone + o->compute - o->both) / fmin(o->alone, o->compute);
+}
+
 const char *bench_dtype(const struct bench *b, enum collective c)
 {
     return collective_has_vectors(c) ? coll_dtype_name(b->options.dtype)
@@ -140,6 +145,11 @@ void table_row(const struct bench *b, const struct job *job,
     else if (b->options.baseline)
         printf("       -");
     printf("\n");
+    if (r->overlap.alone > 0)
+        printf("#%11s overlap: %.1f us alone, %.1f us of arithmetic, %.1f us "
+               "both: %.1f %% hidden\n",
+               "", r->overlap.alone * 1e6, r->overlap.compute * 1e6,
+               r->overlap.both * 1e6, bench_hidden(&r->overlap));
     fflush(stdout);
 }
 

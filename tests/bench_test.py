@@ -190,6 +190,18 @@ def test_cold_runs_too():
             '-n', tap.cases(2, 1), '-w', 0)
 
 
+def test_overlap_is_told_of_every_row():
+    found, out = results('all', '-b', '64', '-e', '64K', '-f', '1024', '-n',
+                         '3', '--overlap', ranks=2)
+    check(out.count('% hidden') == len(found['results']), out)
+    for row in found['results']:
+        told = row['overlap']
+        alone, compute = told['alone_us'], told['compute_us']
+        hidden = 100 * (alone + compute - told['both_us']) / min(alone, compute)
+        check(alone > 0 and compute > 0, told)
+        check(abs(hidden - told['hidden_percent']) < .1, told)
+
+
 def test_csv_and_plot_are_written():
     with tempfile.TemporaryDirectory() as folder:
         table, image = os.path.join(folder, 'a.csv'), os.path.join(folder, 'a')

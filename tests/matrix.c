@@ -66,7 +66,7 @@ static void try_one(const struct shape *s, size_t count)
     inputs_write(&inputs, in, count, turn);
     if (!s->in_place)
         memcpy(kept, send, sent);
-    job_check(&job, shape_call(s, in, out, count, job.comm));
+    job_check(&job, shape_call(s, in, out, count, job.comm, NULL));
     const size_t bad = inputs_wrong(&inputs, out, count, turn);
     snprintf(what, sizeof(what), "%zu elements are wrong", bad);
     if (bad)
