@@ -42,7 +42,10 @@ static int fork_and_go_on(void)
 static int differ(void)
 {
     double x[8] = {0}, y[8];
-    if (sums(11))
+    if (sums(10))
+        return 1;
+    const size_t lengths[64] = {3, 2, 1};
+    if (coll_reduce_scatter_v(x, y, lengths, COLL_F64, COLL_MIN, comm, NULL))
         return 1;
     if (rank == 1)
         coll_reduce(x, y, 8, COLL_F64, COLL_MAX, 2, comm, NULL);
@@ -62,14 +65,24 @@ static int count(void)
     for (int i = 0; i < 3; i++)
         if (coll_allgather(in, out, 4, COLL_F32, comm, NULL) < 0)
             return 1;
+    const size_t lengths[64] = {0, 1, 2};
+    coll_statistics scatter;
+    if (coll_reduce_scatter_v(in, out, lengths, COLL_F32, COLL_MAX, comm, NULL)
+            < 0
+        || coll_stats_of(comm, "reduce_scatter", &scatter) < 0
+        || scatter.operations != 1
+        || scatter.vector_bytes
+               != (coll_comm_count(comm) > 2 ? 3u : 1u) * sizeof(float))
+        return 5;
     if (coll_stats(comm, &all) < 0 || coll_stats_of(comm, "allreduce", &sum) < 0
         || coll_stats_of(comm, "allgather", &gather) < 0
         || coll_stats_of(comm, "reduce", &none) < 0
         || coll_stats_of(comm, "algather", &none) != COLL_ERR_INVALID
         || !strstr(coll_last_error(NULL), "did you mean allgather?"))
         return 2;
-    if (all.operations != 10 || sum.operations != 7 || gather.operations != 3
-        || all.bytes_read != sum.bytes_read + gather.bytes_read
+    if (all.operations != 11 || sum.operations != 7 || gather.operations != 3
+        || all.bytes_read
+               != sum.bytes_read + gather.bytes_read + scatter.bytes_read
         || sum.vector_bytes != 7 * sizeof(double)
         || gather.vector_bytes != 3 * sizeof(in) * (size_t)coll_comm_count(comm)
         || none.operations || none.seconds > 0 || all.failures)

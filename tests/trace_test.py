@@ -106,8 +106,12 @@ def test_a_hang_is_told_while_it_lasts(folder):
 @in_folder
 def test_a_divergence_names_both_calls(folder):
     run(folder, 'differ')
-    status, out, err = trace(folder)
+    path = os.path.join(folder, 'trace.json')
+    status, out, err = trace(folder, '-o', path)
     expect(status == 1 and not err, status, err)
+    with open(path, encoding='utf-8') as file:
+        expect(file.read().count('"reduce_scatter_v of 6 f64, min"') == 3,
+               'the v-call before it')
     expect(re.search(r'Ranks diverged at operation 12: (?=.*\brank 1 called '
                      r'reduce of 8 f64, max, root 2)(?=.*ranks? 0(, 2)? called '
                      r'allreduce of 8 f64, sum)', out)

@@ -32,6 +32,7 @@ enum {
 
 enum record_flag {
     RECORD_MEETING = 1, /* the library's own barrier before this call */
+    RECORD_UNEVEN = 2,  /* a v-call; count is that of all ranks' parts */
 };
 
 struct record {

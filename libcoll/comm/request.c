@@ -87,7 +87,8 @@ static void record(const coll_request *r)
     e->kind = (int16_t)said->kind;
     e->algo = (int16_t)r->choice.algo;
     e->segments = (uint16_t)(1 << r->choice.variant);
-    e->flags = r->meeting ? RECORD_MEETING : 0;
+    e->flags = (uint16_t)((r->meeting ? RECORD_MEETING : 0)
+                          | (said->uneven ? RECORD_UNEVEN : 0));
     record_publish(d);
 }
 
@@ -226,7 +227,7 @@ static void end(coll_request *r)
     }
     if (!r->meeting) {
         t->operations++;
-        t->vector_bytes += r->count * r->elem_bytes;
+        t->vector_bytes += r->count * r->elem_bytes * request_parts(r);
     }
     t->ticks += record_end(&c->recorder, COLL_OK);
 }

@@ -13,8 +13,7 @@ static coll_statistics of_kind(const coll_comm *c, enum coll_kind kind)
         .bytes_read = t->bytes_read,
         .bytes_written = t->bytes_written,
         .failures = t->failures,
-        .vector_bytes =
-            t->vector_bytes * (kind_has_parts(kind) ? (uint64_t)c->nranks : 1),
+        .vector_bytes = t->vector_bytes,
         .seconds = recorder_seconds(&c->recorder, t->ticks),
     };
 }

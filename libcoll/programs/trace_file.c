@@ -251,6 +251,14 @@ const char *trace_call(const struct trace_file *f, const struct record *r,
     const char *before =
         r->flags & RECORD_MEETING ? "the library's barrier before " : "";
     int at = snprintf(text, TRACE_CALL, "%s", before);
+    if (r->flags & RECORD_UNEVEN) {
+        snprintf(text + at, TRACE_CALL - (size_t)at,
+                 "%.48s_v of %llu %.16s%s%.48s", kind ? kind : "unknown",
+                 (unsigned long long)r->count, dtype_name ? dtype_name : "?",
+                 kind && kind_reduces(kind_of(kind)) ? ", " : "",
+                 kind && kind_reduces(kind_of(kind)) && op_name ? op_name : "");
+        return text;
+    }
     if (kind && kind_of(kind) < NKINDS && dtype_name
         && coll_dtype_find(dtype_name, &dtype) && op_name
         && coll_op_find(op_name, &op)) {

@@ -67,7 +67,8 @@ static bool waits_for_all(const struct trace_file *f, const struct record *r)
     static const char *const kinds[] = {"allreduce", "allgather",
                                         "reduce_scatter", "alltoall"};
     const char *kind = trace_name(f, RECORD_KINDS, r->kind);
-    if (!kind || !r->ended || r->status != COLL_OK)
+    if (!kind || !r->ended || r->status != COLL_OK
+        || r->flags & RECORD_UNEVEN) /* nobody waits for an empty part */
         return false;
     if (!strcmp(kind, "barrier") || r->flags & RECORD_MEETING)
         return true;
