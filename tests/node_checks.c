@@ -6,6 +6,7 @@
  * Each check says what is wrong on stderr and ends with status 1. */
 #include <dirent.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,6 +179,93 @@ static void registered(long count)
     free(x);
 }
 
+/* One call on vectors of n parts; what it read, and what all ranks did. */
+static void move(int kind, int root, bool in_place, int *x, int *y,
+                 size_t count, uint64_t *mine, uint64_t *all)
+{
+    const size_t m = (size_t)nranks, r = (size_t)rank, part = r * count;
+    const bool gather = kind == 0, scatter = kind == 1;
+    coll_statistics before, after;
+    coll_status status;
+    for (size_t i = 0; i < m * count; i++) {
+        y[i] = -1;
+        x[i] = (int)(r * m * count + i);
+    }
+    EXPECT(coll_stats(comm, &before) == COLL_OK, "before");
+    if (gather)
+        status = coll_gather(in_place ? x + part : x,
+                             rank != root ? NULL
+                             : in_place   ? x
+                                          : y,
+                             count, COLL_I32, root, comm, NULL);
+    else if (scatter)
+        status = coll_scatter(rank == root ? x : NULL, in_place ? x + part : y,
+                              count, COLL_I32, root, comm, NULL);
+    else
+        status =
+            coll_alltoall(x, in_place ? x : y, count, COLL_I32, comm, NULL);
+    EXPECT(status == COLL_OK, "kind %d", kind);
+    EXPECT(coll_stats(comm, &after) == COLL_OK, "after");
+    *mine = after.bytes_read - before.bytes_read;
+    EXPECT(coll_allreduce(mine, all, 1, COLL_U64, COLL_SUM, comm, NULL)
+               == COLL_OK,
+           "sum");
+    const int *out = in_place ? x + (scatter ? part : 0) : y;
+    for (size_t i = 0; i < (scatter ? 1 : m) * count; i++) {
+        const size_t from = scatter ? (size_t)root : i / count;
+        const size_t at = gather ? (in_place ? from * count : 0) : part;
+        if (gather && rank != root)
+            break;
+        EXPECT((size_t)out[i] == from * m * count + at + i % count,
+               "kind %d, root %d, count %zu, element %zu: %d", kind, root,
+               count, i, out[i]);
+    }
+}
+
+/* Gather, scatter and alltoall in memory that all can reach: each byte is read
+ * once, by ranks that have as much to do, in place too. Registered or not. */
+static void parts(long registers)
+{
+    enum { COUNT = 60000, LINES = 4096 };
+    const size_t m = (size_t)nranks, page = 65536;
+    const size_t size = (m * COUNT * sizeof(int) + page - 1) / page * page;
+    int *x = registers ? aligned_alloc(page, size) : shared(size);
+    int *y = registers ? aligned_alloc(page, size) : shared(size);
+    void *handle[2];
+    EXPECT(x && y, "memory");
+    if (registers)
+        EXPECT(coll_comm_register(comm, x, size, &handle[0]) == COLL_OK
+                   && coll_comm_register(comm, y, size, &handle[1]) == COLL_OK,
+               "register");
+    for (int k = 0; k < 12 * nranks; k++) {
+        const int kind = k % 3, root = k / 12;
+        const bool in_place = k / 3 % 2;
+        const size_t part = COUNT * sizeof(int);
+        const size_t moved = m - in_place; /* parts, for or of one rank */
+        uint64_t mine, all;
+        move(kind, root, in_place, x, y, COUNT, &mine, &all);
+        EXPECT(all == (kind == 2 ? m : 1) * moved * part,
+               "kind %d in place %d: %llu bytes", kind, in_place,
+               (unsigned long long)all);
+        /* The root may also read all that it gathers. */
+        EXPECT(kind == 0 || mine <= all / m + LINES,
+               "kind %d in place %d: %llu bytes of %llu", kind, in_place,
+               (unsigned long long)mine, (unsigned long long)all);
+        for (size_t count = 0; count < 40; count += 1 + count / 4)
+            move(kind, root, in_place, x, y, count, &mine, &all);
+    }
+    if (registers) {
+        EXPECT(coll_comm_deregister(comm, handle[0]) == COLL_OK
+                   && coll_comm_deregister(comm, handle[1]) == COLL_OK,
+               "deregister");
+        free(x);
+        free(y);
+    } else {
+        EXPECT(coll_mem_free(x) == COLL_OK && coll_mem_free(y) == COLL_OK,
+               "free");
+    }
+}
+
 /* Many blocks come and go; what peers had mapped must not be found again. */
 static void blocks(long turns)
 {
@@ -317,6 +405,7 @@ int main(int argc, char **argv)
         {"bytes",      bytes,      96000},
         {"bf16",       bf16,       0    },
         {"registered", registered, 48000},
+        {"parts",      parts,      0    },
         {"blocks",     blocks,     60   },
         {"cycles",     cycles,     100  },
         {"many",       many,       300  },

@@ -143,6 +143,13 @@ def an_allreduce_moves_two_bytes_per_byte():
 
 
 @case
+def parts_are_moved_once_and_by_all():
+    for n in (1, 2, 3, 5):
+        ranks(n, "node_checks", "parts", 0)
+        ranks(n, "node_checks", "parts", 1)
+
+
+@case
 def bf16_is_rounded_once():
     for n in (2, 5, 8):
         ranks(n, "node_checks", "bf16")

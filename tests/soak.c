@@ -17,7 +17,19 @@
 
 #include "coll/coll.h"
 
-enum { FLIGHTS = 4, KINDS = 6 };
+enum { FLIGHTS = 4 };
+enum kind {
+    ALLREDUCE,
+    REDUCE,
+    BROADCAST,
+    REDUCE_SCATTER,
+    ALLGATHER,
+    BARRIER,
+    GATHER,
+    SCATTER,
+    ALLTOALL,
+    NKINDS
+};
 
 static int rank, nranks;
 static coll_comm *comm;
@@ -38,7 +50,8 @@ static void die(const char *what, long number)
 
 /* One operation under way. */
 struct flight {
-    int kind, root;
+    enum kind kind;
+    int root;
     size_t count; /* as the call takes it */
     coll_dtype dtype;
     coll_op op;
@@ -47,6 +60,24 @@ struct flight {
     void *send, *recv, *memory[2];
     coll_request *request;
 };
+
+/* Whether send, or recv, has a part for each rank. */
+static bool sends_parts(const struct flight *f)
+{
+    return f->kind == REDUCE_SCATTER || f->kind == SCATTER
+           || f->kind == ALLTOALL;
+}
+
+static bool gets_parts(const struct flight *f)
+{
+    return f->kind == ALLGATHER || f->kind == GATHER || f->kind == ALLTOALL;
+}
+
+static bool reduces(const struct flight *f)
+{
+    return f->kind == ALLREDUCE || f->kind == REDUCE
+           || f->kind == REDUCE_SCATTER;
+}
 
 static size_t elem_of(const struct flight *f)
 {
@@ -107,21 +138,30 @@ static bool holds(const struct flight *f, const void *x, size_t i, int v)
 static coll_status start(struct flight *f, coll_request **request)
 {
     switch (f->kind) {
-    case 0:
+    case ALLREDUCE:
         return coll_allreduce(f->send, f->recv, f->count, f->dtype, f->op, comm,
                               request);
-    case 1:
+    case REDUCE:
         return coll_reduce(f->send, f->recv, f->count, f->dtype, f->op, f->root,
                            comm, request);
-    case 2:
+    case BROADCAST:
         return coll_broadcast(f->send, f->recv, f->count, f->dtype, f->root,
                               comm, request);
-    case 3:
+    case REDUCE_SCATTER:
         return coll_reduce_scatter(f->send, f->recv, f->count, f->dtype, f->op,
                                    comm, request);
-    case 4:
+    case ALLGATHER:
         return coll_allgather(f->send, f->recv, f->count, f->dtype, comm,
                               request);
+    case GATHER:
+        return coll_gather(f->send, f->recv, f->count, f->dtype, f->root, comm,
+                           request);
+    case SCATTER:
+        return coll_scatter(f->send, f->recv, f->count, f->dtype, f->root, comm,
+                            request);
+    case ALLTOALL:
+        return coll_alltoall(f->send, f->recv, f->count, f->dtype, comm,
+                             request);
     default:
         return coll_barrier(comm, request);
     }
@@ -130,28 +170,44 @@ static coll_status start(struct flight *f, coll_request **request)
 static void fill(struct flight *f)
 {
     const size_t n = (size_t)nranks, part = f->count * elem_of(f);
-    const size_t sent = f->kind == 3 ? n * f->count : f->count;
+    const size_t sent = sends_parts(f) ? n * f->count : f->count;
     f->send = f->memory[0];
     f->recv = f->in_place ? f->memory[0] : f->memory[1];
-    if (f->in_place && f->kind == 3)
+    if (f->in_place && sends_parts(f) && !gets_parts(f))
         f->recv = (char *)f->send + (size_t)rank * part;
-    if (f->in_place && f->kind == 4)
+    if (f->in_place && gets_parts(f) && !sends_parts(f))
         f->send = (char *)f->recv + (size_t)rank * part;
     for (size_t i = 0; i < sent; i++)
         put(f, f->send, i, value(rank, i, f->number));
 }
 
+/* Element i of this rank's result. */
+static int wanted(const struct flight *f, size_t i)
+{
+    const size_t mine = (size_t)rank * f->count;
+    switch (f->kind) {
+    case BROADCAST:
+        return value(f->root, i, f->number);
+    case SCATTER:
+        return value(f->root, mine + i, f->number);
+    case GATHER:
+    case ALLGATHER:
+        return value((int)(i / f->count), i % f->count, f->number);
+    case ALLTOALL:
+        return value((int)(i / f->count), mine + i % f->count, f->number);
+    default:
+        return total(f, (f->kind == REDUCE_SCATTER ? mine : 0) + i);
+    }
+}
+
 static void check(const struct flight *f)
 {
-    const size_t all = f->kind == 4 ? (size_t)nranks * f->count : f->count;
-    if (f->kind == 5 || (f->kind == 1 && rank != f->root))
+    const size_t all = gets_parts(f) ? (size_t)nranks * f->count : f->count;
+    if (f->kind == BARRIER
+        || ((f->kind == REDUCE || f->kind == GATHER) && rank != f->root))
         return;
     for (size_t i = 0; i < all; i++) {
-        const size_t first = f->kind == 3 ? (size_t)rank * f->count : 0;
-        const int v = f->kind == 2 ? value(f->root, i, f->number)
-                      : f->kind == 4
-                          ? value((int)(i / f->count), i % f->count, f->number)
-                          : total(f, first + i);
+        const int v = wanted(f, i);
         if (!holds(f, f->recv, i, v)) {
             fprintf(stderr, "soak: kind %d count %zu dtype %s root %d %s\n",
                     f->kind, f->count, coll_dtype_name(f->dtype), f->root,
@@ -215,17 +271,20 @@ int main(int argc, char **argv)
             land(f);
         const uint64_t x = draw(&shared);
         f->number = k;
-        f->kind = (int)(x >> 8 & 0xff) % KINDS;
+        f->kind = (enum kind)((x >> 8 & 0xff) % NKINDS);
         f->root = (int)(x >> 16 & 0xff) % nranks;
         f->dtype = dtypes[x >> 24 & 3];
-        f->in_place = (x >> 26 & 3) == 0;
-        f->op = f->kind == 2 || f->kind == 4     ? COLL_SUM
+        /* Some ranks in place and some not, where that makes a difference. */
+        f->in_place =
+            (x >> 26 & 3) == 0
+            || ((x >> 26 & 3) == 1 && f->kind == ALLTOALL && rank % 3);
+        f->op = !reduces(f)                      ? COLL_SUM
                 : x & 16                         ? COLL_MAX
                 : x & 32 && f->dtype == COLL_F32 ? COLL_AVG
                                                  : COLL_SUM;
         /* Short ones most often: half of the bits decide on the length. */
         const size_t longest = most / elem_of(f) >> (x >> 28 & 7);
-        f->count = longest ? (x >> 32) % longest + 1 : 1;
+        f->count = (x >> 32) % (longest + 1);
         fill(f);
         delay(draw(&own), naps);
         const bool request = (x & 15) == 0;

@@ -13,8 +13,8 @@
  * All publish where their vectors lie, and wait for all. Vectors in a heap are
  * mapped, see heap.h. Others are read and written through the system, see
  * foreign.h, a piece at a time so that it stays in the cache, or copied through
- * memory of the segment, see stage.c. Then all wait for
- * all, as nobody may return before the others have done with its vectors.
+ * memory of the segment, see stage.c. Then each waits
+ * for those who read or write its vectors, which mostly are all.
  */
 #include "base/log.h"
 #include "node/large.h"
@@ -24,12 +24,12 @@ enum { GATE, ENTER, AGREE, LEAVE, STAGED };
 
 bool large_reads(const struct node_call *c, int place)
 {
-    return c->kind != BROADCAST || place == c->root;
+    return (c->kind != BROADCAST && c->kind != SCATTER) || place == c->root;
 }
 
 bool large_writes(const struct node_call *c, int place)
 {
-    return c->kind != REDUCE || place == c->root;
+    return (c->kind != REDUCE && c->kind != GATHER) || place == c->root;
 }
 
 /* Equal shares, cut at cache lines. Where the result is one part for each rank
@@ -37,7 +37,7 @@ bool large_writes(const struct node_call *c, int place)
 struct large_share large_share(const struct node_call *c, int place, int n,
                                size_t first, size_t count)
 {
-    if (c->kind == REDUCE_SCATTER || c->kind == ALLGATHER) {
+    if (kind_has_parts(c->kind)) {
         const size_t part = large_part(c, place);
         const size_t left = part > first ? part - first : 0;
         return (struct large_share){first, left < count ? left : count};
@@ -59,28 +59,45 @@ void large_mark(struct node *n, uint32_t step)
     n->at = 0;
 }
 
-coll_status large_await(struct node *n, uint32_t step)
+static bool is_at(const struct node *n, int place, uint32_t step)
 {
     const uint64_t wanted = (uint64_t)n->number << 32 | step;
-    for (; n->at < n->n; n->at++) {
-        struct node_line *line = &n->peers[n->at].region->phase;
-        const uint64_t word =
-            atomic_load_explicit(&line->word, memory_order_acquire);
-        if (n->at != n->me && (int64_t)(word - wanted) < 0) {
+    struct node_line *line = &n->peers[place].region->phase;
+    const uint64_t word =
+        atomic_load_explicit(&line->word, memory_order_acquire);
+    return (int64_t)(word - wanted) >= 0;
+}
+
+coll_status large_await(struct node *n, uint32_t step)
+{
+    for (; n->at < n->n; n->at++)
+        if (n->at != n->me && !is_at(n, n->at, step)) {
             n->awaited = n->at;
             return COLL_IN_PROGRESS;
         }
-    }
+    return COLL_OK;
+}
+
+/* Until no other rank will touch this one's vectors. */
+static coll_status leave(struct node *n)
+{
+    for (; n->at < n->n; n->at++)
+        if (n->at != n->me && large_touches(n, n->at)
+            && !is_at(n, n->at, LARGE_DONE)) {
+            n->awaited = n->at;
+            return COLL_IN_PROGRESS;
+        }
     return COLL_OK;
 }
 
 static coll_status go(struct node *n)
 {
-    const bool whole =
-        n->foreign ? n->mode == MODE_READ : (n->mode & MODE_WHOLE) != 0;
+    const bool whole = large_whole(n);
     const bool stream = n->foreign ? whole && large_bytes(n) >= n->cache_bytes
                                    : (n->mode & MODE_STREAM) != 0;
-    const coll_status status = large_work(n, whole, stream);
+    const coll_status status = large_moves(&n->call)
+                                   ? large_move(n, whole, stream)
+                                   : large_work(n, whole, stream);
     if (status < 0)
         return status;
     large_mark(n, LARGE_DONE);
@@ -103,6 +120,7 @@ static coll_status entered(struct node *n)
     n->at = 0;
     const struct large_summary sum = large_read_entries(n);
     n->foreign = sum.foreign;
+    n->in_place = sum.in_place;
     n->mode = sum.mode;
     modes_start(n->modes);
     if (n->foreign && (n->mode == MODE_STAGE || n->mode == MODE_STAGE_STREAM)) {
@@ -160,7 +178,7 @@ static coll_status step(struct node *n)
         }
         break;
     default: /* LEAVE or STAGED */
-        status = n->state == LEAVE ? large_await(n, LARGE_DONE) : stage_step(n);
+        status = n->state == LEAVE ? leave(n) : stage_step(n);
         /* Of parts that differ the longest tells little. */
         if (status == COLL_OK && n->me == 0 && !n->call.parts)
             modes_finish(n->modes, n->call.kind, n->foreign, large_bytes(n),

@@ -39,21 +39,23 @@ static struct spot locate(struct node *n, int which, const void *vector,
     return (struct spot){at.block, at.bytes | announce(n, at.block), at.offset};
 }
 
-/* Elements of a vector: some vectors have parts, some are a part. */
-static size_t length(const struct node *n, int place, enum coll_kind all_of_it,
-                     enum coll_kind part_of_it)
+/* Elements of a vector: some vectors have parts, some are a part of another. */
+static size_t length(const struct node *n, int place, bool parts,
+                     bool other_has_parts)
 {
     const struct node_call *c = &n->call;
-    if (c->kind == all_of_it && c->parts)
+    if (parts && c->parts)
         return c->parts->before[n->n];
-    if (c->kind == all_of_it)
+    if (parts)
         return c->whole ? c->whole : c->count * (size_t)n->n;
-    return c->kind == part_of_it ? large_part(c, place) : c->count;
+    return other_has_parts ? large_part(c, place) : c->count;
 }
 
 static size_t in_bytes(const struct node *n, int place)
 {
-    return length(n, place, REDUCE_SCATTER, ALLGATHER) * n->call.elem_bytes;
+    const struct node_call *c = &n->call;
+    return length(n, place, large_in_parts(c), large_out_parts(c))
+           * c->elem_bytes;
 }
 
 /* If parts are one after another, the first rank's is the longest. */
@@ -66,26 +68,38 @@ size_t large_bytes(const struct node *n)
 
 static size_t out_bytes(const struct node *n, int place)
 {
-    return length(n, place, ALLGATHER, REDUCE_SCATTER) * n->call.elem_bytes;
+    const struct node_call *c = &n->call;
+    return length(n, place, large_out_parts(c), large_in_parts(c))
+           * c->elem_bytes;
 }
 
 /* From its first byte to its last one: parts may lie apart. */
-static size_t span(const struct node *n, enum coll_kind has_parts, size_t bytes)
+static size_t span(const struct node *n, bool parts, size_t bytes)
 {
     const struct node_call *c = &n->call;
-    return c->kind == has_parts && c->apart
+    return parts && c->apart
                ? (large_part_at(c, n->n - 1) + c->count) * c->elem_bytes
                : bytes;
 }
 
 static size_t in_span(const struct node *n, int place)
 {
-    return span(n, REDUCE_SCATTER, in_bytes(n, place));
+    return span(n, large_in_parts(&n->call), in_bytes(n, place));
 }
 
 static size_t out_span(const struct node *n, int place)
 {
-    return span(n, ALLGATHER, out_bytes(n, place));
+    return span(n, large_out_parts(&n->call), out_bytes(n, place));
+}
+
+/* From a vector that is read to the one that is written where the two are one.
+ * A root's part is where it is in the other. Of REDUCE_SCATTER and ALLGATHER
+ * nobody asks. */
+static uint64_t in_place_shift(const struct node *n)
+{
+    const struct node_call *c = &n->call;
+    const uint64_t to_part = large_part_at(c, c->root) * c->elem_bytes;
+    return c->kind == GATHER ? 0 - to_part : c->kind == SCATTER ? to_part : 0;
 }
 
 /* Whether others write a rank's result. Where parts differ only it knows where
@@ -96,13 +110,15 @@ static bool is_written(const struct node_call *c, int place)
 }
 
 /* Modes that cannot be: in place, nobody may write its own result while others
- * still read its vector; a result that is one part for each rank has no slices;
- * and a right may be missing. */
+ * still read its vector, and parts are then exchanged in one way only; a result
+ * that is one part for each rank has no slices; and a right may be missing. */
 static unsigned possible(const struct node *n, bool foreign, bool in_place)
 {
     const unsigned all = (1u << NMODES) - 1;
-    const bool whole = !(n->call.kind == ALLREDUCE && in_place);
-    const bool slices = n->call.kind != REDUCE_SCATTER && !n->call.parts;
+    const enum coll_kind kind = n->call.kind;
+    const bool whole = !((kind == ALLREDUCE || kind == ALLTOALL) && in_place);
+    const bool slices =
+        kind != REDUCE_SCATTER && kind != SCATTER && !n->call.parts;
     if (foreign && !n->reads_foreign)
         return 1u << MODE_STAGE | 1u << MODE_STAGE_STREAM;
     if (foreign)
@@ -115,11 +131,14 @@ static unsigned possible(const struct node *n, bool foreign, bool in_place)
 static int propose(struct node *n, bool foreign)
 {
     const size_t bytes = large_bytes(n);
-    const bool in_place = n->call.in == n->call.out;
+    const bool in_place =
+        (uintptr_t)n->call.out - (uintptr_t)n->call.in == in_place_shift(n);
     const unsigned may = possible(n, foreign, in_place);
     int likely = bytes >= n->cache_bytes ? MODE_STREAM : 0;
     if (foreign) {
-        likely = may >> MODE_READ & 1 ? MODE_READ : MODE_READ_WRITE;
+        likely = may >> MODE_READ & 1 && n->call.kind != GATHER
+                     ? MODE_READ
+                     : MODE_READ_WRITE;
         if (!(may >> likely & 1) || bytes < NODE_FOREIGN_MIN)
             likely = MODE_STAGE;
     }
@@ -202,8 +221,8 @@ struct large_summary large_read_entries(struct node *n)
         const bool out = is_written(c, i) && out_bytes(n, i);
         sum.foreign |= (in && !s.in.bytes) || (out && !s.out.bytes);
         sum.fresh |= (in && s.in.bytes & 1) || (out && s.out.bytes & 1);
-        sum.in_place |= in && out && s.in.offset == s.out.offset
-                        && s.in.block == s.out.block
+        sum.in_place |= in && out && s.in.block == s.out.block
+                        && s.out.offset - s.in.offset == in_place_shift(n)
                         && !s.in.bytes == !s.out.bytes;
         if (i == n->me) {
             n->ins[i] = (struct node_place_of){(char *)c->in, false};

@@ -51,9 +51,15 @@ static size_t sent_bytes(const struct node *n, const struct node_call *c)
     switch (c->kind) {
     case BROADCAST:
         return n->me == c->root ? bytes : 0;
+    case GATHER:
+        return n->me == c->root ? 0 : bytes;
+    case SCATTER:
+        return n->me == c->root ? bytes * (size_t)n->n : 0;
     case REDUCE_SCATTER:
         return c->parts ? c->parts->before[n->n] * c->elem_bytes
                         : bytes * (size_t)n->n;
+    case ALLTOALL:
+        return bytes * (size_t)n->n;
     case ALLGATHER:
         return large_part(c, n->me) * c->elem_bytes;
     case BARRIER:
@@ -161,6 +167,12 @@ static void copy(struct node *n, void *dst, const void *src, size_t bytes)
 
 /* --- one group ------------------------------------------------------------ */
 
+/* This rank's own vector, or what another published. */
+static const void *whose(const struct node *n, int place, size_t bytes)
+{
+    return place == n->me ? n->call.in : published(n, place, 0, bytes);
+}
+
 /* Of all ranks' vectors, which have a part for each, this rank's. */
 static void combine_parts(struct node *n)
 {
@@ -181,8 +193,8 @@ static void gather_parts(struct node *n)
     char *out = c->out;
     for (int i = 0; i < n->n; i++) {
         const size_t bytes = large_part(c, i) * c->elem_bytes;
-        copy(n, out + large_part_at(c, i) * c->elem_bytes,
-             i == n->me ? c->in : published(n, i, 0, bytes), bytes);
+        copy(n, out + large_part_at(c, i) * c->elem_bytes, whose(n, i, bytes),
+             bytes);
     }
 }
 
@@ -190,6 +202,8 @@ static void finish_flat(struct node *n)
 {
     const struct node_call *c = &n->call;
     const size_t bytes = c->count * c->elem_bytes;
+    const size_t all = bytes * (size_t)n->n, mine = (size_t)n->me * bytes;
+    char *out = c->out;
     switch (c->kind) {
     case REDUCE:
         if (n->me != c->root)
@@ -197,18 +211,29 @@ static void finish_flat(struct node *n)
         /* fall through */
     case ALLREDUCE:
         for (int i = 0; i < n->n; i++)
-            n->src[i] = i == n->me ? c->in : published(n, i, 0, bytes);
-        combine(n, c->out, n->n, c->count, n->n);
+            n->src[i] = whose(n, i, bytes);
+        combine(n, out, n->n, c->count, n->n);
         return;
     case REDUCE_SCATTER:
         combine_parts(n);
         return;
     case BROADCAST:
-        copy(n, c->out,
-             n->me == c->root ? c->in : published(n, c->root, 0, bytes), bytes);
+        copy(n, out, whose(n, c->root, bytes), bytes);
         return;
+    case SCATTER:
+        copy(n, out, (const char *)whose(n, c->root, all) + mine, bytes);
+        return;
+    case GATHER:
+        if (n->me != c->root)
+            return;
+        /* fall through */
     case ALLGATHER:
         gather_parts(n);
+        return;
+    case ALLTOALL:
+        for (int i = 0; i < n->n; i++)
+            copy(n, out + (size_t)i * bytes,
+                 (const char *)whose(n, i, all) + mine, bytes);
         return;
     default:
         return;
@@ -222,10 +247,12 @@ static coll_status hear(struct node *n)
     const struct node_region *root = n->peers[c->root].region;
     switch (c->kind) {
     case BROADCAST:
+    case SCATTER:
         return n->me == c->root
                    ? COLL_OK
                    : node_arrived(n, c->root, &root->entry[0][slot(n)]);
     case REDUCE:
+    case GATHER:
         if (n->me != c->root)
             return COLL_OK;
         /* fall through */

@@ -36,7 +36,19 @@ static inline size_t large_part_at(const struct node_call *c, int place)
                     : (size_t)place * c->count;
 }
 
-/* Whether a rank's vector is used at all, and for which ranks it has a part. */
+/* Whether vectors that are read, or written, have a part for each rank. */
+static inline bool large_in_parts(const struct node_call *c)
+{
+    return c->kind == REDUCE_SCATTER || c->kind == SCATTER
+           || c->kind == ALLTOALL;
+}
+
+static inline bool large_out_parts(const struct node_call *c)
+{
+    return c->kind == ALLGATHER || c->kind == GATHER || c->kind == ALLTOALL;
+}
+
+/* Whether a rank's vector is used at all. */
 bool large_reads(const struct node_call *, int place);
 bool large_writes(const struct node_call *, int place);
 
@@ -65,9 +77,22 @@ struct large_summary large_read_entries(struct node *);
 /* All blocks count as not yet mapped by peers. */
 void large_forget(struct node *);
 
+/* Whether each rank makes all of its own result, in node->mode. */
+static inline bool large_whole(const struct node *n)
+{
+    return n->foreign ? n->mode == MODE_READ : (n->mode & MODE_WHOLE) != 0;
+}
+
 /* work.c: this rank's share; whole: all of its own result, else its slice of
  * all; stream: stored past the caches. */
 coll_status large_work(struct node *, bool whole, bool stream);
+
+/* move.c: the same for kinds in which every byte has one place to go to:
+ * GATHER, SCATTER and ALLTOALL. */
+bool large_moves(const struct node_call *);
+coll_status large_move(struct node *, bool whole, bool stream);
+/* Whether a rank reads or writes this one's vectors in node->mode. */
+bool large_touches(const struct node *, int place);
 
 /* stage.c: from where direct.c finds that ranks cannot reach each other. */
 void stage_begin(struct node *);

@@ -147,7 +147,8 @@ struct node {
     int awaited;          /* a place that something is awaited of; -1: none */
     int state, level, at; /* the way's own: where it is, whom it waits for */
     bool foreign;         /* some vector is in no heap */
-    int mode;             /* as in modes.h */
+    bool in_place; /* of some rank, both vectors are one, see entries.c */
+    int mode;      /* as in modes.h */
     bool stage_stream;
     size_t block;                     /* stage.c: which block is under way */
     struct node_place_of *ins, *outs; /* by place */
@@ -196,8 +197,8 @@ static inline coll_status node_step(struct node *node)
 bool node_awaits(const struct node *node, int rank);
 /* Of the operation that has just finished: the least, but 0, of this rank's
  * news and of those that came with what it waited for: of all ranks but in
- * REDUCE (the root hears all) and BROADCAST (the root is heard). Only where the
- * job has other hosts. */
+ * REDUCE and GATHER (the root hears all), BROADCAST and SCATTER (the root is
+ * heard). Only where the job has other hosts. */
 uint16_t node_heard(const struct node *node);
 
 /* Where this rank puts what it calls before it starts that, for the sentence of

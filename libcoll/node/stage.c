@@ -8,6 +8,7 @@
  *
  *     in(0) reduce(0)   in(1) reduce(1) out(0)   in(2) reduce(2) out(1)  ...
  *
+ * Where nothing is combined, what was copied in can be copied out at once.
  * An area is free for block b once all have copied block b - 2 out.
  */
 #include "node/large.h"
@@ -31,16 +32,16 @@ static uint32_t out_step(size_t b)
     return in_step(b) + 5;
 }
 
-static bool has_parts(const struct node_call *c)
+static bool gathers(const struct node_call *c)
 {
-    return c->kind == REDUCE_SCATTER;
+    return c->kind == GATHER || c->kind == ALLGATHER;
 }
 
 /* Elements of a block. With parts, the block is so much of each part. */
 static size_t block_count(const struct node *n)
 {
     const struct node_call *c = &n->call;
-    const size_t parts = has_parts(c) ? (size_t)n->n : 1;
+    const size_t parts = large_in_parts(c) ? (size_t)n->n : 1;
     const size_t count = NODE_STAGE_BYTES / c->elem_bytes / parts;
     return count & ~(size_t)63 ? count & ~(size_t)63 : count;
 }
@@ -82,11 +83,12 @@ static void copy_in(struct node *n, size_t b)
     unsigned char *area = n->peers[n->me].region->in[b % 2];
     if (!large_reads(c, n->me))
         return;
-    if (c->kind == BROADCAST || c->kind == ALLGATHER) {
+    if (c->kind == GATHER && n->me == c->root)
+        return;
+    if (c->kind == BROADCAST || gathers(c)) {
         const size_t count =
-            c->kind == ALLGATHER
-                ? large_share(c, n->me, n->n, all.first, all.count).count
-                : all.count;
+            gathers(c) ? large_share(c, n->me, n->n, all.first, all.count).count
+                       : all.count;
         if (count)
             copy(n, area, in + all.first * elem, count * elem, n->stage_stream);
         return;
@@ -94,8 +96,8 @@ static void copy_in(struct node *n, size_t b)
     for (int i = 0; i < n->n; i++) {
         const struct large_share s =
             large_share(c, i, n->n, all.first, all.count);
-        const size_t part = has_parts(c) ? (size_t)i : 0;
-        const size_t part_at = has_parts(c) ? large_part_at(c, i) : 0;
+        const size_t part = large_in_parts(c) ? (size_t)i : 0;
+        const size_t part_at = large_in_parts(c) ? large_part_at(c, i) : 0;
         if (i != n->me && s.count)
             copy(n, area + (part * all.count + s.first - all.first) * elem,
                  in + (part_at + s.first) * elem, s.count * elem,
@@ -112,8 +114,8 @@ static void reduce(struct node *n, size_t b)
     const struct large_share s =
         large_share(c, n->me, n->n, all.first, all.count);
     const size_t elem = c->elem_bytes;
-    const size_t part = has_parts(c) ? (size_t)n->me : 0;
-    const size_t part_at = has_parts(c) ? large_part_at(c, n->me) : 0;
+    const size_t part = large_in_parts(c) ? (size_t)n->me : 0;
+    const size_t part_at = large_in_parts(c) ? large_part_at(c, n->me) : 0;
     const size_t bytes = s.count * elem;
     const bool mine = large_writes(c, n->me);
     const bool theirs = c->kind == ALLREDUCE || (c->kind == REDUCE && !mine);
@@ -121,7 +123,7 @@ static void reduce(struct node *n, size_t b)
     void *const area =
         n->peers[n->me].region->out[b % 2] + (s.first - all.first) * elem;
     int ndst = 0;
-    if (c->kind == BROADCAST || c->kind == ALLGATHER || !s.count)
+    if (!s.count)
         return;
     for (int i = 0; i < n->n; i++)
         n->src[i] = i == n->me
@@ -147,6 +149,26 @@ static void reduce(struct node *n, size_t b)
         copy(n, area, near, bytes, n->stage_stream);
 }
 
+/* Of vectors with a part for each rank, that for this one. */
+static void copy_parts_out(struct node *n, size_t b)
+{
+    const struct node_call *c = &n->call;
+    const struct large_share all = block(n, b);
+    const size_t elem = c->elem_bytes, first = all.first * elem;
+    const size_t bytes = all.count * elem, mine = (size_t)n->me;
+    for (int i = 0; i < n->n; i++) {
+        const bool here = i == n->me;
+        char *const out =
+            (char *)c->out + first
+            + (c->kind == ALLTOALL ? large_part_at(c, i) : 0) * elem;
+        const char *const from =
+            here ? (const char *)c->in + first + large_part_at(c, i) * elem
+                 : (const char *)n->peers[i].region->in[b % 2] + mine * bytes;
+        if (large_reads(c, i) && out != from)
+            copy(n, out, from, bytes, streams(n));
+    }
+}
+
 /* What others have for this rank. */
 static void copy_out(struct node *n, size_t b)
 {
@@ -157,15 +179,17 @@ static void copy_out(struct node *n, size_t b)
     char *out = c->out;
     if (!large_writes(c, n->me) || c->kind == REDUCE_SCATTER)
         return;
+    if (large_in_parts(c)) {
+        copy_parts_out(n, b);
+        return;
+    }
     for (int i = 0; i < n->n; i++) {
         const struct node_region *r = n->peers[i].region;
         const struct large_share s =
             large_share(c, i, n->n, all.first, all.count);
-        const size_t place = c->kind == ALLGATHER ? large_part_at(c, i) : 0;
-        const bool whole =
-            c->kind == ALLGATHER || (c->kind == BROADCAST && i == c->root);
-        const size_t bytes =
-            (c->kind == ALLGATHER ? s.count : all.count) * elem;
+        const size_t place = gathers(c) ? large_part_at(c, i) : 0;
+        const bool whole = gathers(c) || (c->kind == BROADCAST && i == c->root);
+        const size_t bytes = (gathers(c) ? s.count : all.count) * elem;
         if (!bytes)
             continue;
         if (whole && i == n->me) {
@@ -194,6 +218,7 @@ void stage_begin(struct node *n)
 coll_status stage_step(struct node *n)
 {
     const size_t last = nblocks(n);
+    const bool sums = kind_reduces(n->call.kind);
     for (;;) {
         const size_t b = n->block;
         coll_status status;
@@ -208,7 +233,7 @@ coll_status stage_step(struct node *n)
             n->level = IN;
         }
         if (n->level == IN) {
-            if (b < last) {
+            if (b < last && sums) {
                 if ((status = large_await(n, in_step(b))) != COLL_OK)
                     return status;
                 reduce(n, b);
@@ -218,7 +243,8 @@ coll_status stage_step(struct node *n)
             n->level = REDUCED;
         }
         if (b > 0) {
-            if ((status = large_await(n, reduced_step(b - 1))) != COLL_OK)
+            const uint32_t ready = sums ? reduced_step(b - 1) : in_step(b - 1);
+            if ((status = large_await(n, ready)) != COLL_OK)
                 return status;
             copy_out(n, b - 1);
             large_mark(n, out_step(b - 1));
