@@ -30,7 +30,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 COLLECTIVES = ['allreduce', 'reduce', 'broadcast', 'reduce_scatter',
-               'allgather', 'barrier']
+               'allgather', 'gather', 'scatter', 'alltoall', 'barrier']
 PEERS = ['openmpi', 'mpich', 'gloo']
 PACKAGES = {'openmpi': 'openmpi-bin libopenmpi-dev',
             'mpich': 'mpich libmpich-dev', 'gloo': 'libgloo-dev g++'}

@@ -31,8 +31,8 @@ struct run {
 };
 
 static const char *const names[PEER_NCOLLECTIVES] = {
-    "allreduce",      "reduce",    "broadcast",
-    "reduce_scatter", "allgather", "barrier",
+    "allreduce", "reduce",  "broadcast", "reduce_scatter", "allgather",
+    "gather",    "scatter", "alltoall",  "barrier",
 };
 
 enum peer_collective peer_collective_find(const char *name)
@@ -79,19 +79,32 @@ static void fill_blocks(struct run *run)
 
 static size_t sends(const struct run *run)
 {
-    const struct peer *const p = run->peer;
-    if (run->collective == PEER_BROADCAST && p->rank != 0)
-        return 0;
-    return run->count
-           * (run->collective == PEER_REDUCE_SCATTER ? run->parts : 1);
+    switch (run->collective) {
+    case PEER_BROADCAST:
+        return run->peer->rank == 0 ? run->count : 0;
+    case PEER_SCATTER:
+        return run->peer->rank == 0 ? run->count * run->parts : 0;
+    case PEER_REDUCE_SCATTER:
+    case PEER_ALLTOALL:
+        return run->count * run->parts;
+    default:
+        return run->count;
+    }
 }
 
 static size_t receives(const struct run *run)
 {
-    const struct peer *const p = run->peer;
-    if (run->collective == PEER_REDUCE && p->rank != 0)
-        return 0;
-    return run->count * (run->collective == PEER_ALLGATHER ? run->parts : 1);
+    switch (run->collective) {
+    case PEER_REDUCE:
+        return run->peer->rank == 0 ? run->count : 0;
+    case PEER_GATHER:
+        return run->peer->rank == 0 ? run->count * run->parts : 0;
+    case PEER_ALLGATHER:
+    case PEER_ALLTOALL:
+        return run->count * run->parts;
+    default:
+        return run->count;
+    }
 }
 
 static void write_input(const struct run *run, long iteration)
@@ -119,15 +132,21 @@ static void read_output(const struct run *run)
 static float expected(const struct run *run, size_t i, long iteration)
 {
     const size_t turn = (size_t)iteration;
+    const size_t mine = (size_t)run->peer->rank * run->count;
     switch (run->collective) {
     case PEER_BROADCAST:
         return run->blocks[(i + turn) % PERIOD];
+    case PEER_SCATTER:
+        return run->blocks[(mine + i + turn) % PERIOD];
+    case PEER_GATHER:
     case PEER_ALLGATHER:
         return run->blocks[i / run->count * PERIOD
                            + (i % run->count + turn) % PERIOD];
+    case PEER_ALLTOALL:
+        return run->blocks[i / run->count * PERIOD
+                           + (mine + i % run->count + turn) % PERIOD];
     case PEER_REDUCE_SCATTER:
-        return run
-            ->sum[((size_t)run->peer->rank * run->count + i + turn) % PERIOD];
+        return run->sum[(mine + i + turn) % PERIOD];
     default:
         return run->sum[(i + turn) % PERIOD];
     }
@@ -243,8 +262,8 @@ int peer_run(const struct peer *peer, int argc, char **argv)
     const double factor = fmax(atof(argv[4]), 1.1);
     if (run.collective == PEER_NCOLLECTIVES || !(min >= 1) || !(max >= min))
         return usage();
-    if (run.collective == PEER_REDUCE_SCATTER
-        || run.collective == PEER_ALLGATHER)
+    if (run.collective >= PEER_REDUCE_SCATTER
+        && run.collective <= PEER_ALLTOALL)
         run.parts = (size_t)peer->nranks;
     const size_t unit = run.parts * sizeof(float);
     run.send = pages((size_t)max + unit);

@@ -22,13 +22,16 @@
 #include "gloo/allgather.h"
 #include "gloo/allreduce.h"
 #include "gloo/allreduce_halving_doubling.h"
+#include "gloo/alltoall.h"
 #include "gloo/barrier.h"
 #include "gloo/broadcast.h"
+#include "gloo/gather.h"
 #include "gloo/math.h"
 #include "gloo/reduce.h"
 #include "gloo/reduce_scatter.h"
 #include "gloo/rendezvous/context.h"
 #include "gloo/rendezvous/file_store.h"
+#include "gloo/scatter.h"
 #include "gloo/transport/tcp/device.h"
 #include "peer.h"
 
@@ -89,6 +92,37 @@ void allgather(const Gloo &g, float *send, float *recv, size_t count)
     gloo::allgather(options);
 }
 
+void gather(const Gloo &g, float *send, float *recv, size_t count)
+{
+    gloo::GatherOptions options(g.context);
+    options.setInput(send, count);
+    if (g.context->rank == 0)
+        options.setOutput(recv, count * g.context->size);
+    options.setRoot(0);
+    gloo::gather(options);
+}
+
+void scatter(const Gloo &g, float *send, float *recv, size_t count)
+{
+    gloo::ScatterOptions options(g.context);
+    std::vector<float *> parts;
+    for (int r = 0; r < g.context->size; r++)
+        parts.push_back(send + (size_t)r * count);
+    if (g.context->rank == 0)
+        options.setInputs(parts, count);
+    options.setOutput(recv, count);
+    options.setRoot(0);
+    gloo::scatter(options);
+}
+
+void alltoall(const Gloo &g, float *send, float *recv, size_t count)
+{
+    gloo::AlltoallOptions options(g.context);
+    options.setInput(send, count * g.context->size);
+    options.setOutput(recv, count * g.context->size);
+    gloo::alltoall(options);
+}
+
 void halving_doubling(Gloo &g, float *vector, size_t count)
 {
     auto &algorithm = g.prepared[count];
@@ -125,6 +159,15 @@ float *call(void *context, peer_collective c, float *send, float *recv,
         return send;
     case PEER_ALLGATHER:
         allgather(g, send, recv, count);
+        return recv;
+    case PEER_GATHER:
+        gather(g, send, recv, count);
+        return recv;
+    case PEER_SCATTER:
+        scatter(g, send, recv, count);
+        return recv;
+    case PEER_ALLTOALL:
+        alltoall(g, send, recv, count);
         return recv;
     case PEER_BARRIER: {
         gloo::BarrierOptions options(g.context);

@@ -24,6 +24,15 @@ static float *call(void *context, enum peer_collective c, float *send,
     case PEER_ALLGATHER:
         MPI_Allgather(send, n, MPI_FLOAT, recv, n, MPI_FLOAT, comm);
         break;
+    case PEER_GATHER:
+        MPI_Gather(send, n, MPI_FLOAT, recv, n, MPI_FLOAT, 0, comm);
+        break;
+    case PEER_SCATTER:
+        MPI_Scatter(send, n, MPI_FLOAT, recv, n, MPI_FLOAT, 0, comm);
+        break;
+    case PEER_ALLTOALL:
+        MPI_Alltoall(send, n, MPI_FLOAT, recv, n, MPI_FLOAT, comm);
+        break;
     case PEER_BARRIER:
         MPI_Barrier(comm);
         break;
