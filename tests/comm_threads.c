@@ -37,6 +37,38 @@ static int sums(coll_comm *comm, int rank, int n)
     return 0;
 }
 
+/* Parts gathered from all ranks, dealt to them, and exchanged in place. */
+static int moves(coll_comm *comm, int rank, int n)
+{
+    const size_t m = (size_t)n, mine = (size_t)rank;
+    for (size_t count = 0; count < 40000; count = 3 * count + 1) {
+        const int root = (int)(count % m);
+        const size_t all = m * count;
+        int *x = malloc((all + 1) * sizeof(int)), wrong = 0;
+        int *y = malloc((all + 1) * sizeof(int));
+        for (size_t i = 0; i < all; i++)
+            x[i] = (int)(mine * all + i);
+        wrong |= coll_gather(x + mine * count, y, count, COLL_I32, root, comm,
+                             NULL);
+        for (size_t i = 0; i < all && rank == root; i++)
+            wrong |= (size_t)y[i] != i / count * all + i;
+        wrong |= coll_scatter(x, y, count, COLL_I32, root, comm, NULL);
+        for (size_t i = 0; i < count; i++)
+            wrong |= (size_t)y[i] != (size_t)root * all + mine * count + i;
+        wrong |= coll_alltoall(x, x, count, COLL_I32, comm, NULL);
+        for (size_t i = 0; i < all; i++)
+            wrong |= (size_t)x[i] != i / count * all + mine * count + i % count;
+        free(x);
+        free(y);
+        if (wrong) {
+            printf("# rank %d of %d, count %zu: %s\n", rank, n, count,
+                   coll_last_error(comm));
+            return 1;
+        }
+    }
+    return 0;
+}
+
 static int requests(coll_comm *comm, int rank, int n)
 {
     enum { REQUESTS = 8, COUNT = 3000 };
@@ -206,10 +238,12 @@ static int report(int good, const char *claim)
 int main(void)
 {
     int failed = 0;
-    printf("1..8\n");
+    printf("1..9\n");
     failed += report(run(1, sums) && run(2, sums) && run(3, sums),
                      "sums are right on 1, 2 and 3 threads");
     failed += report(run(MAX_RANKS, sums), "and on more than processors");
+    failed += report(run(2, moves) && run(3, moves) && run(MAX_RANKS, moves),
+                     "parts go where they belong");
     failed += report(run(1, others) && run(3, others) && run(MAX_RANKS, others),
                      "so are the other collectives");
     failed += report(run(1, parts) && run(3, parts) && run(MAX_RANKS, parts),
