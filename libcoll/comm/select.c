@@ -44,6 +44,14 @@ static double node_seconds(const struct select_node *node, enum algo_way way,
                               : 2 * (line + each * n) + 2 * b * byte;
 }
 
+/* Where nothing is combined, one exchange less pays for another copy up to
+ * twice the length. */
+static size_t inline_best(const struct select *s, enum coll_kind kind)
+{
+    const bool moves = kind_has_parts(kind) && !kind_reduces(kind);
+    return moves ? 2 * s->node.inline_bytes : s->node.inline_bytes;
+}
+
 /* Where a row of node/ may serve, it is faster than every plan. */
 bool select_native(const struct select *s, enum coll_kind kind, size_t bytes,
                    struct select_choice *choice)
@@ -54,7 +62,7 @@ bool select_native(const struct select *s, enum coll_kind kind, size_t bytes,
         if (algos[a].kind != kind || (!direct && bytes > NODE_INLINE_BYTES)
             || !rules_allow(&s->rules, a, ORDER_GIVEN, bytes))
             continue;
-        if (found < 0 || direct == (bytes > s->node.inline_bytes))
+        if (found < 0 || direct == (bytes > inline_best(s, kind)))
             found = a;
     }
     if (found < 0)
