@@ -30,13 +30,13 @@ class Paragraph:
         comment = re.match(r'/\*(.*?)\*/\s*', text, re.S)
         self.comment = plain(comment.group(1)) if comment else []
         self.code = text[comment.end():] if comment else text
-        self.functions = [] if self.code.startswith('#') else [
+        self.functions = [
             (m.group('name'), m.group('type').strip(), m.group(0))
             for m in FUNCTION.finditer(self.without_types())]
 
     def without_types(self):
-        return re.sub(r'typedef[^;{]*(\{.*?\}[^;]*)?;', '', self.code,
-                      flags=re.S)
+        return re.sub(r'typedef[^;{]*(\{.*?\}[^;]*)?;|^#[^\n]*', '', self.code,
+                      flags=re.S | re.M)
 
     @property
     def names(self):
@@ -103,15 +103,15 @@ def body(lines):
         term_at, verbatim = None, False
     for i, line in enumerate(lines):
         indent = len(line) - len(line.lstrip())
-        row = re.match(r'\s+(\S.*?)\s{2,}(\S.*)$', line)
+        row = re.match(r'\s*(\S.*?)\s{2,}(\S.*)$', line)
         if not line.strip():
             stop()
             out.append('.PP')
-        elif row and indent and (term_at is None or indent < term_at):
+        elif row and (term_at is None or indent < term_at):
             stop()
             out += ['.TP', '.B ' + escape(row.group(1)), escape(row.group(2))]
             term_at, terms = row.start(2), indent
-        elif term_at is not None and indent == terms:
+        elif term_at is not None and 0 < indent == terms:
             out += ['.TP', '.B ' + escape(line.strip())]
         elif term_at is not None and indent:
             out.append(escape(line.strip()))

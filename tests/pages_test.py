@@ -104,7 +104,8 @@ def test_a_function_without_a_comment_is_refused():
 def test_functions_below_one_comment_share_a_page():
     status, err, found = pages_of(
         '/* What it is. */\n\n/* Two of a kind. They fail with MEMORY.\n *\n'
-        ' *   x   a -number-\n *       .of things\n */\n'
+        ' *   x   a -number-\n *       .of things\n *\n * y   one more\n'
+        ' *     of them\n */\n#define COLL_NEW 1\n'
         'typedef struct coll_pair {\n    int a; /* one */\n\n    int b;\n'
         '} coll_pair;\nint coll_new(int x);\n'
         'coll_status coll_old(const char *x,\n                     int y);\n')
@@ -114,6 +115,7 @@ def test_functions_below_one_comment_share_a_page():
     expect('coll_new, coll_old \\- two of a kind\n' in text, text)
     expect('} coll_pair;\n' in text and '.B x\na \\-number\\-\n\\&.of things'
            in text, text)
+    expect('.TP\n.B y\none more\nof them\n' in text, text)
     expect('.B COLL_ERR_MEMORY\n' not in text, 'types.h was not read')
 
 
