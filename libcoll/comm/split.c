@@ -14,6 +14,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "comm/comm.h"
+#include "comm/owner.h"
 
 enum { REASON_BYTES = 512 };
 
@@ -149,9 +150,15 @@ static coll_status part_off(coll_comm *comm, const char *call, int color,
     if (!comm)
         return fail(COLL_ERR_INVALID, "comm",
                     "coll_comm_%s: the communicator is NULL", call);
-    coll_status status = comm_check(comm);
+    char name[32];
+    snprintf(name, sizeof(name), "comm_%s", call);
+    coll_status status = comm_enter(comm, name);
+    if (status < 0)
+        return status;
+    status = comm_check(comm);
     if (status == COLL_OK)
         status = comm_drain(comm);
+    comm_leave(comm); /* nothing is outstanding for the helper from here on */
     if (status < 0)
         return fail(status, "comm", "%s", coll_last_error(comm));
     s.all = calloc((size_t)comm->nranks, sizeof(*s.all));
