@@ -165,6 +165,16 @@ static int parts(coll_comm *comm, int rank, int n)
         const size_t first = displs[rank] - (size_t)(rank * (rank + 1) / 2);
         for (size_t i = 0; i < counts[rank]; i++)
             wrong |= y[i] != n * (int)(first + i);
+        wrong |= coll_scatter_v(x, counts, displs, y, counts[rank], COLL_I32,
+                                n - 1, comm, NULL);
+        for (size_t i = 0; i < counts[rank]; i++)
+            wrong |= y[i] != (int)(displs[rank] + i);
+        memset(x, 0, end * sizeof(int));
+        wrong |= coll_gather_v(y, counts[rank], x, counts, displs, COLL_I32, 0,
+                               comm, NULL);
+        for (int r = 0; r < n && rank == 0; r++)
+            for (size_t i = 0; i < counts[r]; i++)
+                wrong |= x[displs[r] + i] != (int)(displs[r] + i);
         free(x);
         free(y);
         if (wrong) {

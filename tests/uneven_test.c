@@ -30,7 +30,7 @@ static size_t draw(uint64_t *state, size_t below)
 }
 
 struct call {
-    int rank, n;
+    int rank, n, root;
     enum coll_kind kind;
     coll_dtype dtype;
     coll_op op;
@@ -39,6 +39,18 @@ struct call {
     size_t before[MAX_RANKS + 1], room; /* elements */
     unsigned char *all, *part;
 };
+
+static bool gathers(const struct call *c)
+{
+    return c->kind == ALLGATHER || c->kind == GATHER;
+}
+
+/* Whether this rank has the vector of all parts. */
+static bool has_all(const struct call *c)
+{
+    return c->kind == ALLGATHER || c->kind == REDUCE_SCATTER
+           || c->rank == c->root;
+}
 
 /* --- values that every type holds, so that sums are exact ----------------- */
 
@@ -51,7 +63,9 @@ static int wanted(const struct call *c, int part, size_t i)
 {
     const size_t at = c->before[part] + i;
     int x = value(0, at);
-    if (c->kind == ALLGATHER)
+    if (c->kind == SCATTER)
+        return value(c->root, at);
+    if (gathers(c))
         return value(part, at);
     for (int r = 1; r < c->n; r++) {
         const int v = value(r, at);
@@ -140,7 +154,7 @@ static unsigned char *at(const struct call *c, int part)
 
 static unsigned char *own(const struct call *c)
 {
-    return c->in_place ? at(c, c->rank) : c->part;
+    return c->in_place && has_all(c) ? at(c, c->rank) : c->part;
 }
 
 static void make(struct call *c, uint64_t seed, size_t longest)
@@ -156,21 +170,22 @@ static void make(struct call *c, uint64_t seed, size_t longest)
         {COLL_F32, COLL_AVG },
         {COLL_I32, COLL_BXOR},
     };
-    const bool gathers = c->kind == ALLGATHER;
     c->dtype = types[seed % 6].dtype;
     c->op = types[seed % 6].op;
-    if (gathers)
+    if (c->kind != REDUCE_SCATTER)
         c->op = COLL_SUM;
+    c->root = (int)(seed / 5) % c->n;
     c->in_place = seed / 6 % 2;
-    c->apart = gathers && seed / 12 % 2;
+    c->apart = c->kind != REDUCE_SCATTER && seed / 12 % 2;
     c->shared = seed / 24 % 2;
     make_parts(c, seed, longest);
     c->all = take(c, c->room * coll_dtype_bytes(c->dtype));
     c->part = take(c, c->counts[c->rank] * coll_dtype_bytes(c->dtype));
-    for (int p = gathers ? c->rank : 0; p < (gathers ? c->rank + 1 : c->n); p++)
+    for (int p = 0; p < c->n; p++)
         for (size_t i = 0; i < c->counts[p]; i++)
-            put(c, gathers ? own(c) : at(c, p), i,
-                value(c->rank, c->before[p] + i));
+            if (gathers(c) ? p == c->rank : has_all(c))
+                put(c, gathers(c) ? own(c) : at(c, p), i,
+                    value(c->rank, c->before[p] + i));
 }
 
 /* What the call was given may change as soon as it returns. */
@@ -182,12 +197,22 @@ static coll_status start(const struct call *c, coll_comm *comm,
     memcpy(displs, c->displs, sizeof(displs));
     const bool none = c->counts[c->rank] == 0 && !c->in_place;
     void *const mine = none ? NULL : own(c);
-    const coll_status status =
-        c->kind == ALLGATHER
-            ? coll_allgather_v(mine, c->all, counts, c->apart ? displs : NULL,
-                               c->dtype, comm, request)
-            : coll_reduce_scatter_v(c->all, mine, counts, c->dtype, c->op, comm,
-                                    request);
+    void *const all = has_all(c) ? c->all : NULL;
+    const size_t *const at = c->apart ? displs : NULL;
+    const size_t count = c->counts[c->rank];
+    coll_status status = COLL_ERR_INVALID;
+    if (c->kind == ALLGATHER)
+        status =
+            coll_allgather_v(mine, all, counts, at, c->dtype, comm, request);
+    else if (c->kind == REDUCE_SCATTER)
+        status = coll_reduce_scatter_v(all, mine, counts, c->dtype, c->op, comm,
+                                       request);
+    else if (c->kind == GATHER)
+        status = coll_gather_v(mine, count, all, all ? counts : NULL, at,
+                               c->dtype, c->root, comm, request);
+    else if (c->kind == SCATTER)
+        status = coll_scatter_v(all, all ? counts : NULL, at, mine, count,
+                                c->dtype, c->root, comm, request);
     memset(counts, 0x7f, sizeof(counts));
     memset(displs, 0x7f, sizeof(displs));
     return status;
@@ -195,12 +220,13 @@ static coll_status start(const struct call *c, coll_comm *comm,
 
 static int check(const struct call *c)
 {
-    const bool gathers = c->kind == ALLGATHER;
     const size_t elem = coll_dtype_bytes(c->dtype);
     size_t left = 0, touched = 0;
-    for (int p = gathers ? 0 : c->rank; p < (gathers ? c->n : c->rank + 1); p++)
+    for (int p = 0; p < c->n; p++)
         for (size_t i = 0; i < c->counts[p]; i++)
-            EXPECT(holds(c, gathers ? at(c, p) : own(c), i, wanted(c, p, i)),
+            EXPECT((gathers(c) ? !has_all(c) : p != c->rank)
+                       || holds(c, gathers(c) ? at(c, p) : own(c), i,
+                                wanted(c, p, i)),
                    "%s_v of %s, rank %d of %d, part %d, element %zu of %zu%s%s",
                    kind_names[c->kind], coll_dtype_name(c->dtype), c->rank,
                    c->n, p, i, c->counts[p], c->in_place ? ", in place" : "",
@@ -242,7 +268,7 @@ static int try_lengths(coll_comm *comm, enum coll_kind kind)
         for (unsigned k = 0; k < cases(12, i == 4 ? 2 : 4); k++)
             if (try(comm, kind, seed += 5, longest[i]))
                 return 1;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 3 && kind != GATHER && kind != SCATTER; i++) {
         float x[MAX_RANKS] = {1, 1, 1, 1, 1, 1, 1, 1, 1}, y[MAX_RANKS];
         EXPECT(
             (kind == ALLGATHER
@@ -303,6 +329,98 @@ Test(uneven, parts_are_right_on_several_hosts, .timeout = 600)
         cr_assert_eq(run_on(on[i], quick, every_algorithm), 0, "%s", on[i]);
 }
 
+/* --- alltoall_v ------------------------------------------------------------
+ */
+
+/* Of one rank: what it has for or from each. */
+struct layout_of_parts {
+    size_t counts[MAX_RANKS], displs[MAX_RANKS], room;
+    int *x;
+};
+
+static size_t length(uint64_t seed, int from, int to, size_t longest)
+{
+    uint64_t state = seed * 10000 + (uint64_t)(from * 100 + to);
+    return draw(&state, 3) ? draw(&state, longest + 1) : 0;
+}
+
+static int element(int from, int to, size_t i)
+{
+    return from * 100 + to * 10000 + (int)(i % 100);
+}
+
+static struct layout_of_parts lay_out(int n, const size_t *counts, bool apart,
+                                      uint64_t seed)
+{
+    struct layout_of_parts l = {.room = 0};
+    for (int i = 0; i < n; i++) { /* backwards if apart */
+        const int p = apart ? n - 1 - i : i;
+        l.room += apart ? draw(&seed, 3) : 0;
+        l.counts[p] = counts[p];
+        l.displs[p] = l.room;
+        l.room += counts[p];
+    }
+    return l;
+}
+
+static int try_pairs(coll_comm *comm, uint64_t seed, size_t longest)
+{
+    const int rank = coll_comm_user_rank(comm), n = coll_comm_count(comm);
+    const bool apart = seed % 2, in_place = seed / 2 % 2;
+    size_t to[MAX_RANKS], from[MAX_RANKS], read = 0;
+    for (int r = 0; r < n; r++) {
+        to[r] = length(seed, rank, r, longest);
+        from[r] = length(seed, r, rank, longest);
+    }
+    struct layout_of_parts s = lay_out(n, to, apart, seed);
+    struct layout_of_parts d = lay_out(n, from, apart, seed + 7);
+    const size_t room = s.room > d.room ? s.room : d.room;
+    s.x = malloc((room + 1) * sizeof(int));
+    d.x = in_place ? s.x : malloc((room + 1) * sizeof(int));
+    for (size_t i = 0; i <= room; i++)
+        s.x[i] = d.x[i] = -1;
+    for (int r = 0; r < n; r++)
+        for (size_t i = 0; i < to[r]; i++)
+            s.x[s.displs[r] + i] = element(rank, r, i);
+    const coll_status status =
+        coll_alltoall_v(s.x, s.counts, apart ? s.displs : NULL, d.x, d.counts,
+                        apart ? d.displs : NULL, COLL_I32, comm, NULL);
+    EXPECT(status == COLL_OK, "alltoall_v: %d", status);
+    for (int r = 0; r < n; r++)
+        for (size_t i = 0; i < from[r]; i++, read++)
+            EXPECT(d.x[d.displs[r] + i] == element(r, rank, i),
+                   "alltoall_v, seed %lu: rank %d, from %d, element %zu: %d",
+                   (unsigned long)seed, rank, r, i, d.x[d.displs[r] + i]);
+    for (size_t i = 0; i <= room && !in_place; i++)
+        read += d.x[i] == -1;
+    EXPECT(in_place || read == room + 1, "alltoall_v: a gap was written");
+    free(s.x);
+    if (!in_place)
+        free(d.x);
+    return 0;
+}
+
+/* Lengths that only their ranks know. */
+static int lengths_of_pairs(coll_comm *comm, int rank, int n)
+{
+    static const size_t longest[] = {0, 1, 9, 3000, 70000};
+    (void)rank, (void)n;
+    for (unsigned i = 0; i < 5; i++)
+        for (uint64_t seed = 0; seed < cases(16, 4); seed++)
+            if (try_pairs(comm, seed + 16 * i, longest[i]))
+                return 1;
+    return try_lengths(comm, GATHER) || try_lengths(comm, SCATTER);
+}
+
+Test(uneven, pairs_of_ranks_exchange_what_only_they_know, .timeout = 600)
+{
+    static const char *const on[] = {"000",    "0",        "0011",
+                                     "012",    "00000",    "00",
+                                     "000000", "00000000", "000000000"};
+    for (unsigned i = 0; i < cases(9, 4); i++)
+        cr_assert_eq(run_on(on[i], quick, lengths_of_pairs), 0, "%s", on[i]);
+}
+
 /* Several under way, each with lengths of its own, and a blocking one behind.
  */
 static int many_requests(coll_comm *comm, int rank, int n)
@@ -341,7 +459,7 @@ Test(uneven, requests_keep_their_own_lengths)
 
 static int wrong_arguments(coll_comm *comm, int rank, int n)
 {
-    const size_t counts[] = {1, 2}, lots[] = {SIZE_MAX, 2};
+    const size_t counts[] = {1, 2}, lots[] = {SIZE_MAX, 2, SIZE_MAX};
     const size_t many[] = {SIZE_MAX / 8, SIZE_MAX / 8};
     const size_t far[] = {0, SIZE_MAX / 2}, gap[] = {4, 0};
     float x[8] = {0}, y[8] = {0};
@@ -368,6 +486,23 @@ static int wrong_arguments(coll_comm *comm, int rank, int n)
             "overlap without recv being where");
     REFUSED(coll_allgather_v(x, y, counts, NULL, (coll_dtype)77, comm, NULL),
             "coll_allgather_v: 77 is no coll_dtype");
+    REFUSED(coll_gather_v(x, counts[rank], y, rank ? NULL : counts, NULL,
+                          COLL_F32, 2, comm, NULL),
+            "coll_gather_v: root 2 is no rank of 2");
+    REFUSED(coll_gather_v(rank ? NULL : x, 2, y, counts, NULL, COLL_F32, 0,
+                          comm, NULL),
+            rank ? "coll_gather_v: send is NULL"
+                 : "this rank sends itself 2 elements and receives 1");
+    REFUSED(coll_scatter_v(rank ? NULL : x, NULL, NULL, rank ? NULL : y, 3,
+                           COLL_F32, 0, comm, NULL),
+            rank ? "coll_scatter_v: recv is NULL"
+                 : "coll_scatter_v: sendcounts is NULL");
+    REFUSED(coll_alltoall_v(x, counts, NULL, y, lots + 1, NULL, COLL_F32, comm,
+                            NULL),
+            "coll_alltoall_v: ");
+    REFUSED(coll_alltoall_v(x, counts, NULL, x + 1, counts, NULL, COLL_F32,
+                            comm, NULL),
+            "coll_alltoall_v: send and recv overlap without being equal");
     EXPECT(coll_reduce_scatter_v(x, y, counts, COLL_F32, COLL_BAND, comm, NULL)
                    == COLL_ERR_UNSUPPORTED
                && strstr(coll_last_error(NULL), "coll_reduce_scatter_v: "),
@@ -432,5 +567,53 @@ Test(uneven, different_lengths_are_an_error_on_every_rank)
                          pair);
             cr_assert_eq(run_on("011", quick, different_lengths), 0, "pair %u",
                          pair);
+        }
+}
+
+/* Rank 0 sends rank 1 `from` elements, which expects `to`; also none. */
+static const size_t between[][2] = {
+    {5, 6},
+    {0, 1},
+    {1, 0},
+    {7, 0},
+};
+
+static int different_pairs(coll_comm *comm, int rank, int n)
+{
+    char x[32] = {0}, y[32] = {0};
+    size_t sends[3] = {2, 2, 2}, receives[3] = {2, 2, 2};
+    if (rank == 0)
+        sends[1] = between[pair][0];
+    if (rank == 1)
+        receives[0] = between[pair][1];
+    coll_status status = coll_barrier(comm, NULL);
+    if (status == COLL_OK && kind == ALLTOALL)
+        status = coll_alltoall_v(x, sends, NULL, y, receives, NULL, COLL_U8,
+                                 comm, NULL);
+    else if (status == COLL_OK && kind == GATHER)
+        status = coll_gather_v(x, rank ? 2 : sends[1], y, receives, NULL,
+                               COLL_U8, 1, comm, NULL);
+    else if (status == COLL_OK)
+        status = coll_scatter_v(x, sends, NULL, y, rank ? receives[0] : 2,
+                                COLL_U8, 0, comm, NULL);
+    if (status == COLL_OK)
+        status = coll_barrier(comm, NULL);
+    mark_rank();
+    if (rank == 0)
+        await_marks(n); /* the news go through its process */
+    EXPECT(status == COLL_ERR_MISMATCH, "%s_v, pair %u: %d", kind_names[kind],
+           pair, status);
+    coll_comm_destroy(comm);
+    _exit(0);
+}
+
+Test(uneven, different_lengths_of_a_pair_are_an_error_on_every_rank)
+{
+    for (kind = GATHER; kind <= ALLTOALL; kind++)
+        for (pair = 0; pair < sizeof(between) / sizeof(between[0]); pair++) {
+            cr_assert_eq(run_on("000", quick, different_pairs), 0,
+                         "%s_v, pair %u", kind_names[kind], pair);
+            cr_assert_eq(run_on("011", quick, different_pairs), 0,
+                         "%s_v, pair %u", kind_names[kind], pair);
         }
 }

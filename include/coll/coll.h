@@ -253,15 +253,15 @@ coll_status coll_alltoall(const void *send, void *recv, size_t count,
                           coll_dtype dtype, coll_comm *comm,
                           coll_request **request);
 
-/* The same with parts that differ in length. All ranks say the same recvcounts,
- * one for each rank; the arrays are copied by the call. They are not run by
- * hosts, see libcoll/README.md. */
+/* The same with parts that differ in length: counts and displs are arrays with a
+ * number for each rank, in elements, which are copied by the call. displs says
+ * where parts begin, in any order and with gaps, which are not touched; each rank
+ * its own. NULL: one after another. Parts of a result must not overlap. A vector
+ * may be NULL if none of its parts has elements. Ranks that say different lengths
+ * of a part get MISMATCH, at the latest in a later call. */
 
-/* recv[displs[r] + i] = send[i] of rank r, for i in [0, recvcounts[r]).
- *
- *   send     recvcounts[rank] elements; NULL is allowed if that is 0
- *   displs   in elements, each rank its own, in any order and with gaps, in
- * which nothing is written; the parts must not overlap. NULL: one after another
+/* recv[displs[r] + i] = send[i] of rank r, for i in [0, recvcounts[r]). All ranks
+ * say the same recvcounts; send has recvcounts[rank] elements.
  * In place: send == recv + displs[rank] elements. */
 coll_status coll_allgather_v(const void *send, void *recv,
                              const size_t *recvcounts, const size_t *displs,
@@ -269,13 +269,45 @@ coll_status coll_allgather_v(const void *send, void *recv,
                              coll_request **request);
 
 /* recv[i] = op over all ranks of send[first + i], for i in [0,
- * recvcounts[rank]), where first is the sum of recvcounts[r] for r in [0,
- * rank). send has as many elements as all recvcounts together; recv may be NULL
- * if this rank's is 0. In place: recv == send + first elements. */
+ * recvcounts[rank]), where first is the sum of recvcounts[r] for r in [0, rank).
+ * All ranks say the same recvcounts; send has as many elements as these together.
+ * In place: recv == send + first elements. */
 coll_status coll_reduce_scatter_v(const void *send, void *recv,
                                   const size_t *recvcounts, coll_dtype dtype,
                                   coll_op op, coll_comm *comm,
                                   coll_request **request);
+
+/* The other three ask a rank only for what it sends and receives itself. Nothing
+ * can be chosen by lengths that not all know: each part is one message, and
+ * COLL_ALGO does not apply. */
+
+/* recv[displs[r] + i] of rank root = send[i] of rank r, for i in
+ * [0, recvcounts[r]), which is rank r's sendcount. recv, recvcounts and displs
+ * are not read elsewhere, and may be NULL.
+ * In place, at the root: send == recv + displs[root] elements. */
+coll_status coll_gather_v(const void *send, size_t sendcount, void *recv,
+                          const size_t *recvcounts, const size_t *displs,
+                          coll_dtype dtype, int root, coll_comm *comm,
+                          coll_request **request);
+
+/* recv[i] = send[displs[rank] + i] of rank root, for i in
+ * [0, sendcounts[rank]), which is this rank's recvcount. send, sendcounts and
+ * displs are not read elsewhere, and may be NULL.
+ * In place, at the root: recv == send + displs[root] elements. */
+coll_status coll_scatter_v(const void *send, const size_t *sendcounts,
+                           const size_t *displs, void *recv, size_t recvcount,
+                           coll_dtype dtype, int root, coll_comm *comm,
+                           coll_request **request);
+
+/* recv[recvdispls[r] + i] = send[senddispls[rank] + i] of rank r, for i in
+ * [0, recvcounts[r]), which is rank r's sendcounts[rank]. From the first to the
+ * last of their elements the two vectors must not overlap.
+ * In place: send == recv; what is sent is then copied aside first. */
+coll_status coll_alltoall_v(const void *send, const size_t *sendcounts,
+                            const size_t *senddispls, void *recv,
+                            const size_t *recvcounts, const size_t *recvdispls,
+                            coll_dtype dtype, coll_comm *comm,
+                            coll_request **request);
 
 /* Finishes once every rank has called it. */
 coll_status coll_barrier(coll_comm *comm, coll_request **request);

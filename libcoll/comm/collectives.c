@@ -125,9 +125,8 @@ static coll_status look_up(const coll_request *r)
                     "coll_%s: %s is not defined on %s", request_name(r),
                     coll_op_name(r->op), coll_dtype_name(r->dtype));
     const coll_status status =
-        r->uneven
-            ? select_uneven(&c->select, r->kind, request_bytes(r), &choice)
-            : select_best(&c->select, r->kind, request_bytes(r), &choice);
+        r->uneven ? uneven_choose(r, &choice)
+                  : select_best(&c->select, r->kind, request_bytes(r), &choice);
     if (status == COLL_OK)
         *recall(r) = (struct recent){
             .known = true,

@@ -200,8 +200,7 @@ coll_status request_choose(coll_request *r)
     if (r->meeting)
         return choose_meeting(r);
     const coll_status status =
-        r->uneven
-            ? select_uneven(&c->select, r->kind, request_bytes(r), &r->choice)
+        r->uneven ? uneven_choose(r, &r->choice)
         : r->timed
             ? select_next(&c->select, r->kind, request_bytes(r), &r->choice)
             : select_best(&c->select, r->kind, request_bytes(r), &r->choice);

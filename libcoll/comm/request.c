@@ -29,12 +29,8 @@ static void begin_on_node(coll_request *r)
         .combine = r->combine,
         .tag = r->tag,
     };
-    if (r->uneven) {
-        r->uneven->parts =
-            (struct node_parts){r->uneven->before, r->uneven->displs};
-        n->call.parts = &r->uneven->parts;
-        n->call.count = r->uneven->longest;
-    }
+    if (r->uneven)
+        uneven_set_node(r, &n->call);
     if (r->way == NODE_INLINE)
         node_start_inline(n);
     else
@@ -44,8 +40,10 @@ static void begin_on_node(coll_request *r)
 static void call_out(const coll_request *r, struct called *called)
 {
     if (r->uneven)
-        called_set_uneven(called, r->kind, r->dtype, r->op, r->uneven->hash,
-                          r->count);
+        called_set_uneven(called, r->kind, r->dtype, r->op,
+                          uneven_is_known(r->kind) ? r->uneven->hash
+                                                   : (uint32_t)r->root,
+                          r->uneven->all);
     else
         called_set(called, r->kind, r->dtype, r->op, r->root, r->count);
 }
@@ -77,7 +75,7 @@ static void record(const coll_request *r)
     const coll_request *said = r->meeting ? r->next : r;
     struct recorder *d = &r->comm->recorder;
     struct record *e = record_next(d);
-    e->count = said->count;
+    e->count = said->uneven ? said->uneven->all : said->count;
     e->number = r->comm->begun;
     e->fingerprint = r->fingerprint;
     e->root = said->root;

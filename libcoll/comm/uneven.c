@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/* The calls: what they say, put into one form, and what may be wrong with it.
+ */
 #include "comm/uneven.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "comm/owner.h"
@@ -10,26 +11,47 @@
 
 const char *uneven_name(enum coll_kind kind)
 {
-    return kind == ALLGATHER ? "allgather_v" : "reduce_scatter_v";
+    static const char *const names[NKINDS] = {
+        [REDUCE_SCATTER] = "reduce_scatter_v",
+        [ALLGATHER] = "allgather_v",
+        [GATHER] = "gather_v",
+        [SCATTER] = "scatter_v",
+        [ALLTOALL] = "alltoall_v",
+    };
+    return names[kind];
+}
+
+static coll_status wrong(const char *name, const char *what)
+{
+    return fail(COLL_ERR_INVALID, "comm", "coll_%s: %s", name, what);
 }
 
 /* --- what the caller says ------------------------------------------------- */
 
-static size_t part(const struct uneven *u, int rank)
+/* Of a vector: either it has a part for each rank, or it is this rank's. */
+struct side {
+    bool all;
+    const char *name; /* of counts, for sentences */
+    const size_t *counts, *displs;
+    size_t count; /* unless all */
+};
+
+static struct side all_of(const char *name, const size_t *counts,
+                          const size_t *displs)
 {
-    return u->before[rank + 1] - u->before[rank];
+    return (struct side){
+        .all = true, .name = name, .counts = counts, .displs = displs};
 }
 
-/* Where a rank's part begins in the result of an allgather, in elements. */
-static size_t place(const struct uneven *u, int rank)
+static struct side own(size_t count)
 {
-    return u->displs ? u->displs[rank] : u->before[rank];
+    return (struct side){.count = count};
 }
 
 /* Room for the numbers of a call. */
 static struct uneven *make(coll_comm *c, bool blocks)
 {
-    const size_t numbers = 2 * (size_t)c->nranks + 1;
+    const size_t numbers = 4 * (size_t)c->nranks + 2;
     struct uneven *u = blocks ? c->uneven : NULL;
     if (!u)
         u = malloc(sizeof(*u) + numbers * sizeof(u->numbers[0]));
@@ -38,82 +60,128 @@ static struct uneven *make(coll_comm *c, bool blocks)
     return u;
 }
 
-/* false: together they are more than a size_t holds. */
-static bool add_up(struct uneven *u, int n, int me, const size_t *counts)
+static size_t part(const struct exec_chunks *chunks, int rank)
 {
-    size_t *const before = u->numbers;
-    uint64_t h = 0;
-    before[0] = u->longest = 0;
+    return chunks->before[rank + 1] - chunks->before[rank];
+}
+
+/* Where it begins in the vector, in elements. */
+static size_t place(const struct exec_chunks *chunks, int rank)
+{
+    return chunks->at ? chunks->at[rank] : chunks->before[rank];
+}
+
+/* false: together they are more than a size_t holds. Displacements are kept
+ * unless they say what holds without them. */
+static bool set(struct exec_chunks *chunks, const struct side *s,
+                size_t *numbers, int n, int me)
+{
+    size_t *const before = numbers, *const at = numbers + n + 1;
+    bool apart = false;
+    before[0] = 0;
     for (int r = 0; r < n; r++) {
-        if (counts[r] > SIZE_MAX - before[r])
+        const size_t count = s->all ? s->counts[r] : r == me ? s->count : 0;
+        if (count > SIZE_MAX - before[r])
             return false;
-        before[r + 1] = before[r] + counts[r];
-        u->longest = counts[r] > u->longest ? counts[r] : u->longest;
-        h = (h ^ counts[r]) * 0x9e3779b97f4a7c15ull;
-        h ^= h >> 29;
+        before[r + 1] = before[r] + count;
+        if (s->displs) {
+            at[r] = s->displs[r];
+            apart |= count && at[r] != before[r];
+        }
     }
-    u->hash = (uint32_t)(h * 0xbf58476d1ce4e5b9ull >> 32) | 1;
-    u->before = before;
-    u->mine = counts[me];
+    *chunks = (struct exec_chunks){before, apart ? at : NULL};
     return true;
 }
 
-/* Kept unless they say what holds without them. */
-static void lay_apart(struct uneven *u, int n, const size_t *displs)
+static uint32_t hash(const size_t *counts, int n)
 {
-    size_t *const kept = u->numbers + n + 1;
-    bool apart = false;
-    for (int r = 0; r < n && displs; r++) {
-        kept[r] = displs[r];
-        apart |= part(u, r) && kept[r] != u->before[r];
+    uint64_t h = 0;
+    for (int r = 0; r < n; r++) {
+        h = (h ^ counts[r]) * 0x9e3779b97f4a7c15ull;
+        h ^= h >> 29;
     }
-    u->displs = apart ? kept : NULL;
+    return (uint32_t)(h * 0xbf58476d1ce4e5b9ull >> 32);
 }
 
-static coll_status wrong(const char *name, const char *what)
+static coll_status fill(coll_request *r, struct uneven *u,
+                        const struct side sides[2])
 {
-    return fail(COLL_ERR_INVALID, "comm", "coll_%s: %s", name, what);
+    const int n = r->comm->nranks, me = r->comm->rank;
+    const bool known = uneven_is_known(r->kind);
+    u->all = u->longest = 0;
+    for (int i = 0; i < 2; i++) {
+        struct exec_chunks *chunks = &u->chunks[i];
+        if (!set(chunks, &sides[i], u->numbers + i * (2 * n + 1), n, me))
+            return fail(COLL_ERR_INVALID, "comm",
+                        "coll_%s: %s add up to more than an address space "
+                        "holds",
+                        uneven_name(r->kind), sides[i].name);
+        if (chunks->before[n] > u->all)
+            u->all = chunks->before[n];
+        for (int p = 0; p < n; p++)
+            if (part(chunks, p) > u->longest)
+                u->longest = part(chunks, p);
+    }
+    u->mine = part(&u->chunks[1], me);
+    u->hash = known ? hash(sides[sides[1].all].counts, n) : 1;
+    r->uneven = u;
+    r->count = known ? u->all : 0; /* by which to choose */
+    return COLL_OK;
 }
 
-static coll_status run_inside(coll_request *r, const size_t *counts,
-                              const size_t *displs, coll_request **request)
+static coll_status run_inside(coll_request *r, const struct side sides[2],
+                              coll_request **request)
 {
-    coll_comm *c = r->comm;
-    const char *name = uneven_name(r->kind);
-    struct uneven *u = make(c, !request);
+    struct uneven *u = make(r->comm, !request);
     if (!u)
         return fail(COLL_ERR_MEMORY, "comm", "no memory for %d lengths",
-                    c->nranks);
-    coll_status status = COLL_OK;
-    if (!add_up(u, c->nranks, c->rank, counts))
-        status = wrong(name, "recvcounts add up to more than an address space "
-                             "holds");
-    if (status == COLL_OK) {
-        lay_apart(u, c->nranks, displs);
-        r->uneven = u;
-        r->count = u->before[c->nranks];
+                    r->comm->nranks);
+    coll_status status = fill(r, u, sides);
+    if (status == COLL_OK)
         status = request_run(r, request);
-    }
     if (status < 0 && request)
         free(u);
     return status;
 }
 
 /* r: all but how uneven it is. */
-static coll_status run(coll_request *r, const size_t *counts,
-                       const size_t *displs, coll_request **request)
+static coll_status run(coll_request *r, struct side in, struct side out,
+                       coll_request **request)
 {
     const char *name = uneven_name(r->kind);
+    const struct side sides[2] = {in, out};
     if (!r->comm)
         return wrong(name, "the communicator is NULL");
-    if (!counts)
-        return wrong(name, "recvcounts is NULL");
+    for (int i = 0; i < 2; i++)
+        if (sides[i].all && !sides[i].counts)
+            return fail(COLL_ERR_INVALID, "comm", "coll_%s: %s is NULL", name,
+                        sides[i].name);
     coll_status status = comm_enter(r->comm, name);
     if (status < 0)
         return status;
-    status = run_inside(r, counts, displs, request);
+    status = run_inside(r, sides, request);
     comm_leave(r->comm);
     return status;
+}
+
+static coll_request ask(enum coll_kind kind, const void *in, void *out,
+                        coll_dtype dtype, coll_op op, int root, coll_comm *comm)
+{
+    return (coll_request){
+        .comm = comm,
+        .kind = kind,
+        .root = root,
+        .dtype = dtype,
+        .op = op,
+        .in = in,
+        .out = out,
+        .active = true,
+    };
+}
+
+static size_t own_count(const coll_comm *c, const size_t *counts)
+{
+    return c && counts ? counts[c->rank] : 0;
 }
 
 coll_status coll_allgather_v(const void *send, void *recv,
@@ -121,16 +189,9 @@ coll_status coll_allgather_v(const void *send, void *recv,
                              coll_dtype dtype, coll_comm *comm,
                              coll_request **request)
 {
-    coll_request r = {
-        .comm = comm,
-        .kind = ALLGATHER,
-        .dtype = dtype,
-        .op = COLL_SUM,
-        .in = send,
-        .out = recv,
-        .active = true,
-    };
-    return run(&r, recvcounts, displs, request);
+    coll_request r = ask(ALLGATHER, send, recv, dtype, COLL_SUM, 0, comm);
+    return run(&r, own(own_count(comm, recvcounts)),
+               all_of("recvcounts", recvcounts, displs), request);
 }
 
 coll_status coll_reduce_scatter_v(const void *send, void *recv,
@@ -138,113 +199,146 @@ coll_status coll_reduce_scatter_v(const void *send, void *recv,
                                   coll_op op, coll_comm *comm,
                                   coll_request **request)
 {
-    coll_request r = {
-        .comm = comm,
-        .kind = REDUCE_SCATTER,
-        .dtype = dtype,
-        .op = op,
-        .in = send,
-        .out = recv,
-        .active = true,
-    };
-    return run(&r, recvcounts, NULL, request);
+    coll_request r = ask(REDUCE_SCATTER, send, recv, dtype, op, 0, comm);
+    return run(&r, all_of("recvcounts", recvcounts, NULL),
+               own(own_count(comm, recvcounts)), request);
+}
+
+coll_status coll_gather_v(const void *send, size_t sendcount, void *recv,
+                          const size_t *recvcounts, const size_t *displs,
+                          coll_dtype dtype, int root, coll_comm *comm,
+                          coll_request **request)
+{
+    coll_request r = ask(GATHER, send, recv, dtype, COLL_SUM, root, comm);
+    return run(&r, own(sendcount),
+               comm && comm->rank == root
+                   ? all_of("recvcounts", recvcounts, displs)
+                   : own(0),
+               request);
+}
+
+coll_status coll_scatter_v(const void *send, const size_t *sendcounts,
+                           const size_t *displs, void *recv, size_t recvcount,
+                           coll_dtype dtype, int root, coll_comm *comm,
+                           coll_request **request)
+{
+    coll_request r = ask(SCATTER, send, recv, dtype, COLL_SUM, root, comm);
+    return run(&r,
+               comm && comm->rank == root
+                   ? all_of("sendcounts", sendcounts, displs)
+                   : own(0),
+               own(recvcount), request);
+}
+
+coll_status coll_alltoall_v(const void *send, const size_t *sendcounts,
+                            const size_t *senddispls, void *recv,
+                            const size_t *recvcounts, const size_t *recvdispls,
+                            coll_dtype dtype, coll_comm *comm,
+                            coll_request **request)
+{
+    coll_request r = ask(ALLTOALL, send, recv, dtype, COLL_SUM, 0, comm);
+    return run(&r, all_of("sendcounts", sendcounts, senddispls),
+               all_of("recvcounts", recvcounts, recvdispls), request);
 }
 
 /* --- what is wrong with it ------------------------------------------------ */
 
-static bool overlap(uintptr_t a, size_t a_bytes, uintptr_t b, size_t b_bytes)
+/* Bytes of a vector that are used: from the first to the last. */
+struct span {
+    uintptr_t from, to;
+};
+
+static struct span span_of(const void *vector, const struct exec_chunks *chunks,
+                           int first, int end, size_t elem)
 {
-    return a_bytes && b_bytes && a < b + b_bytes && b < a + a_bytes;
+    struct span s = {UINTPTR_MAX, 0};
+    for (int p = first; p < end; p++) {
+        const uintptr_t from = (uintptr_t)vector + place(chunks, p) * elem;
+        const uintptr_t to = from + part(chunks, p) * elem;
+        if (to == from)
+            continue;
+        s.from = from < s.from ? from : s.from;
+        s.to = to > s.to ? to : s.to;
+    }
+    return s;
 }
 
-/* The part of a rank in the vector that has all of them. */
-static uintptr_t part_address(const coll_request *r, int rank)
+static bool overlap(struct span a, struct span b)
 {
-    const bool gathers = r->kind == ALLGATHER;
-    const struct uneven *u = r->uneven;
-    return (uintptr_t)(gathers ? r->out : r->in)
-           + (gathers ? place(u, rank) : u->before[rank])
-                 * coll_dtype_bytes(r->dtype);
+    return a.from < b.to && b.from < a.to;
 }
 
 static coll_status check_overlap(const coll_request *r)
 {
+    static const char *const unless[NKINDS] = {
+        [REDUCE_SCATTER] = "recv being where this rank's part of send begins",
+        [ALLGATHER] = "send being recv + displs[rank]",
+        [GATHER] = "send being recv + displs[root]",
+        [SCATTER] = "recv being send + displs[root]",
+        [ALLTOALL] = "being equal",
+    };
     const size_t elem = coll_dtype_bytes(r->dtype);
-    const struct uneven *u = r->uneven;
-    const bool gathers = r->kind == ALLGATHER;
-    const uintptr_t mine = (uintptr_t)(gathers ? r->in : r->out);
-    if (mine == part_address(r, r->comm->rank))
+    const struct exec_chunks *c = r->uneven->chunks;
+    const int n = r->comm->nranks, me = r->comm->rank;
+    const bool pairs = r->kind == ALLTOALL;
+    const struct span in = span_of(r->in, &c[0], 0, n, elem);
+    const struct span out = span_of(r->out, &c[1], 0, n, elem);
+    if (!overlap(in, out)
+        || (pairs ? r->in == r->out
+                  : (uintptr_t)r->in + place(&c[0], me) * elem
+                        == (uintptr_t)r->out + place(&c[1], me) * elem))
         return COLL_OK;
-    for (int i = 0; i < r->comm->nranks; i++)
-        if (overlap(mine, u->mine * elem, part_address(r, i),
-                    part(u, i) * elem))
-            return wrong(uneven_name(r->kind),
-                         gathers ? "send and recv overlap without send being "
-                                   "recv + displs[rank]"
-                                 : "send and recv overlap without recv being "
-                                   "where this rank's part of send begins");
+    /* One of the two is but a part, which may lie in a gap of the other. */
+    const bool gathers = r->kind == ALLGATHER || r->kind == GATHER;
+    bool wrongly = pairs;
+    for (int p = 0; p < n && !wrongly; p++)
+        wrongly = gathers ? overlap(in, span_of(r->out, &c[1], p, p + 1, elem))
+                          : overlap(out, span_of(r->in, &c[0], p, p + 1, elem));
+    return wrongly ? fail(COLL_ERR_INVALID, "comm",
+                          "coll_%s: send and recv overlap without %s",
+                          uneven_name(r->kind), unless[r->kind])
+                   : COLL_OK;
+}
+
+static coll_status check_places(const coll_request *r, int side, size_t elem)
+{
+    const struct exec_chunks *chunks = &r->uneven->chunks[side];
+    const int n = r->comm->nranks;
+    const size_t most = SIZE_MAX / 2 / elem;
+    if (chunks->before[n] > most)
+        return fail(COLL_ERR_INVALID, "comm",
+                    "coll_%s: %zu elements of %zu bytes are more than an "
+                    "address space holds",
+                    uneven_name(r->kind), chunks->before[n], elem);
+    for (int i = 0; i < n && chunks->at; i++)
+        if (part(chunks, i) && chunks->at[i] > most - part(chunks, i))
+            return fail(COLL_ERR_INVALID, "comm",
+                        "coll_%s: displs[%d] is %zu, which is more than an "
+                        "address space holds",
+                        uneven_name(r->kind), i, chunks->at[i]);
     return COLL_OK;
 }
 
 coll_status uneven_check(const coll_request *r)
 {
     const char *name = uneven_name(r->kind);
-    const struct uneven *u = r->uneven;
-    const bool gathers = r->kind == ALLGATHER;
-    const size_t most = SIZE_MAX / 2 / coll_dtype_bytes(r->dtype);
-    if (!r->in && (gathers ? u->mine : r->count))
-        return wrong(name, "send is NULL though it has elements");
-    if (!r->out && (gathers ? r->count : u->mine))
-        return wrong(name, "recv is NULL though it has elements");
-    for (int i = 0; i < r->comm->nranks && u->displs; i++)
-        if (u->displs[i] > most || part(u, i) > most - u->displs[i])
-            return fail(COLL_ERR_INVALID, "comm",
-                        "coll_%s: displs[%d] is %zu, which is more than an "
-                        "address space holds",
-                        name, i, u->displs[i]);
-    return check_overlap(r);
-}
-
-/* --- by a plan ------------------------------------------------------------ */
-
-coll_status uneven_prepare(coll_request *r, struct exec_call *call)
-{
-    enum { LINE = 64 };
-    coll_comm *c = r->comm;
-    struct uneven *u = r->uneven;
-    struct prepared *p = r->prepared;
-    const bool packs = u->displs && p->plan.runs;
-    const size_t before = u->before[c->rank];
-    size_t scratch, result = packs ? r->count * r->elem_bytes : 0;
-    u->chunks[0] = (struct exec_chunks){u->before, NULL};
-    u->chunks[1] = (struct exec_chunks){u->before, packs ? NULL : u->displs};
-    coll_status status =
-        exec_lay_out(&p->exec, &u->chunks[0], r->elem_bytes, &scratch);
+    const struct exec_chunks *c = r->uneven->chunks;
+    const int n = r->comm->nranks, me = r->comm->rank;
+    const size_t elem = coll_dtype_bytes(r->dtype);
+    const bool rooted = kind_has_root(r->kind);
+    coll_status status = check_places(r, 0, elem);
+    if (status == COLL_OK)
+        status = check_places(r, 1, elem);
     if (status < 0)
-        return fail(status, "comm", "no memory for the chunks of a plan");
-    scratch = (scratch + LINE - 1) / LINE * LINE;
-    status = comm_reserve(c, scratch + result);
-    call->tmp = c->tmp;
-    call->chunks = u->chunks;
-    call->in_first = r->kind == ALLGATHER ? before : 0;
-    call->out_first = r->kind == REDUCE_SCATTER ? before : 0;
-    u->packed = packs && status == COLL_OK ? (char *)c->tmp + scratch : NULL;
-    if (u->packed)
-        call->out = (char *)c->tmp + scratch;
-    return status;
-}
-
-void uneven_finish(const coll_request *r)
-{
-    coll_comm *c = r->comm;
-    const struct uneven *u = r->uneven;
-    const size_t elem = r->elem_bytes;
-    if (!u->packed)
-        return;
-    for (int i = 0; i < c->nranks; i++)
-        if (part(u, i))
-            memmove((char *)r->out + place(u, i) * elem,
-                    u->packed + u->before[i] * elem, part(u, i) * elem);
-    c->tally[r->kind].bytes_read += r->count * elem;
-    c->tally[r->kind].bytes_written += r->count * elem;
+        return status;
+    if (!r->in && c[0].before[n])
+        return wrong(name, "send is NULL though it has elements");
+    if (!r->out && c[1].before[n])
+        return wrong(name, "recv is NULL though it has elements");
+    if ((!rooted || r->root == me) && part(&c[0], me) != part(&c[1], me))
+        return fail(COLL_ERR_INVALID, "comm",
+                    "coll_%s: this rank sends itself %zu elements and receives "
+                    "%zu",
+                    name, part(&c[0], me), part(&c[1], me));
+    return check_overlap(r);
 }

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /* The v-calls: collectives in which each rank's part has a length of its own.
  *
- * They run as the even ones of as many bytes in all would, but not by hosts, as
- * that wants equal parts. What they take is not learned from: it hangs on how
- * uneven they are.
- *
  *     recvcounts  3 0 2          before  0 3 3 5     lengths, and where parts
- *     displs      4 9 0          displs  4 9 0       are one after another
+ *     displs      4 9 0          at      4 9 0       are one after another
  *
- * All ranks know all lengths, and say so in their tags. Where parts lie in its
- * result only a rank itself knows, so nothing is chosen by it. Where a plan
- * names several chunks at once the result is then put together in scratch, and
- * its parts are copied to their places at the end.
+ * allgather_v, reduce_scatter_v: all ranks know all lengths, and say so in
+ * their tags. These run as the even ones of as many bytes in all would, but not
+ * by hosts, as that wants equal parts. What they take is not learned from: it
+ * hangs on how uneven they are. Where parts lie in its result only a rank
+ * itself knows, so nothing is chosen by it. Where a plan names several chunks
+ * at once the result is then put together in scratch, and its parts are copied
+ * to their places at the end.
+ *
+ * gather_v, scatter_v, alltoall_v: a rank knows the lengths of what it sends
+ * and receives itself. So nothing can be chosen by length: each part is a
+ * message to whom it is for, whatever COLL_ALGO says. Who expects another
+ * length finds out by the message; parts of no elements have one too, see
+ * exec.h.
  */
 #ifndef COMM_UNEVEN_H
 #define COMM_UNEVEN_H
@@ -21,31 +26,46 @@
 
 struct coll_comm;
 struct coll_request;
+struct select_choice;
 
 /* What a request has of it. One block of memory: a blocking call's is the
  * communicator's, else it goes with the request. */
 struct uneven {
-    uint32_t hash;        /* of all lengths */
-    size_t longest;       /* elements of the longest part, */
-    size_t mine;          /* and of this rank's */
-    const size_t *before; /* [nranks + 1]: elements of all parts before it */
-    const size_t *displs; /* [nranks]; NULL: one after another */
-    struct exec_chunks chunks[2];
+    uint32_t hash;  /* of all lengths, if all ranks know them */
+    size_t longest; /* elements of the longest part that this rank names, */
+    size_t all;     /* of all of them, */
+    size_t mine;    /* and of this rank's own in its result */
+    struct exec_chunks chunks[2]; /* of send and recv; what is not for or from
+                                     this rank has no length */
     struct node_parts parts;
-    const char *packed; /* the result, until it is over; NULL: in its place */
+    const size_t *displs; /* where the parts of a result in scratch belong */
+    char *packed;         /* that, until it is over; NULL: it is in its place */
     size_t numbers[];
 };
 
 /* "allgather_v", for sentences. */
 const char *uneven_name(enum coll_kind);
 
-/* Whether the vectors are such as the call asks for. Fails with INVALID. */
+/* Whether all ranks know all lengths. */
+static inline bool uneven_is_known(enum coll_kind kind)
+{
+    return kind == ALLGATHER || kind == REDUCE_SCATTER;
+}
+
+/* uneven.c: whether the vectors are such as the call asks for. Fails with
+ * INVALID. */
 coll_status uneven_check(const struct coll_request *);
+
+/* uneven_plan.c, as all that follows. As select_best(). */
+coll_status uneven_choose(const struct coll_request *, struct select_choice *);
 
 /* Completes the call of a plan that is prepared. Fails with MEMORY. */
 coll_status uneven_prepare(struct coll_request *, struct exec_call *);
 
+/* For ranks of one host; n's call is the request's but for its parts. */
+void uneven_set_node(struct coll_request *, struct node_call *);
+
 /* After a plan's last step. */
-void uneven_finish(const struct coll_request *);
+void uneven_finish(struct coll_request *);
 
 #endif

@@ -23,7 +23,7 @@ const char *called_text(const struct called *c, char text[CALLED_TEXT])
     if (kind_reduces((enum coll_kind)kind))
         n += snprintf(text + n, CALLED_TEXT - (size_t)n, ", %s",
                       op ? op : "?");
-    if (what & CALLED_UNEVEN)
+    if (what & CALLED_UNEVEN && (kind == ALLGATHER || kind == REDUCE_SCATTER))
         snprintf(text + n, CALLED_TEXT - (size_t)n, ", lengths #%08x",
                  (unsigned)(what & 0xffffffff));
     else if (kind_has_root((enum coll_kind)kind))

@@ -19,7 +19,8 @@ struct called {
     _Atomic uint64_t what; /* kind + 1, dtype, op, root */
     _Atomic uint64_t count;
 };
-/* Of a v-call, which has a hash of its lengths for a root. */
+/* Of a v-call. One whose ranks know all lengths has a hash of them for a root.
+ */
 #define CALLED_UNEVEN (UINT64_C(1) << 63)
 
 static inline void called_set(struct called *c, enum coll_kind kind,
@@ -32,13 +33,14 @@ static inline void called_set(struct called *c, enum coll_kind kind,
     atomic_store_explicit(&c->count, count, memory_order_relaxed);
 }
 
-/* count: of all parts together. */
+/* count: of all parts that the rank names together. */
 static inline void called_set_uneven(struct called *c, enum coll_kind kind,
                                      coll_dtype dtype, coll_op op,
-                                     uint32_t hash, size_t count)
+                                     uint32_t hash_or_root, size_t count)
 {
     const uint64_t what = CALLED_UNEVEN | (uint64_t)(kind + 1) << 48
-                          | (uint64_t)dtype << 40 | (uint64_t)op << 32 | hash;
+                          | (uint64_t)dtype << 40 | (uint64_t)op << 32
+                          | hash_or_root;
     atomic_store_explicit(&c->what, what, memory_order_relaxed);
     atomic_store_explicit(&c->count, count, memory_order_relaxed);
 }
