@@ -40,10 +40,13 @@ static uint64_t weight(int rank, size_t i)
 static void add(void *const *dst, int ndst, const void *const *src, int nsrc,
                 size_t n, int divisor, bool stream)
 {
-    const uint64_t *x = src[0], *y = src[1];
-    cr_assert(ndst == 1 && nsrc == 2 && divisor == 1 && !stream);
-    for (size_t i = 0; i < n; i++)
-        ((uint64_t *)dst[0])[i] = x[i] + y[i];
+    cr_assert(ndst == 1 && nsrc >= 2 && divisor == 1 && !stream);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t sum = 0;
+        for (int k = 0; k < nsrc; k++)
+            sum += ((const uint64_t *)src[k])[i];
+        ((uint64_t *)dst[0])[i] = sum;
+    }
 }
 
 static bool rooted(const struct algo *algo)
@@ -182,7 +185,7 @@ static void run(const struct trial *t)
         .count = t->count,
         .elem_bytes = sizeof(uint64_t),
         .net = t->layout->net,
-        .reduce = &(struct combine){add},
+        .reduce = &(struct combine){.kernel = add},
         .in = in,
         .out = out,
         .in_parts = t->algo->kind == ALLGATHER,

@@ -31,29 +31,53 @@ struct element {
 
 static bool wrong_sum;
 
+/* Not of neighbouring runs of ranks, the lower first; and by how many at once.
+ */
+static bool out_of_order;
+static int fewest_at_once;
+
+static bool follows(uint64_t lower, uint64_t upper)
+{
+    const int end = 64 - __builtin_clzll(lower);
+    const uint64_t both = (lower | upper) >> __builtin_ctzll(lower);
+    return __builtin_ctzll(upper) == end && (both & (both + 1)) == 0;
+}
+
 static void set_union(void *const *dst, int ndst, const void *const *src,
                       int nsrc, size_t n, int divisor, bool stream)
 {
-    const struct element *x = src[0], *y = src[1];
-    cr_assert(ndst == 1 && nsrc == 2 && divisor == 1 && !stream);
+    cr_assert(ndst == 1 && nsrc >= 2 && divisor == 1 && !stream);
+    fewest_at_once = nsrc < fewest_at_once ? nsrc : fewest_at_once;
     for (size_t i = 0; i < n; i++) {
-        wrong_sum |= (x[i].ranks & y[i].ranks) != 0 || x[i].index != y[i].index;
-        ((struct element *)dst[0])[i] =
-            (struct element){x[i].ranks | y[i].ranks, x[i].index};
+        struct element all = ((const struct element *)src[0])[i];
+        for (int k = 1; k < nsrc; k++) {
+            const struct element next = ((const struct element *)src[k])[i];
+            wrong_sum |=
+                (all.ranks & next.ranks) != 0 || all.index != next.index;
+            out_of_order |= !follows(all.ranks, next.ranks);
+            all.ranks |= next.ranks;
+        }
+        ((struct element *)dst[0])[i] = all;
     }
 }
 
 static void add_numbers(void *const *dst, int ndst, const void *const *src,
                         int nsrc, size_t n, int divisor, bool stream)
 {
-    const struct element *x = src[0], *y = src[1];
-    cr_assert(ndst == 1 && nsrc == 2 && divisor == 1 && !stream);
+    cr_assert(ndst == 1 && nsrc >= 2 && divisor == 1 && !stream);
     for (size_t i = 0; i < n; i++) {
-        wrong_sum |= x[i].index != y[i].index;
-        ((struct element *)dst[0])[i] =
-            (struct element){x[i].ranks + y[i].ranks, x[i].index};
+        struct element all = ((const struct element *)src[0])[i];
+        for (int k = 1; k < nsrc; k++) {
+            const struct element next = ((const struct element *)src[k])[i];
+            wrong_sum |= all.index != next.index;
+            all.ranks += next.ranks;
+        }
+        ((struct element *)dst[0])[i] = all;
     }
 }
+
+static const struct combine union_of_sets = {.kernel = set_union};
+static const struct combine sum_of_numbers = {.kernel = add_numbers};
 
 struct trial {
     const struct algo *algo;
@@ -235,8 +259,7 @@ static void check(const struct trial *t)
         .count = in_count(t) > out_count(t) ? in_count(t) : out_count(t),
         .elem_bytes = sizeof(struct element),
         .net = {.link = {1e-6, 1e-10, 0}, .jitter_seed = t->seed},
-        .reduce =
-            &(struct combine){t->n <= MAX_RANKS ? set_union : add_numbers                       },
+        .reduce = t->n <= MAX_RANKS ? &union_of_sets : &sum_of_numbers,
         .in = in,
         .out = out,
         .in_parts = gives_part(kind),
@@ -292,6 +315,26 @@ Test(plans, each_share_comes_in_once_and_in_its_place, .timeout = 600)
         }
 }
 
+/* At every root, in place and not. Others combine another way, or this proves
+ * nothing. */
+Test(plans, those_in_rank_order_combine_all_at_once_from_rank_0_on)
+{
+    for (int a = 0; a < nplanned; a++)
+        for (int n = 3; n <= MAX_RANKS && kind_reduces(algos[a].kind); n++) {
+            if (!serves(&algos[a], n) || !tries_ranks(n))
+                continue;
+            out_of_order = false;
+            fewest_at_once = n;
+            for (int root = 0; root < (kind_has_root(algos[a].kind) ? n : 1);
+                 root++)
+                check(&(struct trial){&algos[a], n, 2, root, (size_t)n + 3,
+                                      (unsigned)root});
+            cr_assert_eq(!out_of_order && fewest_at_once == n,
+                         algo_in_order(&algos[a]), "%s, %d ranks",
+                         algos[a].full_name, n);
+        }
+}
+
 /* Also those that the selector would not take for so many: what they send at
  * once must fit the executor's window all the same. */
 Test(plans, many_ranks_get_their_sums_too)
@@ -321,6 +364,9 @@ Test(plans, many_ranks_get_their_sums_too)
         {"direct_scatter",          33  },
         {"direct_scatter",          65  },
         {"ring_segmented",          65  },
+        {"in_order",                65  },
+        {"in_order_scatter",        33  },
+        {"in_order_scatter",        100 },
     };
     for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++)
         for (unsigned seed = !thorough(); seed < 3; seed++)
@@ -365,9 +411,9 @@ Test(plans, steps_keep_to_the_buffers_that_they_may_use)
                 make_plan(&algos[a], &p, me, n, 4);
                 for (int i = 0; i < p.nsteps; i++) {
                     const struct step *s = &p.steps[i];
-                    const bool writes = s->kind == PLAN_RECV
-                                        || s->kind == PLAN_REDUCE
-                                        || s->kind == PLAN_COPY;
+                    const bool writes =
+                        s->kind == PLAN_RECV || s->kind == PLAN_REDUCE
+                        || s->kind == PLAN_COMBINE || s->kind == PLAN_COPY;
                     if (s->kind == PLAN_JOIN)
                         continue;
                     if (writes)

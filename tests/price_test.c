@@ -270,7 +270,8 @@ Test(price, rehearses_little_of_what_is_far_behind)
 }
 
 /* The same candidate serves; where lines took the place of rehearsals, one that
- * is as good but for 3 %. What was ruled out takes more than its price. */
+ * is as good but for 3 %. What was ruled out takes more than its price, but for
+ * the 2 % by which rehearsals of many messages may be off. */
 static void pruning_is_right(const char *spec, int nranks, int *ruled_out)
 {
     char error[256];
@@ -303,7 +304,7 @@ static void pruning_is_right(const char *spec, int nranks, int *ruled_out)
                 continue;
             ++*ruled_out;
             cr_expect_leq(pruned.row[i].log_time[class],
-                          all.row[i].log_time[class] + 5, "%s, %s, class %d",
+                          all.row[i].log_time[class] + 8, "%s, %s, class %d",
                           spec, algos[all.row[i].algo].full_name, class);
         }
     layout_free(&l);

@@ -55,6 +55,15 @@ const struct algo *algo_find(enum coll_kind kind, const char *name)
     return NULL;
 }
 
+bool algo_in_order(const struct algo *algo)
+{
+    return kind_reduces(algo->kind)
+           && (algo->way != BY_PLAN || algo->plan == plan_allreduce_in_order
+               || algo->plan == plan_allreduce_in_order_scatter
+               || algo->plan == plan_reduce_in_order
+               || algo->plan == plan_reduce_scatter_in_order);
+}
+
 bool algo_pipelines(const struct algo *algo, int nranks)
 {
     int nsteps[2];

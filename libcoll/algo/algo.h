@@ -55,6 +55,10 @@ bool kind_has_parts(enum coll_kind); /* one a rank: positions are ranks */
 /* By short or full name; NULL: no such algorithm. */
 const struct algo *algo_find(enum coll_kind kind, const char *name);
 
+/* Whether what it computes is x0 op x1 op ... in rank order, from the left, and
+ * rounded once; a way of node/ does without groups. Of what reduces. */
+bool algo_in_order(const struct algo *);
+
 /* Whether its plans for so many ranks depend on the number of segments. */
 bool algo_pipelines(const struct algo *, int nranks);
 

@@ -245,6 +245,8 @@ coll_status request_prepare(coll_request *r, struct exec_call *call)
         .in_first = request_in_parts(r) < parts ? before : 0,
         .out_first = request_out_parts(r) < parts ? before : 0,
         .reduce = r->combine,
+        .first = (c->nranks - r->root) % c->nranks,
+        .divisor = c->nranks,
         .news = c->news,
     };
     if (r->kind == BARRIER) { /* one byte to send */

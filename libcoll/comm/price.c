@@ -113,6 +113,8 @@ static bool fits_by_hosts(const struct layout *l, const struct algo *algo,
 bool price_fits(const struct layout *l, const struct algo *algo,
                 enum layout_order order)
 {
+    if (algo_in_order(algo) && order != ORDER_GIVEN)
+        return false;
     if (layout_by_hosts(order))
         return fits_by_hosts(l, algo, order);
     const bool parts = kind_has_parts(algo->kind) || algo->kind == BARRIER;
@@ -120,7 +122,7 @@ bool price_fits(const struct layout *l, const struct algo *algo,
         l->net.nlevels > 0 && l->net.level[0].ngroups < l->nranks;
     if (!algo->fits(&(struct plan_shape){.nranks = l->nranks, .segments = 1}))
         return false;
-    if (parts || !grouped)
+    if (parts || !grouped || algo_in_order(algo))
         return order == ORDER_GIVEN;
     return order == ORDER_BLOCK
            || (order == ORDER_ROUND_ROBIN && algo->kind == ALLREDUCE);

@@ -204,7 +204,8 @@ static void end_plan(coll_request *r, struct tally *t)
     t->bytes_written += e->bytes_written;
     if (r->uneven)
         uneven_finish(r);
-    if (r->op != COLL_AVG || (r->kind == REDUCE && r->root != c->rank))
+    if (r->op != COLL_AVG || r->prepared->plan.combines
+        || (r->kind == REDUCE && r->root != c->rank))
         return;
     const size_t count = r->uneven ? r->uneven->mine : r->count;
     op_finish(r->dtype, r->op, r->out, count, c->nranks);

@@ -179,6 +179,8 @@ static void start(struct state *s, int rank, step_id id)
     if (m == NONE || bytes == 0) {
         if (step->kind == PLAN_REDUCE)
             work(s, rank, net->gamma * (double)bytes);
+        if (step->kind == PLAN_COMBINE)
+            work(s, rank, net->gamma * (double)bytes * (step->nsrc - 1));
         if (step->kind == PLAN_COPY)
             work(s, rank, net->copy * (double)bytes);
         s->done[at] = s->clock[rank];

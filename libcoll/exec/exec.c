@@ -12,15 +12,20 @@ coll_status exec_init(struct exec *e, const struct plan *plan,
     e->plan = plan;
     e->to = to;
     e->finished = calloc((size_t)plan->nsteps + 1, sizeof(*e->finished));
-    return e->finished ? COLL_OK : COLL_ERR_MEMORY;
+    if (plan->combines)
+        e->src = malloc((size_t)plan->combines * sizeof(*e->src));
+    return e->finished && (e->src || !plan->combines) ? COLL_OK
+                                                      : COLL_ERR_MEMORY;
 }
 
 void exec_free(struct exec *e)
 {
     free(e->finished);
     free(e->slot_at);
+    free(e->src);
     e->finished = NULL;
     e->slot_at = NULL;
+    e->src = NULL;
 }
 
 /* The first element of a chunk; chunk sizes differ by at most one element. */
@@ -161,12 +166,47 @@ static void start_transfer(struct exec *e, step_id id, const struct step *s,
         to->ops->recv(to, t);
 }
 
+static char *slot_address(const struct exec *e, int32_t slot)
+{
+    return e->base[PLAN_TMP]
+           + (e->call.chunks ? e->slot_at[slot] * e->call.elem_bytes
+                             : (size_t)slot * e->slot_bytes);
+}
+
+/* In the order of ranks, which is that of positions from call.first on, round.
+ */
+static void combine(struct exec *e, const struct step *s, size_t offset,
+                    size_t count, size_t bytes)
+{
+    void *const dst = address(e, s->dst, s, offset);
+    for (int i = 0; i < s->nsrc; i++) {
+        const int position = (e->call.first + i) % s->nsrc;
+        const int slot = position - (position > s->peer);
+        e->src[i] = position == s->peer
+                        ? address(e, s->a, s, offset)
+                        : slot_address(e, s->slot + slot * s->nchunks);
+    }
+    op_run(e->call.reduce, &dst, 1, e->src, s->nsrc, count, e->call.divisor,
+           false);
+    e->bytes_read += (size_t)s->nsrc * bytes;
+    e->bytes_written += bytes;
+}
+
+/* Sums of so many bytes, or a copy. */
+static size_t work_bytes(const struct step *s, size_t bytes)
+{
+    return s->kind == PLAN_COMBINE ? (size_t)(s->nsrc - 1) * bytes : bytes;
+}
+
 static void do_local(struct exec *e, const struct step *s, size_t offset,
                      size_t count, size_t bytes)
 {
     void *const dst = address(e, s->dst, s, offset);
     const void *const a = address(e, s->a, s, offset);
-    if (s->kind == PLAN_REDUCE) {
+    if (s->kind == PLAN_COMBINE) {
+        if (dst)
+            combine(e, s, offset, count, bytes);
+    } else if (s->kind == PLAN_REDUCE) {
         const void *const src[] = {a, address(e, s->b, s, offset)};
         if (dst)
             op_run(e->call.reduce, &dst, 1, src, 2, count, 1, false);
@@ -179,7 +219,8 @@ static void do_local(struct exec *e, const struct step *s, size_t offset,
         e->bytes_written += bytes;
     }
     if (e->meter && e->meter->ops->work)
-        e->meter->ops->work(e->meter, bytes, s->kind == PLAN_REDUCE);
+        e->meter->ops->work(e->meter, work_bytes(s, bytes),
+                            s->kind != PLAN_COPY);
 }
 
 /* Of the chunks of a step; *offset: in a buffer where they lie one after

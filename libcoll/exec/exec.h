@@ -35,6 +35,8 @@ struct exec_call {
                                          scratch's too, and PLAN_OUT; NULL:
                                          equal ones. See exec_lay_out() */
     const struct combine *reduce;
+    int first;     /* of PLAN_COMBINE: the position of rank 0, ... */
+    int divisor;   /* ... and of an average; both 0 for other plans */
     uint32_t tag;  /* equal on all ranks, see struct transfer */
     uint16_t news; /* this rank's; 0: none */
 };
@@ -57,6 +59,7 @@ struct exec {
     uint16_t news;
     uint32_t run;       /* stamps finished[], so that a rerun needs no reset */
     uint32_t *finished; /* per step: the run in which it last finished */
+    const void **src;   /* as many as the plan combines; NULL: none */
     step_id next;       /* first step not yet started */
     uint64_t flying;    /* bit i: flight[i] is under way */
     struct {

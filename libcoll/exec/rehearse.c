@@ -31,6 +31,7 @@ static coll_status set_up_rank(const struct rehearsal *c, struct stage *s,
 {
     const size_t part = c->chunks ? c->chunks[r]->before[r]
                                   : c->count / (size_t)c->nranks * (size_t)r;
+    const int first = c->order ? 0 : (c->nranks - c->root) % c->nranks;
     coll_status status = exec_init(&s->execs[r], &s->plans[r], NULL);
     if (c->in && status == COLL_OK)
         status = make_room(c, s, r);
@@ -46,6 +47,8 @@ static coll_status set_up_rank(const struct rehearsal *c, struct stage *s,
                                      .out_first = c->out_parts ? part : 0,
                                      .chunks = c->chunks ? c->chunks[r] : NULL,
                                      .reduce = c->reduce,
+                                     .first = first,
+                                     .divisor = 1,
                                      .news = c->news ? c->news[r] : 0,
                                  });
     return status;

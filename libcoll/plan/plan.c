@@ -97,6 +97,22 @@ step_id plan_reduce(struct plan *p, struct place dst, struct place a,
     return append(p, s);
 }
 
+step_id plan_combine(struct plan *p, struct place dst,
+                     const struct sources *from, step_id after)
+{
+    struct step s = step_on(PLAN_COMBINE, dst, after);
+    assert(dst.buf != PLAN_TMP && from->mine.buf != PLAN_TMP);
+    assert(dst.chunk == from->mine.chunk && dst.nchunks == from->mine.nchunks);
+    s.dst = dst.buf;
+    s.a = s.b = from->mine.buf;
+    s.slot = from->slot;
+    s.peer = from->me;
+    s.nsrc = from->n;
+    if (p->combines < from->n)
+        p->combines = from->n;
+    return append(p, s);
+}
+
 step_id plan_join(struct plan *p, step_id x, step_id y)
 {
     return append(p, (struct step){
@@ -121,6 +137,8 @@ step_id plan_append(struct plan *p, const struct plan *other,
     assert(other->nchunks == p->nchunks);
     p->nslots += other->nslots;
     p->sums |= other->sums;
+    if (p->combines < other->combines)
+        p->combines = other->combines;
     if (p->status == COLL_OK)
         p->status = other->status;
     for (int i = 0; i < other->nsteps && p->status == COLL_OK; i++) {

@@ -16,7 +16,14 @@
 
 #include "coll/types.h"
 
-enum plan_kind { PLAN_SEND, PLAN_RECV, PLAN_REDUCE, PLAN_COPY, PLAN_JOIN };
+enum plan_kind {
+    PLAN_SEND,
+    PLAN_RECV,
+    PLAN_REDUCE,
+    PLAN_COPY,
+    PLAN_JOIN,
+    PLAN_COMBINE
+};
 /* Scratch: PLAN_TMP is slots, each for one chunk or another; PLAN_SUM is shaped
  * like the vector, for partial sums that go out chunk by chunk. */
 enum plan_buf { PLAN_IN, PLAN_OUT, PLAN_TMP, PLAN_SUM, PLAN_NBUFS };
@@ -27,12 +34,16 @@ typedef int32_t step_id; /* index into plan.steps */
 struct step {
     uint8_t kind;           /* enum plan_kind */
     uint8_t dst, a, b;      /* enum plan_buf: dst = a op b */
-    int32_t peer;           /* send, recv: the other rank */
+    int32_t peer;           /* send, recv: the other rank; combine: which of
+                               the sources `a` is */
     int32_t chunk, nchunks; /* the data: chunks [chunk, chunk + nchunks) */
     int32_t slot;           /* its place in PLAN_TMP, in slots of one chunk */
     step_id after[2];       /* start when these have finished */
-    int32_t before; /* of the run in PLAN_TMP that this one is a part of: so
-                       many chunks, from slot - before on */
+    union {
+        int32_t before; /* of the run in PLAN_TMP that this one is a part of: so
+                           many chunks, from slot - before on */
+        int32_t nsrc;   /* combine, which names none: how many sources */
+    };
 };
 _Static_assert(sizeof(struct step) == 32, "two steps to a cache line");
 
@@ -66,6 +77,7 @@ struct plan {
     int nchunks, nslots;
     bool sums;          /* a step uses PLAN_SUM */
     bool runs;          /* a step names several chunks */
+    int combines;       /* the most sources of a PLAN_COMBINE; 0: none */
     coll_status status; /* sticky: adding to a failed plan does nothing */
 };
 
@@ -96,6 +108,18 @@ step_id plan_copy(struct plan *p, struct place dst, struct place src,
 step_id plan_reduce(struct plan *p, struct place dst, struct place a,
                     struct place b, step_id after);
 step_id plan_join(struct plan *p, step_id x, step_id y);
+
+/* dst = what all n positions have of the run, combined in one pass in the order
+ * of their ranks: rounded once, an average divided too. `mine` is that of
+ * position me; those of the others are in PLAN_TMP in ascending order of
+ * position, from `slot` on. A plan has its results from such steps or from
+ * plan_reduce(), not from both. dst is not in PLAN_TMP. */
+struct sources {
+    struct place mine;
+    int me, n, slot;
+};
+step_id plan_combine(struct plan *p, struct place dst, const struct sources *,
+                     step_id after);
 
 /* Puts rank order[i] where the plan says i. */
 void plan_renumber(struct plan *p, const int *order);

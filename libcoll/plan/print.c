@@ -58,6 +58,13 @@ static void add_step(struct text *t, const struct step *s)
         add(t, " + ");
         add_operand(t, s, s->b);
         break;
+    case PLAN_COMBINE:
+        add(t, "combine  ");
+        add_operand(t, s, s->dst);
+        add(t, " = %d from TMP slot %d, of which number %d is ", s->nsrc,
+            s->slot, s->peer);
+        add_operand(t, s, s->a);
+        break;
     case PLAN_COPY:
         add(t, "copy  ");
         add_operand(t, s, s->dst);
