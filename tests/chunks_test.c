@@ -41,10 +41,13 @@ static uint64_t weight(int rank, size_t i)
 static void add(void *const *dst, int ndst, const void *const *src, int nsrc,
                 size_t n, int divisor, bool stream)
 {
-    const uint64_t *x = src[0], *y = src[1];
-    cr_assert(ndst == 1 && nsrc == 2 && divisor == 1 && !stream);
-    for (size_t i = 0; i < n; i++)
-        ((uint64_t *)dst[0])[i] = x[i] + y[i];
+    cr_assert(ndst == 1 && nsrc >= 2 && divisor == 1 && !stream);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t sum = 0;
+        for (int k = 0; k < nsrc; k++)
+            sum += ((const uint64_t *)src[k])[i];
+        ((uint64_t *)dst[0])[i] = sum;
+    }
 }
 
 /* Groups of positions in groups, two levels of them at most. */
@@ -187,7 +190,7 @@ static void run(struct trial *t, const struct plan_tree *tree)
         .elem_bytes = sizeof(uint64_t),
         .chunks = (const struct exec_chunks(*)[2])t->chunks,
         .net = {.link = {1e-6, 1e-10, 0}, .jitter_seed = (unsigned)t->n},
-        .reduce = &(struct combine){add                       },
+        .reduce = &(struct combine){.kernel = add                       },
         .in = in,
         .out = out,
         .in_parts = gathers,

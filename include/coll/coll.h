@@ -190,14 +190,36 @@ coll_status coll_comm_set_algorithm(coll_comm *comm, const char *rules);
  *                to coll_wait(), or to coll_test() until that says COLL_OK.
  *                Requests of one communicator run one after another
  *
- * The same nranks, count, topology, COLL_ALGO and kind of memory (from
- * coll_mem_alloc() or not) give the same bits each time.
+ * All ranks get the same bits. How far they are the same each time
+ * COLL_DETERMINISM says, see README.md; on one host they are, for a count.
  * Fails with INVALID, UNSUPPORTED (op on this dtype), MEMORY, PEER, SYSTEM,
  * TIMEOUT, ABORTED, MISMATCH. Algorithms and costs: libcoll/README.md.
  */
 coll_status coll_allreduce(const void *send, void *recv, size_t count,
                            coll_dtype dtype, coll_op op, coll_comm *comm,
                            coll_request **request);
+
+/* Operators of the caller's own, for the communicator that they are made for.
+ * Ranks that make and destroy them in the same order get the same values; a
+ * communicator has up to 64 at one time, and frees what is left at its end. All
+ * fail with INVALID, and the first two with MEMORY and UNSUPPORTED (65). */
+
+/* By a function, see coll/types.h, on any dtype: x0 op x1 op ... op x(n-1),
+ * where associativity is used. commutative 0: these in rank order; else in any.
+ * context is handed to the function, and stays the caller's. */
+coll_status coll_red_op_create(coll_op *op, coll_red_function *function,
+                               void *context, int commutative, coll_comm *comm);
+
+/* The sum of *scalar * x over all x, which are of `dtype` as *scalar is. Each
+ * product is rounded to dtype (integers wrap; f16, bf16 and f8 are multiplied
+ * in f32), then all are summed as by COLL_SUM. The scalar may differ from rank
+ * to rank. Other dtypes are INVALID. */
+coll_status coll_red_op_create_pre_mul_sum(coll_op *op, const void *scalar,
+                                           coll_dtype dtype, coll_comm *comm);
+
+/* With no request outstanding, and none kept that names it. INVALID for what is
+ * no such op, and for one of another communicator. */
+coll_status coll_red_op_destroy(coll_op op, coll_comm *comm);
 
 /* The other collectives. What is said of coll_allreduce() about memory,
  * requests, repeatability and errors holds for each. root: INVALID unless in

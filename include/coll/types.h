@@ -45,20 +45,31 @@ typedef enum coll_dtype {
 typedef enum coll_op {
     COLL_SUM, /* integers wrap */
     COLL_PROD,
-    COLL_MIN, /* a NaN wins */
-    COLL_MAX, /* a NaN wins */
-    COLL_AVG, /* the sum divided by the number of ranks; integers towards 0 */
+    COLL_MIN,  /* a NaN wins */
+    COLL_MAX,  /* a NaN wins */
+    COLL_AVG,  /* what COLL_SUM gives, divided by the number of ranks: integers,
+                  whose sum wraps, towards 0; f16, bf16 and f8 in f32 */
     COLL_BAND, /* this and the following: integers only */
     COLL_BOR,
     COLL_BXOR,
     COLL_LAND, /* 1 if both are nonzero, else 0 */
     COLL_LOR,
+    COLL_OP_MOST = 0x7fffffff /* none: handles of coll_red_op_create() and
+                                 _pre_mul_sum() lie between */
 } coll_op;
+
+/* A reduction of the caller's: out[i] = a[i] op b[i] for i in [0, count), where
+ * a is of lower ranks than b. out may equal a or b. It has to be associative.
+ * Vectors are aligned to their element only. Called from within libcoll, of
+ * which it must call nothing, as often and with whatever counts suit. */
+typedef void coll_red_function(void *out, const void *a, const void *b,
+                               size_t count, coll_dtype dtype, void *context);
 
 #pragma GCC visibility push(default)
 
 /* Sizes and names of datatypes and operators ("f32", "sum"); 0 or NULL for a
- * value outside the enum. The lookups return false for an unknown name. */
+ * value outside the enum. Handles are "user" and "pre_mul_sum". The lookups
+ * return false for an unknown name. */
 size_t coll_dtype_bytes(coll_dtype dtype);
 const char *coll_dtype_name(coll_dtype dtype);
 const char *coll_op_name(coll_op op);

@@ -4,6 +4,7 @@
  * A blocking call on a prepared shape allocates nothing and makes no system
  * call before its first empty poll.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "base/nearest.h"
 #include "comm/config.h"
 #include "comm/owner.h"
+#include "comm/red_op.h"
 #include "comm/request.h"
 
 static bool reads_in(const coll_request *r)
@@ -118,15 +120,20 @@ static coll_status look_up(const coll_request *r)
 {
     coll_comm *c = r->comm;
     struct select_choice choice;
-    const struct combine *const combine =
-        kind_reduces(r->kind) ? op_combine(r->dtype, r->op) : NULL;
-    if (kind_reduces(r->kind) && !combine)
-        return fail(COLL_ERR_UNSUPPORTED, "comm",
-                    "coll_%s: %s is not defined on %s", request_name(r),
-                    coll_op_name(r->op), coll_dtype_name(r->dtype));
-    const coll_status status =
-        r->uneven ? uneven_choose(r, &choice)
-                  : select_best(&c->select, r->kind, request_bytes(r), &choice);
+    struct reduction how = {.combine = NULL};
+    char name[32];
+    coll_status status = COLL_OK;
+    if (kind_reduces(r->kind)) {
+        snprintf(name, sizeof(name), "coll_%s", request_name(r));
+        status = red_op_find(c, name, r->dtype, r->op, &how);
+    }
+    if (status == COLL_OK && how.in_order)
+        status =
+            select_in_order(&c->select, r->kind, request_bytes(r), &choice);
+    else if (status == COLL_OK)
+        status = r->uneven ? uneven_choose(r, &choice)
+                           : select_best(&c->select, r->kind, request_bytes(r),
+                                         &choice);
     if (status == COLL_OK)
         *recall(r) = (struct recent){
             .known = true,
@@ -137,7 +144,10 @@ static coll_status look_up(const coll_request *r)
             .root = r->root,
             .way = algos[choice.algo].way,
             .node_algo = choice.algo,
-            .combine = combine,
+            .combine = how.combine,
+            .scaled = how.scaled,
+            .in_order = how.in_order,
+            .flat = how.flat,
             .elem_bytes = coll_dtype_bytes(r->dtype),
             .fingerprint = fingerprint(r),
         };
@@ -154,6 +164,9 @@ static coll_status fill(coll_request *r)
     r->choice.order = ORDER_GIVEN;
     r->choice.variant = 0;
     r->combine = like->combine;
+    r->scaled = like->scaled;
+    r->in_order = like->in_order;
+    r->flat = like->flat;
     r->elem_bytes = like->elem_bytes;
     r->fingerprint = like->fingerprint;
     if (r->uneven)

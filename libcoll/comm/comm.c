@@ -17,6 +17,7 @@
 #include "comm/here.h"
 #include "comm/owner.h"
 #include "comm/reach.h"
+#include "comm/red_op.h"
 #include "comm/request.h"
 #include "comm/store.h"
 
@@ -42,6 +43,27 @@ static coll_status read_switch(enum setting setting, const char *name,
     return COLL_OK;
 }
 
+/* What is measured, or takes long, must not change an algorithm. */
+static coll_status read_determinism(coll_comm *c)
+{
+    static const char *const names[NDETERMINISMS] = {"off", "run", "layout",
+                                                     "full"};
+    const char *value = setting_text(SETTING_DETERMINISM);
+    int i = 0;
+    while (i < NDETERMINISMS && strcmp(value, names[i]))
+        i++;
+    if (i == NDETERMINISMS)
+        return fail(COLL_ERR_INVALID, "comm",
+                    "COLL_DETERMINISM=%s is not off, run, layout or full",
+                    value);
+    c->determinism = (enum determinism)i;
+    if (i == DETERMINISM_RUN || i == DETERMINISM_LAYOUT)
+        c->adapts = false;
+    if (i == DETERMINISM_LAYOUT)
+        c->calibrates = false;
+    return COLL_OK;
+}
+
 static coll_status read_settings(coll_comm *c)
 {
     coll_status status =
@@ -60,6 +82,8 @@ static coll_status read_settings(coll_comm *c)
     if (status == COLL_OK)
         status = read_switch(SETTING_PROGRESS, "COLL_PROGRESS", "thread",
                              &c->helped);
+    if (status == COLL_OK)
+        status = read_determinism(c);
     double lanes = 1;
     if (status == COLL_OK)
         status =
@@ -77,9 +101,9 @@ static coll_status read_settings(coll_comm *c)
 
 static coll_status describe(const coll_comm *c, struct rank_info *info)
 {
-    static const enum setting equal[] = {SETTING_TRANSPORT, SETTING_CLUSTER,
-                                         SETTING_CALIBRATE, SETTING_ADAPT,
-                                         SETTING_UCX_LANES};
+    static const enum setting equal[] = {
+        SETTING_TRANSPORT, SETTING_CLUSTER,   SETTING_CALIBRATE,
+        SETTING_ADAPT,     SETTING_UCX_LANES, SETTING_DETERMINISM};
     *info = (struct rank_info){
         .version = (uint32_t)coll_version(),
         .pid = (int32_t)getpid(),
@@ -237,6 +261,7 @@ void comm_release(coll_comm *c, bool in_order)
     if (c->bootstrap)
         bootstrap_leave(c->bootstrap);
     comm_free_prepared(c);
+    red_op_free_all(c);
     select_free(&c->select);
     layout_free(&c->layout);
     hosts_free(&c->hosts);

@@ -14,6 +14,7 @@
 #include "comm/staged.h"
 #include "exec/exec.h"
 #include "node/node.h"
+#include "op/handle.h"
 #include "transport/transport.h"
 
 enum { MAX_TRANSPORTS = 8, SENTENCE_BYTES = 1024 };
@@ -43,6 +44,15 @@ struct prepared {
 
 enum { RECENT_CALLS = 8 };
 
+/* COLL_DETERMINISM, the least first. */
+enum determinism {
+    DETERMINISM_OFF,
+    DETERMINISM_RUN,
+    DETERMINISM_LAYOUT,
+    DETERMINISM_FULL,
+    NDETERMINISMS
+};
+
 /* A call of a kind, kept so that one like it need not be looked up. */
 struct recent {
     bool known;  /* there was one */
@@ -54,6 +64,8 @@ struct recent {
     enum algo_way way;
     int node_algo; /* the row of node/; else chosen anew each time */
     const struct combine *combine; /* NULL where nothing is reduced */
+    const struct red_op *scaled;
+    bool in_order, flat; /* as in struct reduction, see red_op.h */
     size_t elem_bytes;
     uint32_t fingerprint;
 };
@@ -125,6 +137,12 @@ struct coll_comm {
     struct tally tally[NKINDS]; /* for coll_stats() */
     struct recorder recorder;   /* the last operations */
 
+    struct red_op *red_op[OP_HANDLES]; /* by their number; NULL: none */
+    bool red_op_is_scaled[OP_HANDLES];
+    void *scaled; /* inputs that were multiplied first */
+    size_t scaled_bytes;
+
+    enum determinism determinism;
     bool adapts, calibrates, explains; /* COLL_ADAPT and so on */
     bool meets;                        /* waits in comm_meet() */
     bool crowded;      /* some machine has more ranks than processors */

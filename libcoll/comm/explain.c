@@ -11,6 +11,7 @@
 #include "base/nearest.h"
 #include "comm/here.h"
 #include "comm/owner.h"
+#include "comm/red_op.h"
 
 /* What is explained: a communicator's choice, or that on a described cluster.
  */
@@ -58,6 +59,7 @@ coll_status coll_explain(const coll_comm *comm, const char *collective,
                          coll_choice *choice)
 {
     struct select_choice selected;
+    struct reduction how = {.in_order = false};
     enum coll_kind kind = ALLREDUCE;
     size_t bytes = 0;
     if (!comm || !choice)
@@ -73,8 +75,11 @@ coll_status coll_explain(const coll_comm *comm, const char *collective,
                       "coll_explain: %d is no coll_op", (int)op);
     if (status == COLL_OK)
         status = whole(c, kind, count, dtype, &bytes);
+    if (status == COLL_OK && kind_reduces(kind))
+        status = red_op_find(c, "coll_explain", dtype, op, &how);
     if (status == COLL_OK)
-        status = select_best(&c->select, kind, bytes, &selected);
+        status = (how.in_order ? select_in_order : select_best)(
+            &c->select, kind, bytes, &selected);
     comm_leave(c);
     if (status == COLL_OK)
         *choice = (coll_choice){algos[selected.algo].name, selected.predicted};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the job's network looks like, and what each candidate costs on it. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -97,6 +98,15 @@ static void measure_work(const coll_comm *c, struct layout_costs *costs)
     costs->memory = known ? known->memory : roofline_memory();
 }
 
+/* What is rehearsed must not depend on how fast rank 0 is if algorithms are to
+ * be the same in every job. */
+static double affordable_seconds(const coll_comm *c)
+{
+    if (c->determinism == DETERMINISM_LAYOUT)
+        return INFINITY;
+    return c->select.node.nranks ? PRICE_NODE_SECONDS : PRICE_MAX_SECONDS;
+}
+
 static coll_status lay_out(coll_comm *c)
 {
     coll_topo *topo = NULL;
@@ -133,8 +143,7 @@ static coll_status price(coll_comm *c)
     coll_status status = COLL_OK;
     if (c->rank == 0)
         status = price_all(&c->select.prices, &c->layout, PRICE_MAX_MESSAGES,
-                           c->select.node.nranks ? PRICE_NODE_SECONDS
-                                                 : PRICE_MAX_SECONDS);
+                           affordable_seconds(c));
     if (status == COLL_OK && c->rank == 0 && c->adapts)
         store_load(c);
     if (status == COLL_OK && c->rank == 0)

@@ -23,7 +23,8 @@ static void put_meeting(coll_request *r)
 void news_time(coll_request *r)
 {
     struct select *s = &r->comm->select;
-    if (!s->adapts || r->uneven || (r->count == 0 && r->kind != BARRIER))
+    if (!s->adapts || r->uneven || r->in_order
+        || (r->count == 0 && r->kind != BARRIER))
         return;
     /* Without a root every rank hears from every other. */
     r->timed =

@@ -200,11 +200,14 @@ coll_status request_choose(coll_request *r)
     if (r->meeting)
         return choose_meeting(r);
     const coll_status status =
-        r->uneven ? uneven_choose(r, &r->choice)
+        r->in_order
+            ? select_in_order(&c->select, r->kind, request_bytes(r), &r->choice)
+        : r->uneven ? uneven_choose(r, &r->choice)
         : r->timed
             ? select_next(&c->select, r->kind, request_bytes(r), &r->choice)
             : select_best(&c->select, r->kind, request_bytes(r), &r->choice);
-    if (status == COLL_OK && c->explains && c->rank == 0 && !r->uneven)
+    if (status == COLL_OK && c->explains && c->rank == 0 && !r->uneven
+        && !r->in_order)
         explain_aloud(c, r->kind, request_bytes(r));
     if (status == COLL_OK)
         log_choice(r);

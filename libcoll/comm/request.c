@@ -11,6 +11,7 @@
 #include "comm/explain.h"
 #include "comm/news.h"
 #include "comm/owner.h"
+#include "comm/red_op.h"
 
 static const double news_seconds = .5;
 
@@ -27,6 +28,7 @@ static void begin_on_node(coll_request *r)
         .count = r->count,
         .elem_bytes = r->elem_bytes,
         .combine = r->combine,
+        .flat = r->flat,
         .tag = r->tag,
     };
     if (r->uneven)
@@ -113,6 +115,8 @@ static void begin_plan(coll_request *r)
 static void begin(coll_request *r)
 {
     r->started = true;
+    if (r->scaled && (r->early = red_op_scale(r)) < 0)
+        return;
     if (r->way == BY_PLAN) {
         begin_plan(r);
         return;
@@ -218,6 +222,8 @@ static void end(coll_request *r)
 {
     coll_comm *c = r->comm;
     struct tally *t = &c->tally[r->meeting ? r->next->kind : r->kind];
+    if (r->scaled)
+        r->in = r->given;
     if (r->way != BY_PLAN) {
         t->bytes_read += c->node->bytes_read;
         t->bytes_written += c->node->bytes_written;

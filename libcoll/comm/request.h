@@ -18,6 +18,9 @@ struct coll_request {
     struct uneven *uneven; /* NULL: of no v-call */
     enum algo_way way;
     const struct combine *combine; /* NULL where nothing is reduced */
+    const struct red_op *scaled;   /* as in struct reduction, see red_op.h */
+    const void *given;             /* what `in` was before red_op_scale() */
+    bool in_order, flat;
     size_t elem_bytes;
     uint32_t fingerprint; /* of the call */
     /* From when it starts: */

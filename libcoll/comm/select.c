@@ -2,6 +2,7 @@
 #include "comm/select.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,22 +77,24 @@ bool select_native(const struct select *s, enum coll_kind kind, size_t bytes,
 }
 
 static bool allows(const struct select *s, const struct price_row *row,
-                   size_t bytes)
+                   size_t bytes, bool in_order)
 {
-    return rules_allow(&s->rules, row->algo, (enum layout_order)row->order,
-                       bytes);
+    return (!in_order || algo_in_order(&algos[row->algo]))
+           && rules_allow(&s->rules, row->algo, (enum layout_order)row->order,
+                          bytes);
 }
 
-/* The rows that may serve, the cheapest first; as many as are learned about. */
+/* The rows that may serve, the cheapest first; as many as are learned about.
+ * in_order: of those in rank order. */
 static int list_rows(const struct select *s, enum coll_kind kind, int half,
-                     size_t bytes, uint8_t *rows)
+                     size_t bytes, bool in_order, uint8_t *rows)
 {
     int n = 0;
     for (int i = 0; i < s->prices.nrows; i++) {
         const struct price_row *row = &s->prices.row[i];
         const struct price_row *twin = &s->prices.row[row->twin];
-        if (algos[row->algo].kind != kind || !allows(s, row, bytes)
-            || (twin != row && allows(s, twin, bytes)
+        if (algos[row->algo].kind != kind || !allows(s, row, bytes, in_order)
+            || (twin != row && allows(s, twin, bytes, in_order)
                 && price_half_time(twin, half) != PRICE_NONE))
             continue;
         int at = n < LEARN_CANDIDATES ? n++ : LEARN_CANDIDATES;
@@ -116,7 +119,8 @@ static bool can_time(const struct select *s, const struct select_class *c,
     for (int i = 0; i < c->n; i++)
         priced +=
             price_half_time(&s->prices.row[c->row[i]], half) != PRICE_NONE;
-    return priced > 1 && list_rows(s, BARRIER, price_half(1), 1, rows) > 0;
+    return priced > 1
+           && list_rows(s, BARRIER, price_half(1), 1, false, rows) > 0;
 }
 
 /* What an earlier job has kept of it, or else of the octave's other half, as
@@ -143,7 +147,7 @@ static struct select_class *make_class(struct select *s, enum coll_kind kind,
     const size_t to =
         half == PRICE_HALVES - 1 ? SIZE_MAX : price_half_from(half + 1);
     if (rules_alike(&s->rules, kind, from, to))
-        c->n = list_rows(s, kind, half, from, c->row);
+        c->n = list_rows(s, kind, half, from, false, c->row);
     for (int i = 0; i < c->n; i++)
         prior[i] = price_half_time(&s->prices.row[c->row[i]], half);
     if (c->n > 0)
@@ -198,7 +202,7 @@ static coll_status choose(struct select *s, enum coll_kind kind, size_t bytes,
                     : next     ? learn_choose(&c->learn)
                                : learn_best(&c->learn);
         row = c->row[candidate];
-    } else if (list_rows(s, kind, half, bytes, rows) > 0) {
+    } else if (list_rows(s, kind, half, bytes, false, rows) > 0) {
         row = rows[0]; /* a rule that parts the class */
     }
     if (row < 0)
@@ -228,6 +232,39 @@ coll_status select_best(struct select *s, enum coll_kind kind, size_t bytes,
                : choose(s, kind, bytes, false, choice);
 }
 
+static coll_status forbidden_order(enum coll_kind kind, size_t bytes)
+{
+    char names[256] = "";
+    for (int a = 0; a < nalgos; a++)
+        if (algos[a].kind == kind && algo_in_order(&algos[a]))
+            snprintf(names + strlen(names), sizeof(names) - strlen(names),
+                     "%s%s", *names ? ", " : "", algos[a].name);
+    return fail(COLL_ERR_UNSUPPORTED, "select",
+                "the rules of COLL_ALGO forbid every algorithm for %s of %zu "
+                "bytes that combines in rank order, as COLL_DETERMINISM=full "
+                "and ops that do not commute ask for; these do: %s",
+                kind_names[kind], bytes, names);
+}
+
+coll_status select_in_order(struct select *s, enum coll_kind kind, size_t bytes,
+                            struct select_choice *choice)
+{
+    uint8_t rows[LEARN_CANDIDATES];
+    if (select_native(s, kind, bytes, choice))
+        return COLL_OK;
+    if (list_rows(s, kind, price_half(bytes), bytes, true, rows) == 0)
+        return forbidden_order(kind, bytes);
+    const struct price_row *row = &s->prices.row[rows[0]];
+    *choice = (struct select_choice){
+        .algo = row->algo,
+        .order = row->order,
+        .variant = row->variant[price_class(bytes)],
+        .predicted = price_seconds(row, bytes),
+        .candidate = -1,
+    };
+    return COLL_OK;
+}
+
 coll_status select_uneven(struct select *s, enum coll_kind kind, size_t bytes,
                           struct select_choice *choice)
 {
@@ -236,7 +273,7 @@ coll_status select_uneven(struct select *s, enum coll_kind kind, size_t bytes,
     const coll_status status = select_best(s, kind, bytes, choice);
     if (status < 0 || !layout_by_hosts(choice->order))
         return status;
-    const int n = list_rows(s, kind, price_half(bytes), bytes, rows);
+    const int n = list_rows(s, kind, price_half(bytes), bytes, false, rows);
     while (i < n
            && layout_by_hosts((enum layout_order)s->prices.row[rows[i]].order))
         i++;

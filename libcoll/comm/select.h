@@ -61,6 +61,11 @@ coll_status select_rules(struct select *, const char *text, const char *source);
 coll_status select_best(struct select *, enum coll_kind, size_t bytes,
                         struct select_choice *);
 
+/* The same for what has to be combined in rank order: there is nothing to learn
+ * of the few that can. */
+coll_status select_in_order(struct select *, enum coll_kind, size_t bytes,
+                            struct select_choice *);
+
 /* The same for parts that differ in length, so that plans by hosts cannot
  * serve: what is best, or the cheapest of the others. */
 coll_status select_uneven(struct select *, enum coll_kind, size_t bytes,

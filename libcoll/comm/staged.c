@@ -168,6 +168,7 @@ static void start_inside(coll_request *r, struct node_call *call)
     call->elem_bytes = r->elem_bytes;
     call->tag = r->tag;
     call->news = c->staged.news;
+    call->flat = r->flat;
     n->call = *call;
     if (call->kind == BARRIER
         || (!c->staged.slices && bytes <= n->inline_bytes))

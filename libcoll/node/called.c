@@ -3,6 +3,19 @@
 
 #include <stdio.h>
 
+#include "op/handle.h"
+
+/* Of a communicator's own operators, also which. */
+static const char *op_text(unsigned byte, char own[24])
+{
+    if (!(byte & OP_IS_OWN))
+        return coll_op_name((coll_op)byte);
+    snprintf(own, 24, "%s %d",
+             op_is_scaled((coll_op)byte) ? "pre_mul_sum" : "user",
+             op_handle_index((coll_op)byte));
+    return own;
+}
+
 const char *called_text(const struct called *c, char text[CALLED_TEXT])
 {
     struct called *from = (struct called *)c; /* C17 loads from no const */
@@ -12,7 +25,8 @@ const char *called_text(const struct called *c, char text[CALLED_TEXT])
         atomic_load_explicit(&from->count, memory_order_relaxed);
     const unsigned kind = (unsigned)((what & ~CALLED_UNEVEN) >> 48) - 1;
     const char *dtype = coll_dtype_name((coll_dtype)(what >> 40 & 0xff));
-    const char *op = coll_op_name((coll_op)(what >> 32 & 0xff));
+    char own[24];
+    const char *op = op_text((unsigned)(what >> 32 & 0xff), own);
     int n = snprintf(text, CALLED_TEXT, "%s%s",
                      kind < NKINDS ? kind_names[kind] : "nothing",
                      kind < NKINDS && what & CALLED_UNEVEN ? "_v" : "");

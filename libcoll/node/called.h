@@ -16,7 +16,7 @@ enum { CALLED_TEXT = 96 };
 
 /* Zeros: nothing yet. */
 struct called {
-    _Atomic uint64_t what; /* kind + 1, dtype, op, root */
+    _Atomic uint64_t what; /* kind + 1, dtype, last byte of op, root */
     _Atomic uint64_t count;
 };
 /* Of a v-call. One whose ranks know all lengths has a hash of them for a root.
@@ -28,7 +28,7 @@ static inline void called_set(struct called *c, enum coll_kind kind,
                               size_t count)
 {
     const uint64_t what = (uint64_t)(kind + 1) << 48 | (uint64_t)dtype << 40
-                          | (uint64_t)op << 32 | (uint32_t)root;
+                          | ((uint64_t)op & 0xff) << 32 | (uint32_t)root;
     atomic_store_explicit(&c->what, what, memory_order_relaxed);
     atomic_store_explicit(&c->count, count, memory_order_relaxed);
 }

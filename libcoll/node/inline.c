@@ -35,7 +35,7 @@ static bool grouped(const struct node *n, const struct node_call *c)
     switch (c->kind) {
     case ALLREDUCE:
     case REDUCE:
-        return !n->flat && !narrow(c->dtype);
+        return !n->flat && !narrow(c->dtype) && !c->flat;
     case BROADCAST:
     case BARRIER:
         return !n->flat;

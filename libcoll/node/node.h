@@ -105,6 +105,7 @@ struct node_call {
     /* Or they differ in length, and count is that of the longest. */
     const struct node_parts *parts;
     const struct combine *combine;
+    bool flat; /* all is combined by place, in one pass, without groups */
     uint32_t tag;
     uint16_t news; /* for node_heard(); 0: none */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Names and sizes of datatypes and operators, from their two tables. */
-#include "coll/types.h"
+#include "op/handle.h"
 
 #include <string.h>
 
@@ -36,6 +36,8 @@ const char *coll_dtype_name(coll_dtype dtype)
 
 const char *coll_op_name(coll_op op)
 {
+    if (op_is_handle(op))
+        return op_is_scaled(op) ? "pre_mul_sum" : "user";
     return (unsigned)op < NOPS ? ops[op] : NULL;
 }
 

@@ -27,19 +27,39 @@ typedef void combine_fn(void *const *dst, int ndst, const void *const *src,
 
 /* How elements are combined. */
 struct combine {
-    combine_fn *kernel;
+    combine_fn *kernel; /* NULL: by the caller's function */
+    coll_red_function *function;
+    void *context;
+    coll_dtype dtype;
 };
 
 /* By the fastest kernel for this CPU, or NULL if op is not defined on dtype.
  * Static storage. */
 const struct combine *op_combine(coll_dtype dtype, coll_op op);
 
-/* As a combine_fn. */
+/* By a function, two vectors at a time, from src[0] on. */
+void op_run_function(const struct combine *, void *const *dst, int ndst,
+                     const void *const *src, int nsrc, size_t n);
+
+/* As a combine_fn; of a function there is neither divisor nor stream. */
 static inline void op_run(const struct combine *c, void *const *dst, int ndst,
                           const void *const *src, int nsrc, size_t n,
                           int divisor, bool stream)
 {
-    c->kernel(dst, ndst, src, nsrc, n, divisor, stream);
+    if (c->kernel)
+        c->kernel(dst, ndst, src, nsrc, n, divisor, stream);
+    else
+        op_run_function(c, dst, ndst, src, nsrc, n);
+}
+
+/* x[i] * *scalar in dst, as COLL_PROD has it. dst may be x. */
+void op_scale(coll_dtype dtype, const void *scalar, void *dst, const void *x,
+              size_t n);
+
+/* Whether sums of it depend on their order. */
+static inline bool op_rounds(coll_dtype dtype)
+{
+    return dtype >= COLL_F16;
 }
 
 /* COLL_AVG: x[i] = x[i] / nranks; other ops: nothing. For who had to combine
