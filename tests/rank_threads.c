@@ -43,9 +43,10 @@ static void *be_rank(void *context)
 int run(int n, part_fn *part)
 {
     struct thread threads[MAX_RANKS];
-    coll_unique_id job;
+    coll_unique_id job = {{0}};
     int wrong = 0;
-    if (coll_get_unique_id(&job) != COLL_OK) {
+    /* Nobody would come to a hub for one. */
+    if (n > 1 && coll_get_unique_id(&job) != COLL_OK) {
         printf("# %s\n", coll_last_error(NULL));
         return 0;
     }

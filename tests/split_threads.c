@@ -9,18 +9,9 @@
 #include <unistd.h>
 
 #include "coll/coll.h"
+#include "rank_threads.h"
 
 enum { MAX_RANKS = 8 };
-
-/* As in comm_threads.c; of the ranks of a split too. */
-static int nhosts = 1;
-static _Thread_local uint64_t my_host;
-
-uint64_t __wrap_coll_topo_host_id(void);
-uint64_t __wrap_coll_topo_host_id(void)
-{
-    return my_host;
-}
 
 #define NEED(condition)                                                        \
     do {                                                                       \
@@ -30,55 +21,6 @@ uint64_t __wrap_coll_topo_host_id(void)
             return 1;                                                          \
         }                                                                      \
     } while (0)
-
-typedef int part_fn(coll_comm *comm, int rank, int n);
-
-struct thread {
-    pthread_t id;
-    coll_unique_id job;
-    part_fn *part;
-    int rank, nranks, wrong;
-};
-
-static void *be_rank(void *context)
-{
-    struct thread *t = context;
-    coll_comm *comm;
-    t->wrong = 1;
-    my_host = (uint64_t)(t->rank * nhosts / t->nranks);
-    if (coll_comm_init_rank(&comm, t->nranks, t->job, t->rank) != COLL_OK) {
-        printf("# rank %d: %s\n", t->rank, coll_last_error(NULL));
-        return NULL;
-    }
-    t->wrong = t->part(comm, t->rank, t->nranks);
-    const coll_status failed = coll_comm_get_async_error(comm);
-    if (coll_comm_destroy(comm) != failed)
-        t->wrong = 1;
-    return NULL;
-}
-
-/* Whether every one of n ranks did its part right. */
-static int run(int n, part_fn *part)
-{
-    struct thread threads[MAX_RANKS];
-    coll_unique_id job = {{0}};
-    int wrong = 0;
-    /* Nobody would come to a hub for one. */
-    if (n > 1 && coll_get_unique_id(&job) != COLL_OK) {
-        printf("# %s\n", coll_last_error(NULL));
-        return 0;
-    }
-    for (int r = 0; r < n; r++) {
-        threads[r] =
-            (struct thread){.job = job, .part = part, .rank = r, .nranks = n};
-        pthread_create(&threads[r].id, NULL, be_rank, &threads[r]);
-    }
-    for (int r = 0; r < n; r++) {
-        pthread_join(threads[r].id, NULL);
-        wrong += threads[r].wrong;
-    }
-    return !wrong;
-}
 
 /* Whether a sum over ranks that give `mine` is right, short and long. */
 static int sums_to(coll_comm *comm, int mine, int sum)

@@ -140,49 +140,61 @@ static coll_status prepare(struct split *s, const coll_config *config,
     return color < 0 ? COLL_OK : comm_create(&s->new, 1, 0, config, s->parent);
 }
 
-static coll_status part_off(coll_comm *comm, const char *call, int color,
-                            int key, coll_comm **newcomm,
-                            const coll_config *config)
+/* The rounds, of who is alone in the parent. */
+static coll_status part_off(struct split *s, const coll_config *config,
+                            coll_comm **newcomm)
 {
-    struct split s = {
-        .call = call, .parent = comm, .mine = {.color = color, .key = key}
-    };
-    if (!comm)
-        return fail(COLL_ERR_INVALID, "comm",
-                    "coll_comm_%s: the communicator is NULL", call);
-    char name[32];
-    snprintf(name, sizeof(name), "comm_%s", call);
-    coll_status status = comm_enter(comm, name);
-    if (status < 0)
-        return status;
-    status = comm_check(comm);
+    coll_comm *comm = s->parent;
+    coll_status status = comm_check(comm);
     if (status == COLL_OK)
         status = comm_drain(comm);
-    comm_leave(comm); /* nothing is outstanding for the helper from here on */
     if (status < 0)
         return fail(status, "comm", "%s", coll_last_error(comm));
-    s.all = calloc((size_t)comm->nranks, sizeof(*s.all));
-    if (!s.all)
+    s->all = calloc((size_t)comm->nranks, sizeof(*s->all));
+    if (!s->all)
         return fail(COLL_ERR_MEMORY, "comm",
-                    "coll_comm_%s: no memory for %d ranks", call, comm->nranks);
-    status = agree(&s, prepare(&s, config, newcomm));
+                    "coll_comm_%s: no memory for %d ranks", s->call,
+                    comm->nranks);
+    status = agree(s, prepare(s, config, newcomm));
     if (status == COLL_OK)
-        status = gather_groups(&s);
+        status = gather_groups(s);
     if (status == COLL_OK)
-        *newcomm = s.new;
-    else if (s.new)
-        comm_release(s.new, true);
-    free(s.all);
+        *newcomm = s->new;
+    else if (s->new)
+        comm_release(s->new, true);
+    free(s->all);
+    return status;
+}
+
+static coll_status enter(struct split *s, const coll_config *config,
+                         coll_comm **newcomm)
+{
+    char call[16];
+    if (!s->parent)
+        return fail(COLL_ERR_INVALID, "comm",
+                    "coll_comm_%s: the communicator is NULL", s->call);
+    snprintf(call, sizeof(call), "comm_%s", s->call);
+    coll_status status = comm_enter(s->parent, call);
+    if (status < 0)
+        return status;
+    status = part_off(s, config, newcomm);
+    comm_leave(s->parent);
     return status;
 }
 
 coll_status coll_comm_split(coll_comm *comm, int color, int key,
                             coll_comm **newcomm, const coll_config *config)
 {
-    return part_off(comm, "split", color, key, newcomm, config);
+    struct split s = {
+        .call = "split",
+        .parent = comm,
+        .mine = {.color = color, .key = key},
+    };
+    return enter(&s, config, newcomm);
 }
 
 coll_status coll_comm_dup(coll_comm *comm, coll_comm **newcomm)
 {
-    return part_off(comm, "dup", 0, 0, newcomm, NULL);
+    struct split s = {.call = "dup", .parent = comm};
+    return enter(&s, NULL, newcomm);
 }
