@@ -50,6 +50,7 @@ static int one_dies(coll_comm *comm, int rank, int n)
     coll_comm *half, *copy;
     EXPECT(coll_comm_split(comm, rank > 1, -rank, &half, NULL) == COLL_OK,
            "split of %d", n);
+    coll_barrier(comm, NULL); /* or it may die while others still split */
     if (rank == 3)
         raise(SIGKILL);
     EXPECT(coll_comm_dup(comm, &copy) == COLL_ERR_PEER, "dup");

@@ -61,6 +61,22 @@ const char *bootstrap_failure_sentence(const struct bootstrap *);
  * the same status. Never blocks; any thread. */
 void bootstrap_abort(struct bootstrap *, coll_status status, const char *why);
 
+/* What a rank has called, for bootstrap_inquire(). Numbers count up from 1 and
+ * wrap; equal calls, after equal ones, have equal tags. */
+struct bootstrap_call {
+    uint32_t number, tag;
+    char text[88];
+};
+enum { BOOTSTRAP_CALLS_MAX = 32 };
+/* Writes this rank's last calls, the oldest first; returns how many. Called in
+ * the link's thread, at any time until bootstrap_leave(). */
+typedef int bootstrap_calls_fn(void *context, struct bootstrap_call *);
+void bootstrap_answer(struct bootstrap *, bootstrap_calls_fn *, void *context);
+
+/* Has all ranks' last calls compared. If two differ the job fails with MISMATCH,
+ * and a sentence that names both. Never blocks. */
+void bootstrap_inquire(struct bootstrap *);
+
 /* Says farewell, ends the thread, frees. */
 void bootstrap_leave(struct bootstrap *);
 

@@ -24,6 +24,8 @@ enum {
     FRAME_GATHER_MAX = 64 << 20,
     FRAME_RANKS_MAX = 65536,
     FRAME_NOBODY = -1,          /* as a rank */
+    FRAME_CALL_BYTES = 96,      /* number (4), tag (4), text */
+    FRAME_CALLS_MAX = 32,
 };
 
 enum frame_type {
@@ -37,6 +39,9 @@ enum frame_type {
     FRAME_REFUSED,   /* from the hub: status (4), text; the job goes on */
     FRAME_GATHERED,  /* from the hub: the data of rank 0, 1, ... */
     FRAME_FAILED,    /* from the hub: status (4), text; rank: the culprit */
+    FRAME_INQUIRE, /* to the hub: are all ranks in the same call? */
+    FRAME_ASK,     /* from the hub: what have you called last? */
+    FRAME_CALLS,   /* to the hub: calls, the oldest first */
     FRAME_TYPES
 };
 

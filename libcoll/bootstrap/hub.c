@@ -18,7 +18,7 @@ struct hub *hub_create(const unsigned char key[FRAME_KEY], uint64_t process,
     memcpy(h->key, key, FRAME_KEY);
     h->process = process;
     h->idle_deadline = now + join_seconds;
-    h->join_deadline = h->round_deadline = INFINITY;
+    h->join_deadline = h->round_deadline = h->answer_deadline = INFINITY;
     return h;
 }
 
@@ -30,8 +30,10 @@ void hub_free(struct hub *h)
         frame_reader_clear(&h->conns[c].reader);
         outbox_clear(&h->conns[c].out);
     }
-    for (int r = 0; h->seats && r < h->nranks; r++)
+    for (int r = 0; h->seats && r < h->nranks; r++) {
         free(h->seats[r].about);
+        free(h->seats[r].calls);
+    }
     frame_release(h->round);
     frame_release(h->failure_frame);
     free(h->conns);
@@ -163,6 +165,8 @@ void hub_tick(struct hub *h, double now)
         hub_fail(h, COLL_ERR_TIMEOUT, FRAME_NOBODY, now,
                  "%s did not come to allgather %u of the bootstrap within %g s",
                  hub_names(h, not_given).text, h->nrounds, h->round_seconds);
+    if (now >= h->answer_deadline)
+        hub_judge(h, now);
     for (int c = 0; c < h->nconns; c++) {
         struct conn *k = &h->conns[c];
         if (k->state == CONN_STRANGER && now >= k->deadline)
@@ -190,8 +194,8 @@ size_t hub_output(const struct hub *h, int conn, const unsigned char **bytes)
 
 double hub_deadline(const struct hub *h)
 {
-    double deadline =
-        fmin(h->idle_deadline, fmin(h->join_deadline, h->round_deadline));
+    double deadline = fmin(fmin(h->idle_deadline, h->answer_deadline),
+                           fmin(h->join_deadline, h->round_deadline));
     if (h->phase == HUB_ENDED)
         deadline =
             h->late_deadline > h->last_tick ? h->late_deadline : INFINITY;

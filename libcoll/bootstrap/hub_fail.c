@@ -83,7 +83,8 @@ void hub_finish_conn(struct hub *h, struct conn *k, double now)
 void hub_end(struct hub *h)
 {
     h->phase = HUB_ENDED;
-    h->join_deadline = h->round_deadline = h->idle_deadline = INFINITY;
+    h->join_deadline = h->round_deadline = h->idle_deadline =
+        h->answer_deadline = INFINITY;
 }
 
 void hub_fail(struct hub *h, coll_status status, int culprit, double now,

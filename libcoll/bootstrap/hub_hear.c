@@ -123,7 +123,7 @@ static void hear_abort(struct hub *h, struct conn *k, const struct frame *frame,
     const uint32_t code = -frame_get32(frame->body);
     const bool known = code >= 1 && code <= (uint32_t)-COLL_ERR_MISMATCH;
     const coll_status status =
-        known ? (coll_status)-(int)code : COLL_ERR_ABORTED;
+        known ? (coll_status) - (int)code : COLL_ERR_ABORTED;
     frame_get_text(frame, 4, why, sizeof(why));
     hub_finish_conn(h, k, now);
     hub_fail(h, status, rank, now, "%s %s: %s", hub_name(h, rank).text,
@@ -178,6 +178,10 @@ void hub_hear_member(struct hub *h, struct conn *k, const struct frame *frame,
         hear_part(h, k, frame, now);
     else if (frame->type == FRAME_ABORT)
         hear_abort(h, k, frame, now);
+    else if (frame->type == FRAME_INQUIRE)
+        hub_hear_inquiry(h, now);
+    else if (frame->type == FRAME_CALLS)
+        hub_hear_calls(h, k->rank, frame, now);
     else if (frame->type == FRAME_LEAVE)
         hear_leave(h, k, now);
     else

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The hub's inside, for its own files: hub.c (events and questions), hub_fail.c
  * (names, connections, the end of the job), hub_join.c (strangers become
- * ranks), hub_hear.c (what ranks say). */
+ * ranks), hub_hear.c (what ranks say), hub_judge.c (whether their calls
+ * differ). */
 #ifndef BOOTSTRAP_HUB_INSIDE_H
 #define BOOTSTRAP_HUB_INSIDE_H
 
@@ -29,6 +30,9 @@ struct seat {
     bool resident; /* in the hub's own process */
     bool given;    /* its part of the round under way */
     char *about;   /* NULL: not told yet */
+    bool answered; /* the question under way */
+    unsigned char *calls; /* what it answered, ncalls of FRAME_CALL_BYTES */
+    int ncalls;
 };
 
 struct hub {
@@ -54,6 +58,10 @@ struct hub {
     int ngiven, first_given;
     unsigned nrounds;
     double round_deadline, round_seconds;
+
+    double answer_deadline; /* of a question; INFINITY: none is under way */
+    int nanswers;
+    bool asks_again; /* once that is over */
 
     coll_status failure;
     struct frame_bytes *failure_frame;
@@ -85,6 +93,14 @@ __attribute__((__format__(__printf__, 5, 6))) void
 hub_fail(struct hub *, coll_status, int culprit, double now, const char *format,
          ...);
 void hub_no_memory(struct hub *, double now);
+
+/* --- hub_judge.c ---------------------------------------------------------- */
+
+/* A rank doubts that all are in the same call. */
+void hub_hear_inquiry(struct hub *, double now);
+void hub_hear_calls(struct hub *, int rank, const struct frame *, double now);
+/* Compares the answers that there are; fails the job if two differ. */
+void hub_judge(struct hub *, double now);
 
 /* --- hub_join.c, hub_hear.c ----------------------------------------------- */
 

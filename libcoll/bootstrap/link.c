@@ -38,6 +38,8 @@ struct bootstrap {
     pthread_mutex_t mutex; /* guards member */
     pthread_cond_t changed;
     struct member member;
+    bootstrap_calls_fn *calls; /* under the mutex, as its context */
+    void *calls_context;
     bool quit;          /* the thread is to end, under the mutex */
     _Atomic int failed; /* a coll_status; the sentence is fixed before */
     char sentence[sizeof(((struct member *)0)->sentence)];
@@ -90,6 +92,24 @@ static void receive(struct bootstrap *b)
     member_closed(&b->member, n ? strerror(errno) : "it ended");
     close(b->fd);
     b->fd = -1;
+}
+
+static void answer(struct bootstrap *b)
+{
+    struct bootstrap_call calls[BOOTSTRAP_CALLS_MAX] = {{0}};
+    const int n = b->calls ? b->calls(b->calls_context, calls) : 0;
+    struct frame_bytes *frame =
+        frame_make(FRAME_CALLS, b->member.rank, (size_t)n * FRAME_CALL_BYTES);
+    _Static_assert((int)BOOTSTRAP_CALLS_MAX == FRAME_CALLS_MAX
+                       && 8 + sizeof(calls->text) == FRAME_CALL_BYTES,
+                   "a call as it travels");
+    for (int i = 0; i < n && frame; i++) {
+        unsigned char *to = frame->data + FRAME_HEADER + i * FRAME_CALL_BYTES;
+        frame_put32(to, calls[i].number);
+        frame_put32(to + 4, calls[i].tag);
+        memcpy(to + 8, calls[i].text, sizeof(calls->text));
+    }
+    member_answer(&b->member, frame);
 }
 
 /* --- joining ---------------------------------------------------------------
@@ -210,6 +230,8 @@ static void *watch(void *context)
     const unsigned char *bytes;
     pthread_mutex_lock(&b->mutex);
     for (;;) {
+        if (b->member.asked)
+            answer(b);
         if (b->fd >= 0)
             transmit(b);
         publish(b);
@@ -389,6 +411,23 @@ coll_status bootstrap_allgather(struct bootstrap *b, const void *mine,
         return failed(b);
     return fail(COLL_ERR_TIMEOUT, "bootstrap",
                 "the hub did not answer within %g s", b->join_seconds);
+}
+
+void bootstrap_answer(struct bootstrap *b, bootstrap_calls_fn *calls,
+                      void *context)
+{
+    pthread_mutex_lock(&b->mutex);
+    b->calls = calls;
+    b->calls_context = context;
+    pthread_mutex_unlock(&b->mutex);
+}
+
+void bootstrap_inquire(struct bootstrap *b)
+{
+    pthread_mutex_lock(&b->mutex);
+    member_inquire(&b->member);
+    pthread_mutex_unlock(&b->mutex);
+    wake(b);
 }
 
 void bootstrap_abort(struct bootstrap *b, coll_status status, const char *why)

@@ -77,6 +77,8 @@ static void hear(struct member *m, const struct frame *frame)
         hear_status(m, frame);
     else if (frame->type == FRAME_GATHERED)
         hear_gathered(m, frame);
+    else if (frame->type == FRAME_ASK)
+        m->asked = true;
     else
         turn_foreign(m, "the hub sent what it should not");
 }
@@ -151,6 +153,21 @@ void member_take(struct member *m, void *all)
     free(m->gathered_data);
     m->gathered_data = NULL;
     m->gathered = false;
+}
+
+void member_inquire(struct member *m)
+{
+    if (m->phase == MEMBER_RUNNING)
+        outbox_give(&m->out, frame_make(FRAME_INQUIRE, m->rank, 0));
+}
+
+void member_answer(struct member *m, struct frame_bytes *frame)
+{
+    m->asked = false;
+    if (m->phase == MEMBER_RUNNING)
+        outbox_give(&m->out, frame);
+    else
+        frame_release(frame);
 }
 
 void member_abort(struct member *m, coll_status status, const char *why)

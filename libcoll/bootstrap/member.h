@@ -27,6 +27,7 @@ struct member {
     bool gathering, gathered;
     size_t part_bytes;            /* of each rank, in the round under way */
     unsigned char *gathered_data; /* nranks parts once gathered */
+    bool asked;                   /* what this rank has called last */
     bool foreign;                 /* failed, since this is no hub of libcoll */
     coll_status status;
     char sentence[FRAME_TEXT_MAX + 64];
@@ -50,6 +51,12 @@ bool member_gather(struct member *, const void *mine, size_t bytes,
                    double wait_seconds);
 /* Takes the result of a finished round; all has room for nranks parts. */
 void member_take(struct member *, void *all);
+
+/* Asks the hub whether all ranks are in the same call; nothing if there is no
+ * job. */
+void member_inquire(struct member *);
+/* Answers, once the hub has asked. frame: taken. */
+void member_answer(struct member *, struct frame_bytes *frame);
 
 /* Fails this rank and queues the news. */
 void member_abort(struct member *, coll_status, const char *why);

@@ -12,6 +12,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "comm/calls.h"
 #include "comm/config.h"
 #include "comm/copy.h"
 #include "comm/here.h"
@@ -308,6 +309,8 @@ coll_status comm_join(coll_comm *c, const coll_unique_id *id)
     if (c->nranks > 1)
         status = bootstrap_join(&c->bootstrap, id, c->rank, c->nranks, about,
                                 c->join_seconds);
+    if (status == COLL_OK && c->bootstrap)
+        bootstrap_answer(c->bootstrap, calls_tell, &c->calls);
     if (status == COLL_OK)
         status = set_up(c);
     if (status < 0 && c->bootstrap) {
@@ -386,18 +389,12 @@ static coll_status flushed(void *context)
 /* Returns once no rank waits for a message of this one. */
 static coll_status part(coll_comm *c)
 {
-    const char here = 0;
     coll_status status = comm_drain(c);
-    if (status == COLL_OK)
-        status = comm_wait(c, flushed, c, c->join_seconds, "the last flush");
-    if (status < 0 || !c->bootstrap)
+    if (status < 0)
         return status;
-    char *all = malloc((size_t)c->nranks);
-    if (!all)
-        return fail(COLL_ERR_MEMORY, "comm", "no memory to leave in order");
-    status = comm_meet(c, &here, all, 1, "coll_comm_destroy()");
-    free(all);
-    return status;
+    calls_sign(c, CALLED_DESTROY);
+    status = comm_wait(c, flushed, c, c->join_seconds, "the last flush");
+    return status < 0 ? status : comm_meet_alike(c, "coll_comm_destroy()");
 }
 
 coll_status coll_comm_destroy(coll_comm *comm)

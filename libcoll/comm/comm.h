@@ -8,6 +8,7 @@
 
 #include "bootstrap/bootstrap.h"
 #include "coll/coll.h"
+#include "comm/called.h"
 #include "comm/hosts.h"
 #include "comm/record.h"
 #include "comm/select.h"
@@ -40,6 +41,23 @@ struct prepared {
     enum layout_order order;
     struct plan plan;
     struct exec exec;
+};
+
+enum { CALLS_KEPT = BOOTSTRAP_CALLS_MAX };
+
+/* See calls.h. number: 0 while it is written. */
+struct noted {
+    _Atomic uint32_t number, tag;
+    struct called called;
+};
+struct calls {
+    _Atomic uint32_t begun; /* so many; wraps */
+    struct noted call[CALLS_KEPT];
+};
+/* Which call this rank waits for, when it next inquires, and how long after. */
+struct doubt {
+    uint32_t begun;
+    double at, pause;
 };
 
 enum { RECENT_CALLS = 8 };
@@ -122,8 +140,8 @@ struct coll_comm {
     coll_request *first, **last_request; /* in order; the first one runs */
     coll_request *meeting;               /* may be put before it, see news.h */
     uint32_t history;                    /* tag of the last one begun, */
-    struct called called;                /* and what it was */
-    uint32_t begun;                      /* so many; wraps */
+    struct calls calls;                  /* and what was called, in order */
+    struct doubt doubt;
     uint32_t finished; /* so many: each has its own deadline */
     struct asked {
         double last, seconds; /* when, and for how long, as comm_asked() says */
@@ -177,9 +195,7 @@ void comm_release(coll_comm *, bool in_order);
 coll_status comm_exchange(coll_comm *, const struct rank_info *mine);
 coll_status comm_connect(coll_comm *);
 
-/* fail.c: the first failure of a communicator wins and stays. To MISMATCH is
- * added what this rank called; so who hears of it from another rank is told
- * both calls. */
+/* fail.c: the first failure of a communicator wins and stays. */
 coll_status comm_fail(coll_comm *, coll_status, const char *sentence);
 /* COLL_OK, or the failure of this communicator or its job. */
 coll_status comm_check(coll_comm *);
@@ -212,6 +228,9 @@ bool comm_progress(coll_comm *); /* all transports; whether anything moved */
  * go on. what: as above. The deadline is COLL_JOIN_SECONDS. */
 coll_status comm_meet(coll_comm *, const void *mine, void *all, size_t bytes,
                       const char *what);
+/* To see that all ranks have made the same calls so far, with none outstanding.
+ * MISMATCH, which fails the communicator, where they have not. */
+coll_status comm_meet_alike(coll_comm *, const char *what);
 bool comm_on_node(const coll_comm *); /* the running operation needs none */
 double comm_clock(void);              /* seconds, monotonic */
 

@@ -6,22 +6,11 @@
 #include "base/log.h"
 #include "comm/comm.h"
 
-static void tell_call(coll_comm *c)
-{
-    char mine[CALLED_TEXT];
-    const size_t length = strlen(c->sentence);
-    snprintf(c->sentence + length, sizeof(c->sentence) - length,
-             "; rank %d called %s", c->rank, called_text(&c->called, mine));
-}
-
 coll_status comm_fail(coll_comm *c, coll_status status, const char *sentence)
 {
     pthread_mutex_lock(&c->mutex);
     if (atomic_load_explicit(&c->failed, memory_order_relaxed) == COLL_OK) {
         snprintf(c->sentence, sizeof(c->sentence), "%s", sentence);
-        if (status == COLL_ERR_MISMATCH
-            && atomic_load_explicit(&c->called.what, memory_order_relaxed))
-            tell_call(c);
         recorder_fail(&c->recorder, status, c->sentence);
         /* Read by comm_check() and coll_last_error(). */
         atomic_store_explicit(&c->failed, status, memory_order_release);

@@ -8,12 +8,13 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "comm/calls.h"
 #include "comm/explain.h"
 #include "comm/news.h"
 #include "comm/owner.h"
 #include "comm/red_op.h"
 
-static const double news_seconds = .5;
+static const double news_seconds = .5, verdict_seconds = 1;
 
 /* All ranks are on this host, so a rank's number is its place. */
 static void begin_on_node(coll_request *r)
@@ -63,12 +64,10 @@ static void sign(coll_request *r)
                          ^ (uint32_t)r->choice.variant << 16;
     r->tag = (c->history ^ r->fingerprint ^ how) * 0x9e3779b1u + 1;
     c->history = r->tag;
-    c->begun++;
-    call_out(said, &c->called);
-    if (c->node)
-        call_out(said, node_called(c->node));
+    call_out(said, calls_next(&c->calls, r->tag));
+    calls_publish(&c->calls);
     if (c->hosts.n && c->node)
-        node_begun(c->node, c->begun, r->tag);
+        node_begun(c->node, calls_begun(c), r->tag);
 }
 
 /* Before it starts, so that a call which does not come back is on record. */
@@ -78,7 +77,7 @@ static void record(const coll_request *r)
     struct recorder *d = &r->comm->recorder;
     struct record *e = record_next(d);
     e->count = said->uneven ? said->uneven->all : said->count;
-    e->number = r->comm->begun;
+    e->number = calls_begun(r->comm);
     e->fingerprint = r->fingerprint;
     e->root = said->root;
     e->op = (int32_t)said->op;
@@ -184,12 +183,21 @@ static void fail_all(coll_comm *c, coll_status status, const char *sentence)
 static coll_status find_cause(coll_comm *c, coll_status status)
 {
     static const struct timespec pause = {0, 1000000};
-    const double deadline = comm_clock() + news_seconds;
-    if (status != COLL_ERR_PEER && status != COLL_ERR_SYSTEM)
+    const bool mismatch = status == COLL_ERR_MISMATCH;
+    const double deadline =
+        comm_clock() + (mismatch ? verdict_seconds : news_seconds);
+    if (mismatch && c->bootstrap)
+        bootstrap_inquire(c->bootstrap);
+    else if (status != COLL_ERR_PEER && status != COLL_ERR_SYSTEM)
         return status;
     while (comm_check(c) == COLL_OK && c->bootstrap && comm_clock() < deadline)
         nanosleep(&pause, NULL);
     return comm_check(c) == COLL_OK ? status : comm_check(c);
+}
+
+void request_fail(coll_comm *c, coll_status status)
+{
+    fail_all(c, find_cause(c, status), fail_sentence());
 }
 
 /* An average is a sum until here. */
@@ -263,7 +271,7 @@ static void advance(coll_comm *c)
             return;
         if (status < 0) {
             /* The first to be known wins: the cause, or else this. */
-            fail_all(c, find_cause(c, status), fail_sentence());
+            request_fail(c, status);
             return;
         }
         end(r);

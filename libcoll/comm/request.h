@@ -38,6 +38,10 @@ struct coll_request {
     coll_request *next;
 };
 
+/* An operation has failed, with fail_sentence(): so does the communicator, and
+ * all of its operations end. */
+void request_fail(coll_comm *, coll_status);
+
 /* Into how many equal parts, one a rank, `in` or `out` falls, where it is given;
  * and the vector that a rank holds in full. */
 size_t request_in_parts(const coll_request *);

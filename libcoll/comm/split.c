@@ -13,7 +13,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
-#include "comm/comm.h"
+#include "comm/calls.h"
 #include "comm/owner.h"
 
 enum { REASON_BYTES = 512 };
@@ -27,6 +27,7 @@ struct word {
 
 struct split {
     const char *call;        /* "split", "dup" */
+    int called;              /* CALLED_SPLIT, CALLED_DUP */
     coll_comm *parent, *new; /* new: NULL of who is in no group */
     struct word mine, *all;  /* [nranks of the parent] */
     int nranks, rank, first; /* the group's; of its first rank the old number */
@@ -155,7 +156,12 @@ static coll_status part_off(struct split *s, const coll_config *config,
         return fail(COLL_ERR_MEMORY, "comm",
                     "coll_comm_%s: no memory for %d ranks", s->call,
                     comm->nranks);
-    status = agree(s, prepare(s, config, newcomm));
+    char what[32];
+    snprintf(what, sizeof(what), "coll_comm_%s()", s->call);
+    calls_sign(comm, s->called);
+    status = comm_meet_alike(comm, what);
+    if (status == COLL_OK)
+        status = agree(s, prepare(s, config, newcomm));
     if (status == COLL_OK)
         status = gather_groups(s);
     if (status == COLL_OK)
@@ -187,6 +193,7 @@ coll_status coll_comm_split(coll_comm *comm, int color, int key,
 {
     struct split s = {
         .call = "split",
+        .called = CALLED_SPLIT,
         .parent = comm,
         .mine = {.color = color, .key = key},
     };
@@ -195,6 +202,6 @@ coll_status coll_comm_split(coll_comm *comm, int color, int key,
 
 coll_status coll_comm_dup(coll_comm *comm, coll_comm **newcomm)
 {
-    struct split s = {.call = "dup", .parent = comm};
+    struct split s = {.call = "dup", .called = CALLED_DUP, .parent = comm};
     return enter(&s, NULL, newcomm);
 }

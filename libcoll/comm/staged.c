@@ -2,6 +2,7 @@
 #include "comm/staged.h"
 
 #include "base/log.h"
+#include "comm/calls.h"
 #include "comm/request.h"
 
 enum { CARRIED = 2 }; /* segments that there is room for, where r has parts */
@@ -304,7 +305,7 @@ static coll_status step_inside(coll_request *r)
         return COLL_IN_PROGRESS;
     const coll_status status = node_step(c->node);
     if (status == COLL_IN_PROGRESS)
-        return node_check(c->node, c->begun);
+        return node_check(c->node, calls_begun(c));
     if (status == COLL_OK)
         end_inside(r);
     return status;

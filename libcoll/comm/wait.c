@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "comm/calls.h"
 #include "comm/comm.h"
 
 enum { YIELDS_PER_CLOCK = 64, POLLS_PER_PROGRESS = 64 };
@@ -162,9 +163,11 @@ static coll_status look_at_clock(struct wait *w, double seconds,
                                  const char *what)
 {
     const double now = comm_clock();
-    for (coll_comm *c = *w->comms; c; c = c->also)
+    for (coll_comm *c = *w->comms; c; c = c->also) {
+        calls_doubt(c, now);
         if (is_late(c, now, seconds))
             return too_late(c, what, seconds);
+    }
     if (w->awake_until == 0)
         w->awake_until =
             now + ((*w->comms)->spins ? awake_seconds : awake_crowded_seconds);
@@ -184,6 +187,7 @@ coll_status comm_asked(coll_comm *c)
     else
         a->seconds += pause < most ? pause : most;
     a->last = now;
+    calls_doubt(c, now);
     return c->op_seconds > 0 && a->seconds > c->op_seconds
                ? too_late(c, "a collective", c->op_seconds)
                : COLL_IN_PROGRESS;

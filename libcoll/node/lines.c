@@ -70,12 +70,10 @@ uint16_t node_heard(const struct node *n)
 
 coll_status node_mismatch(const struct node *n, int place, uint32_t tag)
 {
-    char its[CALLED_TEXT];
-    return fail(COLL_ERR_MISMATCH, "shm",
-                "rank %d is in another operation (tag %08x, last called: %s) "
-                "than this rank (tag %08x): kind, count, dtype, op, root and "
-                "order must be equal on all ranks",
-                n->rank_of[place], tag,
-                called_text(&n->peers[place].region->called, its),
-                n->call.tag);
+    return fail(
+        COLL_ERR_MISMATCH, "shm",
+        "rank %d is in another operation (tag %08x) than this rank (tag "
+        "%08x): kind, count, dtype, op, root and "
+        "order must be equal on all ranks",
+        n->rank_of[place], tag, n->call.tag);
 }

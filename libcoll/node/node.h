@@ -20,7 +20,6 @@
 #include <stdatomic.h>
 
 #include "algo/algo.h"
-#include "node/called.h"
 #include "node/heap.h"
 #include "node/levels.h"
 #include "node/modes.h"
@@ -58,7 +57,6 @@ struct node_region {
     struct node_bell bell;
     _Alignas(128) _Atomic uint16_t news[NODE_SLOTS];
     _Atomic uint64_t begun; /* see node_begun() */
-    struct called called;   /* see node_called() */
     _Alignas(128) unsigned char copy[NODE_LEVELS_MAX + 1][NODE_SLOTS]
                                     [NODE_INLINE_BYTES];
     _Alignas(4096) unsigned char in[2][NODE_STAGE_BYTES];
@@ -201,13 +199,6 @@ bool node_awaits(const struct node *node, int rank);
  * REDUCE and GATHER (the root hears all), BROADCAST and SCATTER (the root is
  * heard). Only where the job has other hosts. */
 uint16_t node_heard(const struct node *node);
-
-/* Where this rank puts what it calls before it starts that, for the sentence of
- * a peer that is in another call. */
-static inline struct called *node_called(struct node *node)
-{
-    return &node->peers[node->me].region->called;
-}
 
 /* For jobs on several hosts, in which not every operation comes here: says that
  * this rank has begun the job's operation `number`, wherever it runs. */

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "comm/called.h"
 #include "comm/here.h"
-#include "node/called.h"
 
 enum { MOST_HEADER = 1 << 20, MOST_RECORDS = 1 << 18, MOST_RANKS = 1 << 24 };
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What a rank called, for the sentence that tells two different calls. Other
- * threads and ranks read it after a mismatch only, so one that just begins its
- * next call may show a mix of both. */
-#ifndef NODE_CALLED_H
-#define NODE_CALLED_H
+/* What a rank called, for the sentence that tells two different calls. Another
+ * thread may read it while it is written, and then sees a mix of both. */
+#ifndef COMM_CALLED_H
+#define COMM_CALLED_H
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -12,7 +11,10 @@
 #include "algo/algo.h"
 #include "coll/types.h"
 
-enum { CALLED_TEXT = 96 };
+enum { CALLED_TEXT = 88 };
+
+/* Calls that are no collectives, but which all ranks make in the same order. */
+enum { CALLED_SPLIT = NKINDS, CALLED_DUP, CALLED_DESTROY, CALLED_END };
 
 /* Zeros: nothing yet. */
 struct called {
@@ -23,14 +25,13 @@ struct called {
  */
 #define CALLED_UNEVEN (UINT64_C(1) << 63)
 
-static inline void called_set(struct called *c, enum coll_kind kind,
-                              coll_dtype dtype, coll_op op, int root,
-                              size_t count)
+static inline void called_set(struct called *c, int kind, coll_dtype dtype,
+                              coll_op op, int root, size_t count)
 {
     const uint64_t what = (uint64_t)(kind + 1) << 48 | (uint64_t)dtype << 40
                           | ((uint64_t)op & 0xff) << 32 | (uint32_t)root;
-    atomic_store_explicit(&c->what, what, memory_order_relaxed);
-    atomic_store_explicit(&c->count, count, memory_order_relaxed);
+    atomic_store_explicit(&c->what, what, memory_order_release);
+    atomic_store_explicit(&c->count, count, memory_order_release);
 }
 
 /* count: of all parts that the rank names together. */
@@ -39,15 +40,14 @@ static inline void called_set_uneven(struct called *c, enum coll_kind kind,
                                      uint32_t hash_or_root, size_t count)
 {
     const uint64_t what = CALLED_UNEVEN | (uint64_t)(kind + 1) << 48
-                          | (uint64_t)dtype << 40 | (uint64_t)op << 32
+                          | (uint64_t)dtype << 40 | ((uint64_t)op & 0xff) << 32
                           | hash_or_root;
-    atomic_store_explicit(&c->what, what, memory_order_relaxed);
-    atomic_store_explicit(&c->count, count, memory_order_relaxed);
+    atomic_store_explicit(&c->what, what, memory_order_release);
+    atomic_store_explicit(&c->count, count, memory_order_release);
 }
 
 /* "reduce of 99 f32, sum, root 2", "allgather_v of 99 f32, lengths
- * #9e3779b9", or "nothing". Returns text. What may be
- * another process's memory is checked. */
+ * #9e3779b9", or "nothing". Returns text. */
 const char *called_text(const struct called *, char text[CALLED_TEXT]);
 
 #endif

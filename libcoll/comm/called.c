@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "node/called.h"
+#include "comm/called.h"
 
 #include <stdio.h>
 
@@ -20,23 +20,26 @@ const char *called_text(const struct called *c, char text[CALLED_TEXT])
 {
     struct called *from = (struct called *)c; /* C17 loads from no const */
     const uint64_t what =
-        atomic_load_explicit(&from->what, memory_order_relaxed);
+        atomic_load_explicit(&from->what, memory_order_acquire);
     const uint64_t count =
-        atomic_load_explicit(&from->count, memory_order_relaxed);
+        atomic_load_explicit(&from->count, memory_order_acquire);
     const unsigned kind = (unsigned)((what & ~CALLED_UNEVEN) >> 48) - 1;
     const char *dtype = coll_dtype_name((coll_dtype)(what >> 40 & 0xff));
     char own[24];
     const char *op = op_text((unsigned)(what >> 32 & 0xff), own);
+    static const char *const others[] = {"coll_comm_split()", "coll_comm_dup()",
+                                         "coll_comm_destroy()"};
     int n = snprintf(text, CALLED_TEXT, "%s%s",
-                     kind < NKINDS ? kind_names[kind] : "nothing",
+                     kind < NKINDS       ? kind_names[kind]
+                     : kind < CALLED_END ? others[kind - NKINDS]
+                                         : "nothing",
                      kind < NKINDS && what & CALLED_UNEVEN ? "_v" : "");
     if (kind >= NKINDS || kind == BARRIER)
         return text;
     n += snprintf(text + n, CALLED_TEXT - (size_t)n, " of %llu %s",
                   (unsigned long long)count, dtype ? dtype : "?");
     if (kind_reduces((enum coll_kind)kind))
-        n += snprintf(text + n, CALLED_TEXT - (size_t)n, ", %s",
-                      op ? op : "?");
+        n += snprintf(text + n, CALLED_TEXT - (size_t)n, ", %s", op ? op : "?");
     if (what & CALLED_UNEVEN && (kind == ALLGATHER || kind == REDUCE_SCATTER))
         snprintf(text + n, CALLED_TEXT - (size_t)n, ", lengths #%08x",
                  (unsigned)(what & 0xffffffff));
