@@ -607,13 +607,17 @@ static int different_pairs(coll_comm *comm, int rank, int n)
     _exit(0);
 }
 
+/* Each takes a second, in which others might know a better sentence. */
 Test(uneven, different_lengths_of_a_pair_are_an_error_on_every_rank)
 {
+    const unsigned step = thorough() ? 1 : 3;
     for (kind = GATHER; kind <= ALLTOALL; kind++)
-        for (pair = 0; pair < sizeof(between) / sizeof(between[0]); pair++) {
+        for (pair = kind % step; pair < sizeof(between) / sizeof(between[0]);
+             pair += step) {
             cr_assert_eq(run_on("000", quick, different_pairs), 0,
                          "%s_v, pair %u", kind_names[kind], pair);
-            cr_assert_eq(run_on("011", quick, different_pairs), 0,
-                         "%s_v, pair %u", kind_names[kind], pair);
+            if (thorough())
+                cr_assert_eq(run_on("011", quick, different_pairs), 0,
+                             "%s_v, pair %u", kind_names[kind], pair);
         }
 }
