@@ -319,8 +319,7 @@ def test_one_rank_has_nothing_to_tune(store):
 
 
 def test_where_shared_memory_serves_nothing_is_learned(store):
-    out, err = succeeds('allreduce', '-e', '4K', store=store,
-                        COLL_TRANSPORT='auto')
+    out, err = succeeds('all', '-e', '4K', store=store, COLL_TRANSPORT='auto')
     check('shared memory serves' in out and err == '', out, err)
     check(os.listdir(store) == [], os.listdir(store))
 
