@@ -57,13 +57,24 @@ static enum record_clock clock_of(const struct recorder *d)
 #endif
 }
 
+/* Between two looks at clocks the processor may be given away: so the closest
+ * of some counts. */
 struct record_moment record_moment_now(bool counts)
 {
-    const struct record_moment now = {
-        .ticks = record_ticks(counts),
-        .monotonic_ns = (int64_t)record_nanoseconds(CLOCK_MONOTONIC),
-        .real_ns = (int64_t)record_nanoseconds(CLOCK_REALTIME),
-    };
+    enum { LOOKS = 5 };
+    struct record_moment now = {.ticks = 0};
+    uint64_t least = UINT64_MAX;
+    for (int i = 0; i < LOOKS; i++) {
+        const uint64_t before = record_ticks(counts);
+        const uint64_t ns = record_nanoseconds(CLOCK_MONOTONIC);
+        const uint64_t between = record_ticks(counts) - before;
+        if (between >= least)
+            continue;
+        least = between;
+        now.ticks = before + between / 2;
+        now.monotonic_ns = (int64_t)ns;
+        now.real_ns = (int64_t)record_nanoseconds(CLOCK_REALTIME);
+    }
     return now;
 }
 
