@@ -232,6 +232,19 @@ coll_status select_best(struct select *s, enum coll_kind kind, size_t bytes,
                : choose(s, kind, bytes, false, choice);
 }
 
+/* By its price alone; nothing is learned of it. */
+static struct select_choice of_row(const struct select *s, int i, size_t bytes)
+{
+    const struct price_row *row = &s->prices.row[i];
+    return (struct select_choice){
+        .algo = row->algo,
+        .order = row->order,
+        .variant = row->variant[price_class(bytes)],
+        .predicted = price_seconds(row, bytes),
+        .candidate = -1,
+    };
+}
+
 static coll_status forbidden_order(enum coll_kind kind, size_t bytes)
 {
     char names[256] = "";
@@ -254,14 +267,7 @@ coll_status select_in_order(struct select *s, enum coll_kind kind, size_t bytes,
         return COLL_OK;
     if (list_rows(s, kind, price_half(bytes), bytes, true, rows) == 0)
         return forbidden_order(kind, bytes);
-    const struct price_row *row = &s->prices.row[rows[0]];
-    *choice = (struct select_choice){
-        .algo = row->algo,
-        .order = row->order,
-        .variant = row->variant[price_class(bytes)],
-        .predicted = price_seconds(row, bytes),
-        .candidate = -1,
-    };
+    *choice = of_row(s, rows[0], bytes);
     return COLL_OK;
 }
 
@@ -279,14 +285,7 @@ coll_status select_uneven(struct select *s, enum coll_kind kind, size_t bytes,
         i++;
     if (i == n)
         return forbidden(s, kind, bytes);
-    const struct price_row *row = &s->prices.row[rows[i]];
-    *choice = (struct select_choice){
-        .algo = row->algo,
-        .order = row->order,
-        .variant = row->variant[price_class(bytes)],
-        .predicted = price_seconds(row, bytes),
-        .candidate = -1,
-    };
+    *choice = of_row(s, rows[i], bytes);
     return COLL_OK;
 }
 
