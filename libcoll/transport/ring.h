@@ -34,7 +34,7 @@ enum {
 
 struct ring_cell {
     alignas(RING_LINE) _Atomic uint64_t sequence;
-    uint64_t total; /* bytes of the message */
+    uint64_t total; /* bytes of the message; 0: a packet */
     uint32_t tag;
     uint16_t here; /* bytes of it in this cell */
     uint16_t news; /* see struct transfer */

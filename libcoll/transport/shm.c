@@ -4,7 +4,9 @@
  * Each rank owns a segment with one ring per rank of its host, which that rank
  * fills. A send copies into the ring, a receive from it straight into the
  * caller's buffer; each ring carries the messages of one ordered pair, so they
- * match in posting order without a search. After connect() no call takes
+ * match in posting order without a search. A second ring of each pair, which
+ * takes no memory until it is used, carries what belongs to point to point:
+ * packets, and long messages between them. After connect() no call takes
  * memory, locks, or enters the system.
  */
 #include <assert.h>
@@ -24,14 +26,20 @@ struct queue { /* oldest first */
     struct transfer *first, **last;
 };
 
-struct peer {
+struct way { /* of one channel */
     struct ring in, out;
     struct queue sends, recvs;
     uint64_t unwanted; /* bytes to come of a message that did not match */
-    bool active;       /* on the list of those with something to do */
-    bool broken;       /* it wrote what no rank of libcoll writes */
+};
+
+enum { WAYS = 2 }; /* CHANNEL_COLLECTIVE; CHANNEL_DATA, and packets */
+
+struct peer {
+    struct way ways[WAYS];
+    bool active; /* on the list of those with something to do */
+    bool broken; /* it wrote what no rank of libcoll writes */
     int rank;
-    struct segment_view view; /* of the ring that this rank fills */
+    struct segment_view view; /* of the rings that this rank fills */
 };
 
 struct shm {
@@ -65,11 +73,13 @@ static void finish(struct queue *q, coll_status status)
 
 static void finish_all(struct peer *p, coll_status status)
 {
-    while (p->sends.first)
-        finish(&p->sends, status);
-    while (p->recvs.first)
-        finish(&p->recvs, status);
-    p->unwanted = 0;
+    for (struct way *w = p->ways; w < p->ways + WAYS; w++) {
+        while (w->sends.first)
+            finish(&w->sends, status);
+        while (w->recvs.first)
+            finish(&w->recvs, status);
+        w->unwanted = 0;
+    }
 }
 
 static size_t at_most(size_t a, size_t b)
@@ -77,37 +87,46 @@ static size_t at_most(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-static void broken(struct peer *p, const char *what)
+static coll_status broken(struct peer *p, const char *what)
 {
+    const coll_status status = fail(
+        COLL_ERR_PEER, "shm",
+        "rank %d wrote an impossible %s into shared memory", p->rank, what);
     p->broken = true;
-    finish_all(p, fail(COLL_ERR_PEER, "shm",
-                       "rank %d wrote an impossible %s into shared memory",
-                       p->rank, what));
+    finish_all(p, status);
+    return status;
+}
+
+/* Hands over the cell that is next in line, its payload being there. The reader
+ * is watching this line: it is written at one go. */
+static void fill_header(struct ring *out, uint64_t total, uint32_t tag,
+                        size_t here, uint16_t news)
+{
+    struct ring_cell *cell = ring_cell(out);
+    cell->total = total;
+    cell->tag = tag;
+    cell->here = (uint16_t)here;
+    cell->news = news;
+    ring_filled(out);
 }
 
 /* Fills cells from the oldest sends while there is room, at most one ring of
  * them, so that other peers get their turn. */
-static bool push(struct peer *p)
+static bool push(struct peer *p, struct way *w)
 {
     uint64_t filled = 0;
     bool impossible = false;
-    for (struct transfer *tx; (tx = p->sends.first) && filled < p->out.ncells
-                              && ring_writable(&p->out, &impossible);
+    for (struct transfer *tx; (tx = w->sends.first) && filled < w->out.ncells
+                              && ring_writable(&w->out, &impossible);
          filled++) {
-        struct ring_cell *cell = ring_cell(&p->out);
         const size_t here =
-            at_most(tx->bytes - tx->moved, ring_capacity(&p->out));
-        memcpy(ring_payload(cell, here), (const char *)tx->buf + tx->moved,
-               here);
-        /* The reader is watching this line: it is written at one go. */
-        cell->total = tx->bytes;
-        cell->tag = tx->tag;
-        cell->here = (uint16_t)here;
-        cell->news = tx->news;
-        ring_filled(&p->out);
+            at_most(tx->bytes - tx->moved, ring_capacity(&w->out));
+        memcpy(ring_payload(ring_cell(&w->out), here),
+               (const char *)tx->buf + tx->moved, here);
+        fill_header(&w->out, tx->bytes, tx->tag, here, tx->news);
         tx->moved += here;
         if (tx->moved == tx->bytes)
-            finish(&p->sends, COLL_OK);
+            finish(&w->sends, COLL_OK);
     }
     if (impossible)
         broken(p, "count of cells read");
@@ -115,16 +134,16 @@ static bool push(struct peer *p)
 }
 
 /* The first cell of a message against the receive that is next in line. */
-static bool matches(struct peer *p, const struct ring_cell *cell)
+static bool matches(struct peer *p, struct way *w, const struct ring_cell *cell)
 {
-    struct transfer *rx = p->recvs.first;
+    struct transfer *rx = w->recvs.first;
     const uint32_t tag = cell->tag;
     const uint64_t total = cell->total;
     rx->news = cell->news;
     if (tag == rx->tag && total == rx->bytes)
         return true;
-    p->unwanted = total;
-    finish(&p->recvs,
+    w->unwanted = total;
+    finish(&w->recvs,
            fail(COLL_ERR_MISMATCH, "shm",
                 "rank %d sent %llu bytes with tag %08x, this rank expected "
                 "%zu bytes with tag %08x",
@@ -133,11 +152,11 @@ static bool matches(struct peer *p, const struct ring_cell *cell)
 }
 
 /* The part of the message that the cell must hold, copied if wanted. */
-static void take(struct peer *p, struct ring_cell *cell)
+static void take(struct peer *p, struct way *w, struct ring_cell *cell)
 {
-    struct transfer *rx = p->unwanted ? NULL : p->recvs.first;
-    const size_t here = at_most(rx ? rx->bytes - rx->moved : p->unwanted,
-                                ring_capacity(&p->in));
+    struct transfer *rx = w->unwanted ? NULL : w->recvs.first;
+    const size_t here = at_most(rx ? rx->bytes - rx->moved : w->unwanted,
+                                ring_capacity(&w->in));
     if (cell->here != here) {
         broken(p, "length of a message's part");
         return;
@@ -146,25 +165,34 @@ static void take(struct peer *p, struct ring_cell *cell)
         memcpy((char *)rx->buf + rx->moved, ring_payload(cell, here), here);
         rx->moved += here;
     } else {
-        p->unwanted -= here;
+        w->unwanted -= here;
     }
-    ring_emptied(&p->in);
+    ring_emptied(&w->in);
     if (rx && rx->moved == rx->bytes)
-        finish(&p->recvs, COLL_OK);
+        finish(&w->recvs, COLL_OK);
+}
+
+/* Packets are what has no length; they are for hear(). */
+static bool is_packet(const struct peer *p, const struct way *w,
+                      const struct ring_cell *cell)
+{
+    return w == &p->ways[CHANNEL_DATA] && cell->total == 0;
 }
 
 /* Empties cells into the oldest receives, at most one ring of them. */
-static bool pull(struct peer *p)
+static bool pull(struct peer *p, struct way *w)
 {
     uint64_t emptied = 0;
-    while (emptied < p->in.ncells && (p->unwanted || p->recvs.first)
-           && ring_readable(&p->in)) {
-        struct ring_cell *cell = ring_cell(&p->in);
-        if (!p->unwanted && p->recvs.first->moved == 0 && !matches(p, cell)
-            && !p->unwanted)
+    while (emptied < w->in.ncells && (w->unwanted || w->recvs.first)
+           && ring_readable(&w->in)) {
+        struct ring_cell *cell = ring_cell(&w->in);
+        if (is_packet(p, w, cell))
+            break;
+        if (!w->unwanted && w->recvs.first->moved == 0 && !matches(p, w, cell)
+            && !w->unwanted)
             broken(p, "message of no bytes");
         else
-            take(p, cell);
+            take(p, w, cell);
         if (p->broken)
             return true;
         emptied++;
@@ -172,9 +200,15 @@ static bool pull(struct peer *p)
     return emptied > 0;
 }
 
+static bool way_busy(const struct way *w)
+{
+    return w->sends.first || w->recvs.first || w->unwanted;
+}
+
 static bool busy(const struct peer *p)
 {
-    return p->sends.first || p->recvs.first || p->unwanted;
+    return way_busy(&p->ways[CHANNEL_COLLECTIVE])
+           || way_busy(&p->ways[CHANNEL_DATA]);
 }
 
 /* A transfer that cannot be carried out at all. */
@@ -198,11 +232,17 @@ static void activate(struct shm *s, struct peer *p)
 }
 
 /* Both sides may sleep: for what was sent, and for room in a ring. */
-static bool move(struct shm *s, struct peer *p)
+static void wake(struct shm *s, const struct peer *p)
 {
-    const bool pushed = push(p), pulled = pull(p);
-    if ((pushed || pulled) && s->job->node)
+    if (s->job->node)
         node_ring(s->job->node, (int)(p - s->peers));
+}
+
+static bool move(struct shm *s, struct peer *p, struct way *w)
+{
+    const bool pushed = push(p, w), pulled = pull(p, w);
+    if (pushed || pulled)
+        wake(s, p);
     return pushed || pulled;
 }
 
@@ -211,12 +251,13 @@ static void shm_send(struct transport *t, struct transfer *tx)
     struct shm *s = (struct shm *)t;
     struct peer *p = &s->peers[s->place[tx->peer]];
     assert(p->view.memory && p->rank == tx->peer);
+    struct way *w = &p->ways[tx->channel];
     if (refused(s, p, tx))
         return;
-    const bool first = !p->sends.first;
-    enqueue(&p->sends, tx);
+    const bool first = !w->sends.first;
+    enqueue(&w->sends, tx);
     if (first)
-        move(s, p);
+        move(s, p, w);
     activate(s, p);
 }
 
@@ -225,12 +266,13 @@ static void shm_recv(struct transport *t, struct transfer *rx)
     struct shm *s = (struct shm *)t;
     struct peer *p = &s->peers[s->place[rx->peer]];
     assert(p->view.memory && p->rank == rx->peer);
+    struct way *w = &p->ways[rx->channel];
     if (refused(s, p, rx))
         return;
-    const bool first = !p->recvs.first;
-    enqueue(&p->recvs, rx);
+    const bool first = !w->recvs.first;
+    enqueue(&w->recvs, rx);
     if (first)
-        move(s, p);
+        move(s, p, w);
     activate(s, p);
 }
 
@@ -240,7 +282,9 @@ static bool shm_progress(struct transport *t)
     bool moved = false;
     for (int i = 0; i < s->nactive;) {
         struct peer *p = s->active[i];
-        moved |= move(s, p);
+        for (struct way *w = p->ways; w < p->ways + WAYS; w++)
+            if (way_busy(w))
+                moved |= move(s, p, w);
         p->active = busy(p);
         if (p->active)
             i++;
@@ -248,6 +292,81 @@ static bool shm_progress(struct transport *t)
             s->active[i] = s->active[--s->nactive];
     }
     return moved;
+}
+
+static size_t shm_packet_bytes(const struct transport *t)
+{
+    const struct shm *s = (const struct shm *)t;
+    const size_t area = segment_name(s->segment).area_bytes;
+    const struct ring any =
+        ring_over(segment_area(s->segment, 0), area / WAYS, s->job->job);
+    return ring_capacity(&any);
+}
+
+static coll_status shm_post(struct transport *t, int rank, const void *head,
+                            size_t head_bytes, const void *body,
+                            size_t body_bytes)
+{
+    struct shm *s = (struct shm *)t;
+    struct peer *p = &s->peers[s->place[rank]];
+    struct ring *out = &p->ways[CHANNEL_DATA].out;
+    const size_t here = head_bytes + body_bytes;
+    bool impossible = false;
+    if (s->cancelled)
+        return COLL_ERR_ABORTED;
+    if (p->broken || !ring_writable(out, &impossible)) {
+        if (p->broken || impossible)
+            return broken(p, "count of cells read");
+        return COLL_IN_PROGRESS;
+    }
+    char *payload = ring_payload(ring_cell(out), here);
+    memcpy(payload, head, head_bytes);
+    if (body_bytes)
+        memcpy(payload + head_bytes, body, body_bytes);
+    fill_header(out, 0, 0, here, 0);
+    wake(s, p);
+    return COLL_OK;
+}
+
+/* All packets of one peer that are there, at most one ring of them. */
+static coll_status hear_peer(struct shm *s, struct peer *p,
+                             transport_heard *heard, void *context)
+{
+    struct way *w = &p->ways[CHANNEL_DATA];
+    coll_status status = COLL_IN_PROGRESS;
+    for (uint64_t i = 0; i < w->in.ncells && ring_readable(&w->in); i++) {
+        struct ring_cell *cell = ring_cell(&w->in);
+        const size_t here = cell->here;
+        if (p->broken)
+            break;
+        if (!is_packet(p, w, cell) && (w->recvs.first || w->unwanted))
+            break;
+        if (!is_packet(p, w, cell) || here > ring_capacity(&w->in))
+            return broken(p, "packet");
+        status = heard(context, p->rank, ring_payload(cell, here), here);
+        if (status < 0)
+            return status;
+        ring_emptied(&w->in);
+    }
+    if (status == COLL_OK)
+        wake(s, p);
+    return status;
+}
+
+static coll_status shm_hear(struct transport *t, transport_heard *heard,
+                            void *context)
+{
+    struct shm *s = (struct shm *)t;
+    coll_status status = COLL_IN_PROGRESS;
+    for (struct peer *p = s->peers; p < s->peers + s->nlocal; p++) {
+        if (!p->view.memory || s->cancelled)
+            continue;
+        const coll_status one = hear_peer(s, p, heard, context);
+        if (one < 0)
+            return one;
+        status = one == COLL_OK ? COLL_OK : status;
+    }
+    return status;
 }
 
 static void shm_cancel(struct transport *t)
@@ -267,8 +386,9 @@ static coll_status shm_flush(struct transport *t)
     struct shm *s = (struct shm *)t;
     shm_progress(t);
     for (int i = 0; i < s->nactive; i++)
-        if (s->active[i]->sends.first)
-            return COLL_IN_PROGRESS;
+        for (int w = 0; w < WAYS; w++)
+            if (s->active[i]->ways[w].sends.first)
+                return COLL_IN_PROGRESS;
     return COLL_OK;
 }
 
@@ -299,8 +419,9 @@ static coll_status shm_open(struct transport **t,
                             const struct transport_job *job)
 {
     size_t ring_bytes;
-    coll_status status = setting_bytes(SETTING_SHM_RING, RING_MIN_BYTES,
-                                       SEGMENT_MAX_AREA_BYTES, &ring_bytes);
+    coll_status status =
+        setting_bytes(SETTING_SHM_RING, RING_MIN_BYTES,
+                      SEGMENT_MAX_AREA_BYTES / WAYS, &ring_bytes);
     if (status < 0)
         return status;
     struct shm *s = calloc(1, sizeof(*s));
@@ -318,7 +439,7 @@ static coll_status shm_open(struct transport **t,
             fail(COLL_ERR_MEMORY, "shm", "no memory for %d peers", s->nlocal);
     else
         status = segment_create(&s->segment, job->job, job->rank,
-                                (size_t)s->nlocal, ring_bytes);
+                                (size_t)s->nlocal, WAYS * ring_bytes);
     if (status < 0) {
         shm_close(&s->base);
         return status;
@@ -352,11 +473,17 @@ static const char *reach(struct shm *s, int r,
     if (wrong)
         return wrong;
     p->rank = r;
-    p->sends.last = &p->sends.first;
-    p->recvs.last = &p->recvs.first;
-    p->out = ring_over(p->view.memory, p->view.bytes, s->job->job);
-    p->in = ring_over(segment_area(s->segment, (size_t)s->place[r]),
-                      segment_name(s->segment).area_bytes, s->job->job);
+    char *in = segment_area(s->segment, (size_t)s->place[r]);
+    const size_t out_bytes = p->view.bytes / WAYS;
+    const size_t in_bytes = segment_name(s->segment).area_bytes / WAYS;
+    for (size_t i = 0; i < WAYS; i++) {
+        struct way *w = &p->ways[i];
+        w->sends.last = &w->sends.first;
+        w->recvs.last = &w->recvs.first;
+        w->out = ring_over((char *)p->view.memory + i * out_bytes, out_bytes,
+                           s->job->job);
+        w->in = ring_over(in + i * in_bytes, in_bytes, s->job->job);
+    }
     return NULL;
 }
 
@@ -386,6 +513,9 @@ const struct transport_ops transport_shm = {
     .send = shm_send,
     .recv = shm_recv,
     .progress = shm_progress,
+    .packet_bytes = shm_packet_bytes,
+    .post = shm_post,
+    .hear = shm_hear,
     .cancel = shm_cancel,
     .flush = shm_flush,
     .close = shm_close,

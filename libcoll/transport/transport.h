@@ -2,9 +2,13 @@
 /* A transport moves messages between ranks. One row of transports.def each.
  *
  * Everything is non-blocking and single-threaded: a communicator calls its
- * transports from one thread at a time. Messages between two ranks match in
- * posting order. A transfer is memory of the caller (the executor), which the
- * transport may link and mark until its status leaves COLL_IN_PROGRESS.
+ * transports from one thread at a time. Messages between two ranks on one
+ * channel match in posting order. A transfer is memory of the caller (the
+ * executor), which the transport may link and mark until its status leaves
+ * COLL_IN_PROGRESS.
+ *
+ * Beside transfers there are packets, for point to point: short, copied when
+ * they are sent, and heard of without a receive that was posted for them.
  */
 #ifndef TRANSPORT_TRANSPORT_H
 #define TRANSPORT_TRANSPORT_H
@@ -14,6 +18,14 @@
 #include <stdint.h>
 
 #include "coll/types.h"
+
+/* What is independent of what: collectives; long messages of point to point;
+ * and packets, which callers do not name. */
+enum transport_channel {
+    CHANNEL_COLLECTIVE,
+    CHANNEL_DATA,
+    CHANNEL_PACKET,
+};
 
 /* One message on its way. The caller fills in the first four and sets status
  * to COLL_IN_PROGRESS; the rest belongs to the transport until it sets status
@@ -26,6 +38,7 @@ struct transfer {
                       receiver gets COLL_ERR_MISMATCH; also if bytes differ */
     uint16_t news; /* 10 bits that go with the message: of send read when it is
                       posted, of recv written before it is over */
+    uint8_t channel; /* a transport_channel; DATA only where packets are */
     coll_status status;
     struct transfer *next;
     size_t moved;
@@ -71,6 +84,11 @@ struct transport_job {
 
 struct transport;
 
+/* Told of a packet of a rank. The memory is the transport's, and a peer may
+ * still write into it. An error goes to who called hear(). */
+typedef coll_status transport_heard(void *context, int peer, const void *packet,
+                                    size_t bytes);
+
 /* `progress` is the only call that may take long, and it never blocks. */
 struct transport_ops {
     const char *name;
@@ -96,6 +114,19 @@ struct transport_ops {
 
     /* Moves what can be moved; returns whether anything did. */
     bool (*progress)(struct transport *);
+
+    /* Optional, all three: packets. At most packet_bytes() long; it is equal on
+     * all ranks. post() sends one made of a head and a body, both copied: OK;
+     * IN_PROGRESS: there is no room, to be called again after progress(); or an
+     * error. hear() passes on what has come, of each peer in order: OK;
+     * IN_PROGRESS: nothing has; or an error, of `heard` or found here. heard
+     * may call send, recv and post. Who posts waits for peers to hear, at last.
+     */
+    size_t (*packet_bytes)(const struct transport *);
+    coll_status (*post)(struct transport *, int peer, const void *head,
+                        size_t head_bytes, const void *body, size_t body_bytes);
+    coll_status (*hear)(struct transport *, transport_heard *heard,
+                        void *context);
 
     /* Ends all transfers with COLL_ERR_ABORTED. After it returns no byte of a
      * transfer's memory is read or written, whatever peers do. */

@@ -27,7 +27,15 @@ extern const struct transport_ops transport_ucx;
 enum {
     MAX_LANES = 16,      /* in all: more addresses would not fit in one */
     PIECE_BYTES = 32768, /* as many pieces as there are such in a message */
-    GRAIN_BYTES = 64     /* where cuts may be */
+    GRAIN_BYTES = 64,    /* where cuts may be */
+    PACKET_BYTES = 8000, /* leaves at once, in one piece, by most networks */
+    PACKETS_HEARD = 8,   /* so many receives of packets are posted, */
+    PACKETS_SENT = 32,   /* and so many packets may be on their way */
+};
+
+struct packet {
+    struct transfer transfer;
+    char data[PACKET_BYTES];
 };
 
 /* For words to the peers after a clean flush, of all lanes. */
@@ -49,6 +57,9 @@ struct ucx {
     struct striped *flying, *spare;
     int bell;     /* an epoll descriptor of all lanes' */
     bool watches; /* the lanes' are in it */
+    /* Of the first lane, used in turn; NULL until packets are. */
+    struct packet *heard, *sent[PACKETS_SENT];
+    unsigned next_heard, next_sent;
 };
 
 /* Never 0, in the bits that a lane tells apart: a piece is no whole message. */
@@ -137,6 +148,7 @@ static void stripe(struct ucx *u, struct transfer *t, int npieces, bool sends)
             .peer = t->peer,
             .tag = t->tag ^ mark_of(t->bytes),
             .news = t->news,
+            .channel = t->channel,
             .status = end > begin ? COLL_IN_PROGRESS : COLL_OK,
         };
         if (end > begin)
@@ -178,6 +190,92 @@ static bool ucx_progress(struct transport *t)
         moved |= u->lane[i]->ops->progress(u->lane[i]);
     land(u); /* a lane that failed has moved nothing */
     return moved;
+}
+
+static size_t ucx_packet_bytes(const struct transport *t)
+{
+    (void)t;
+    return PACKET_BYTES;
+}
+
+static coll_status ucx_post(struct transport *t, int peer, const void *head,
+                            size_t head_bytes, const void *body,
+                            size_t body_bytes)
+{
+    struct ucx *u = (struct ucx *)t;
+    struct packet **at = &u->sent[u->next_sent % PACKETS_SENT];
+    if (*at && (*at)->transfer.status != COLL_OK)
+        return (*at)->transfer.status; /* in progress, or its failure */
+    if (!*at && !(*at = malloc(sizeof(**at))))
+        return fail(COLL_ERR_MEMORY, "ucx", "no memory for a packet");
+    memcpy((*at)->data, head, head_bytes);
+    if (body_bytes)
+        memcpy((*at)->data + head_bytes, body, body_bytes);
+    (*at)->transfer = (struct transfer){
+        .buf = (*at)->data,
+        .bytes = head_bytes + body_bytes,
+        .peer = peer,
+        .channel = CHANNEL_PACKET,
+        .status = COLL_IN_PROGRESS,
+    };
+    u->next_sent++;
+    pass(u->lane[0], &(*at)->transfer, true);
+    const coll_status status = (*at)->transfer.status;
+    return status < 0 ? status : COLL_OK;
+}
+
+static void await_packet(struct ucx *u, struct packet *p)
+{
+    p->transfer = (struct transfer){
+        .buf = p->data,
+        .bytes = sizeof(p->data),
+        .peer = -1,
+        .channel = CHANNEL_PACKET,
+        .status = COLL_IN_PROGRESS,
+    };
+    pass(u->lane[0], &p->transfer, false);
+}
+
+static coll_status start_hearing(struct ucx *u)
+{
+    u->heard = malloc(PACKETS_HEARD * sizeof(*u->heard));
+    if (!u->heard)
+        return fail(COLL_ERR_MEMORY, "ucx", "no memory for packets");
+    for (int i = 0; i < PACKETS_HEARD; i++)
+        await_packet(u, &u->heard[i]);
+    return COLL_OK;
+}
+
+/* In the order in which the receives were posted, which is that of the packets
+ * of each peer. */
+static coll_status ucx_hear(struct transport *t, transport_heard *heard,
+                            void *context)
+{
+    struct ucx *u = (struct ucx *)t;
+    coll_status status = u->heard ? COLL_OK : start_hearing(u);
+    bool any = false;
+    if (status < 0)
+        return status;
+    ucx_lane_look(u->lane[0]);
+    for (int i = 0; i < PACKETS_HEARD; i++) {
+        struct packet *p = &u->heard[u->next_heard % PACKETS_HEARD];
+        if (p->transfer.status == COLL_IN_PROGRESS)
+            break;
+        status = p->transfer.status;
+        if (status == COLL_OK)
+            status = p->transfer.peer < u->nranks
+                         ? heard(context, p->transfer.peer, p->data,
+                                 p->transfer.moved)
+                         : fail(COLL_ERR_PEER, "ucx",
+                                "a packet came of rank %d of %d",
+                                p->transfer.peer, u->nranks);
+        if (status < 0)
+            return status;
+        u->next_heard++;
+        await_packet(u, p);
+        any = true;
+    }
+    return any ? COLL_OK : COLL_IN_PROGRESS;
 }
 
 static int ucx_awaken(struct transport *t)
@@ -237,6 +335,9 @@ static void ucx_close(struct transport *t)
         close(u->bell);
     free_list(u->flying);
     free_list(u->spare);
+    for (int i = 0; i < PACKETS_SENT; i++)
+        free(u->sent[i]);
+    free(u->heard);
     free(u);
 }
 
@@ -363,6 +464,9 @@ const struct transport_ops transport_ucx = {
     .send = ucx_send,
     .recv = ucx_recv,
     .progress = ucx_progress,
+    .packet_bytes = ucx_packet_bytes,
+    .post = ucx_post,
+    .hear = ucx_hear,
     .awaken = ucx_awaken,
     .cancel = ucx_cancel,
     .flush = ucx_flush,

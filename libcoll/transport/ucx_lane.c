@@ -7,9 +7,10 @@
  * the bootstrap connections to find out, so endpoints do without UCX's own
  * error mode, which would cost shared memory.
  *
- * A UCX tag is the job's low 8 bits, the sender's rank in 20, 10 bits of news
- * and 26 of the operation's fingerprint. Matching leaves out the last two, so
- * that a rank that makes another call is found out instead of waited for.
+ * A UCX tag is the job's low 6 bits, the channel in 2, the sender's rank in 20,
+ * 10 bits of news and 26 of the operation's fingerprint. Matching leaves out
+ * the last two, so that a rank that makes another call is found out instead of
+ * waited for; of packets it leaves out the rank too.
  */
 #include <assert.h>
 #include <math.h>
@@ -27,13 +28,15 @@
 static const struct transport_ops lane_ops;
 
 enum {
-    MAX_RANKS = 1 << 20, /* that a tag can tell apart */
+    MAX_RANKS = 1 << 20, /* RANK_BITS: that a tag can tell apart */
     IDLE_TURNS = 16      /* polls in which an idle rank looks once */
 };
 
 enum { FINGERPRINT_BITS = 26, NEWS_BITS = 10 };
-static const uint64_t who_sends = ~UINT64_C(0)
-                                  << (FINGERPRINT_BITS + NEWS_BITS);
+enum { RANK_BITS = 20, RANK_SHIFT = FINGERPRINT_BITS + NEWS_BITS };
+enum { CHANNEL_SHIFT = RANK_SHIFT + RANK_BITS, JOB_SHIFT = CHANNEL_SHIFT + 2 };
+static const uint64_t who_sends = ~UINT64_C(0) << RANK_SHIFT;
+static const uint64_t which_channel = ~UINT64_C(0) << CHANNEL_SHIFT;
 static const uint32_t fingerprint_mask = (UINT32_C(1) << FINGERPRINT_BITS) - 1;
 static const char magic[4] = "UCX1"; /* how an address starts */
 
@@ -52,6 +55,7 @@ struct lane {
     ucp_worker_h worker; /* NULL after cancel() */
     struct peer *peers;
     struct transfer *flying; /* those that UCX did not finish at once */
+    unsigned awaited;        /* of them, all but receives of packets */
     unsigned turn;           /* of progress() while nothing flies */
     void *flushing;          /* a request, or NULL */
     bool flushed;            /* nothing was sent since a flush succeeded */
@@ -107,6 +111,8 @@ static coll_status received(const struct transfer *rx, ucs_status_t status,
 {
     const uint32_t tag = (uint32_t)info->sender_tag & fingerprint_mask;
     const uint32_t wanted = fold(rx->tag);
+    if (status == UCS_OK && rx->channel == CHANNEL_PACKET)
+        return COLL_OK;
     if (status != UCS_OK && status != UCS_ERR_MESSAGE_TRUNCATED)
         return fail(meaning(status), "ucx", "cannot receive from rank %d: %s",
                     rx->peer, text(status));
@@ -139,6 +145,8 @@ static void on_received(void *request, ucs_status_t status,
     if (rx->status != COLL_IN_PROGRESS)
         return;
     rx->news = info->sender_tag >> FINGERPRINT_BITS & ((1u << NEWS_BITS) - 1);
+    rx->peer = info->sender_tag >> RANK_SHIFT & (MAX_RANKS - 1);
+    rx->moved = info->length;
     rx->status = received(rx, status, info);
 }
 
@@ -153,6 +161,13 @@ static void drop(struct lane *u, struct transfer *t, coll_status status)
     u->api->ucp_request_free(t->handle);
 }
 
+static void count_awaited(struct lane *u)
+{
+    u->awaited = 0;
+    for (const struct transfer *t = u->flying; t; t = t->next)
+        u->awaited += t->peer >= 0;
+}
+
 /* Takes those that are over off the list. */
 static void land(struct lane *u)
 {
@@ -165,6 +180,7 @@ static void land(struct lane *u)
             u->api->ucp_request_free(t->handle);
         }
     }
+    count_awaited(u);
 }
 
 static void end_all(struct lane *u, int peer, coll_status status)
@@ -178,6 +194,7 @@ static void end_all(struct lane *u, int peer, coll_status status)
         *at = t->next;
         drop(u, t, status);
     }
+    count_awaited(u);
 }
 
 static coll_status lost(int peer, const struct peer *p)
@@ -221,6 +238,7 @@ static void keep(struct lane *u, struct transfer *t, void *request)
     }
     t->next = u->flying;
     u->flying = t;
+    u->awaited += t->peer >= 0;
 }
 
 static ucs_status_t make_endpoint(struct lane *u, struct peer *p)
@@ -242,12 +260,12 @@ static ucs_status_t make_endpoint(struct lane *u, struct peer *p)
     return status;
 }
 
-static uint64_t tag_of(const struct lane *u, int sender, uint32_t fingerprint,
-                       uint16_t news)
+static uint64_t tag_of(const struct lane *u, const struct transfer *t,
+                       int sender)
 {
-    return u->job->job << 56
-           | (uint64_t)sender << (FINGERPRINT_BITS + NEWS_BITS)
-           | (uint64_t)news << FINGERPRINT_BITS | fold(fingerprint);
+    return u->job->job << JOB_SHIFT | (uint64_t)t->channel << CHANNEL_SHIFT
+           | (uint64_t)sender << RANK_SHIFT
+           | (uint64_t)t->news << FINGERPRINT_BITS | fold(t->tag);
 }
 
 static void lane_send(struct transport *t, struct transfer *tx)
@@ -279,26 +297,26 @@ static void lane_send(struct transport *t, struct transfer *tx)
         .memory_type = UCS_MEMORY_TYPE_HOST,
     };
     ucs_status_ptr_t started = u->api->ucp_tag_send_nbx(
-        p->endpoint, tx->buf, tx->bytes,
-        tag_of(u, u->job->rank, tx->tag, tx->news), &param);
+        p->endpoint, tx->buf, tx->bytes, tag_of(u, tx, u->job->rank), &param);
     if (started == NULL || UCS_PTR_IS_ERR(started))
         tx->status = sent(tx, UCS_PTR_STATUS(started));
     else
         keep(u, tx, started);
 }
 
-/* A peer that failed may have left messages, so receives ask UCX first. The
- * callback comes in any case, as only it learns tag and length for sure (1.13
- * leaves recv_info empty). */
+/* A peer that failed may have left messages, so receives ask UCX first. Packets
+ * are received of any, peer -1. The callback comes in any case, as only it
+ * learns tag and length for sure (1.13 leaves recv_info empty). */
 static void lane_recv(struct transport *t, struct transfer *rx)
 {
     struct lane *u = (struct lane *)t;
-    const struct peer *p = &u->peers[rx->peer];
+    const bool of_any = rx->peer < 0;
+    const struct peer *p = of_any ? NULL : &u->peers[rx->peer];
     if (!u->worker) {
         rx->status = COLL_ERR_ABORTED;
         return;
     }
-    assert(p->address);
+    assert(of_any || p->address);
     const ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA
                         | UCP_OP_ATTR_FIELD_MEMORY_TYPE
@@ -307,25 +325,23 @@ static void lane_recv(struct transport *t, struct transfer *rx)
         .user_data = rx,
         .memory_type = UCS_MEMORY_TYPE_HOST,
     };
-    ucs_status_ptr_t started =
-        u->api->ucp_tag_recv_nbx(u->worker, rx->buf, rx->bytes,
-                                 tag_of(u, rx->peer, 0, 0), who_sends, &param);
+    ucs_status_ptr_t started = u->api->ucp_tag_recv_nbx(
+        u->worker, rx->buf, rx->bytes, tag_of(u, rx, of_any ? 0 : rx->peer),
+        of_any ? which_channel : who_sends, &param);
     if (started == NULL || UCS_PTR_IS_ERR(started))
         rx->status = fail(meaning(UCS_PTR_STATUS(started)), "ucx",
                           "cannot receive from rank %d: %s", rx->peer,
                           text(UCS_PTR_STATUS(started)));
     else
         keep(u, rx, started);
-    if (rx->status == COLL_IN_PROGRESS && p->failed != UCS_OK)
+    if (rx->status == COLL_IN_PROGRESS && p && p->failed != UCS_OK)
         end_all(u, rx->peer, lost(rx->peer, p));
 }
 
-/* Peers may need this rank's help to connect, so it looks now and then even
- * if nothing flies; seldom, because UCX asks the system each time. */
-static bool lane_progress(struct transport *t)
+bool ucx_lane_look(struct transport *t)
 {
     struct lane *u = (struct lane *)t;
-    if (!u->worker || (!u->flying && !u->flushing && u->turn++ % IDLE_TURNS))
+    if (!u->worker)
         return false;
     const bool moved = u->api->ucp_worker_progress(u->worker) > 0;
     if (moved)
@@ -333,6 +349,16 @@ static bool lane_progress(struct transport *t)
     if (u->any_failed)
         tell(u);
     return moved;
+}
+
+/* Peers may need this rank's help to connect, so it looks now and then even
+ * if nothing is awaited; seldom, because UCX asks the system each time. */
+static bool lane_progress(struct transport *t)
+{
+    struct lane *u = (struct lane *)t;
+    if (!u->awaited && !u->flushing && u->turn++ % IDLE_TURNS)
+        return false;
+    return ucx_lane_look(t);
 }
 
 static int lane_awaken(struct transport *t)
@@ -419,6 +445,8 @@ double ucx_lane_part(struct transport *t, double seconds)
 {
     struct lane *u = (struct lane *)t;
     const double deadline = now() + seconds;
+    if (u->worker && !u->awaited) /* packets are heard no more */
+        end_all(u, -1, COLL_ERR_ABORTED);
     if (u->worker && u->flushed && !u->flying)
         close_endpoints(u, deadline);
     return fmax(deadline - now(), 0);

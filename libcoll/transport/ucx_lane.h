@@ -10,6 +10,9 @@
 coll_status ucx_lane_open(struct transport **, const struct transport_job *,
                           const struct transport_rail *);
 
+/* As progress(), which seldom looks while nothing is awaited but packets. */
+bool ucx_lane_look(struct transport *);
+
 /* Before close(): tells the peers that this end is going, so that none takes it
  * for a fault, where all that was sent has been flushed. They may have gone
  * themselves, so it waits for no more than these seconds; returns what is left
