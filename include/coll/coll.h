@@ -15,7 +15,8 @@
  *              nothing. Any thread may call coll_comm_abort(), _count(),
  *              _user_rank(), _get_async_error() and coll_last_error()
  *   order      every rank of a communicator makes the same calls in the same
- *              order, with the same count, dtype and op. Requests of one
+ *              order, with the same count, dtype and op, but for sends and
+ *              receives. Requests of one
  *              communicator run in the order of the calls, a blocking call
  *              behind those outstanding; those of different communicators run
  *              independently, in no order
@@ -51,7 +52,7 @@ extern "C" {
     (COLL_VERSION_MAJOR * 10000 + COLL_VERSION_MINOR * 100 + COLL_VERSION_PATCH)
 
 typedef struct coll_comm coll_comm;       /* a group of ranks */
-typedef struct coll_request coll_request; /* a collective under way */
+typedef struct coll_request coll_request; /* a call under way */
 
 /* Names a job. One process makes it and passes the bytes to all ranks. */
 typedef struct coll_unique_id {
@@ -140,10 +141,10 @@ coll_status coll_comm_dup(coll_comm *comm, coll_comm **newcomm);
  * coll_comm_init_rank(), and with INVALID for a half-set environment. */
 coll_status coll_comm_init(coll_comm **comm);
 
-/* Waits for this rank's outstanding operations and for the other ranks to come
- * here too, then leaves. NULL is allowed. An error says that not all ranks
- * left in order; the communicator is gone all the same, but after BUSY.
- * Requests are to be ended by coll_wait() or coll_test() before. */
+/* Waits for this rank's outstanding collectives and sends and for the other
+ * ranks to come here too, then leaves. NULL is allowed. An error says that not
+ * all ranks left in order; the communicator is gone all the same, but after
+ * BUSY, and INVALID: it has calls in a group that has not ended. Requests are to be ended by coll_wait() or coll_test() before. */
 coll_status coll_comm_destroy(coll_comm *comm);
 
 /* Fails all work of this communicator, here and at the other ranks, with
@@ -333,6 +334,56 @@ coll_status coll_alltoall_v(const void *send, const size_t *sendcounts,
 
 /* Finishes once every rank has called it. */
 coll_status coll_barrier(coll_comm *comm, coll_request **request);
+
+/* Point to point. A send matches a receive of its rank, peer and tag; messages
+ * that match the same receive are received in the order in which they were
+ * sent, and receives that match the same message in the order in which they
+ * were called. Sends and receives are independent of the order of collectives:
+ * a rank that waits in one goes on with its sends and receives.
+ *
+ *   peer      the other rank, or this one
+ *   tag       any number from 0 on, that both give
+ *   dtype     its size must be that of the other side's, and the message must
+ *             not be longer than the receive: else MISMATCH
+ *   request   as for collectives; those of sends and receives run all at once
+ *
+ * A send finishes when its vector may be written again. Short ones, of some
+ * KiB, do so before they are received, but not without end: no rank may count
+ * on it. coll_comm_destroy() fails with MISMATCH if messages are left that this
+ * rank did not receive. */
+coll_status coll_send(const void *send, size_t count, coll_dtype dtype,
+                      int peer, int tag, coll_comm *comm,
+                      coll_request **request);
+
+/* Of whom a receive takes its message. */
+enum { COLL_ANY_SOURCE = -1, COLL_ANY_TAG = -1 };
+
+/* What a receive has received: from whom, and how many elements. */
+typedef struct coll_message {
+    int source, tag;
+    size_t count;
+} coll_message;
+
+/* peer may be COLL_ANY_SOURCE, tag COLL_ANY_TAG; count is the most that may
+ * come. message: written when the receive has finished, or NULL. */
+coll_status coll_recv(void *recv, size_t count, coll_dtype dtype, int peer,
+                      int tag, coll_comm *comm, coll_message *message,
+                      coll_request **request);
+
+/* Calls of this thread from coll_group_start() to coll_group_end(), of any
+ * communicators, start together at the end, which waits for those whose request
+ * is NULL. So sends and receives may come in any order, and short allreduces
+ * that follow one another (in one communicator, with the same dtype and op) go
+ * as one message; but not with operators of the caller's own, and not where
+ * COLL_DETERMINISM is run or layout. Groups nest: the outermost one counts.
+ *
+ * No call may use what another one of its group writes. Every rank groups its
+ * collectives alike: else MISMATCH. A call with wrong arguments fails at once
+ * and is left out; the end says so, too: it returns the first error of the
+ * group. Requests may be waited for after the end only; coll_start() is INVALID
+ * in a group. Fails with INVALID (no group was started), and like the calls. */
+coll_status coll_group_start(void);
+coll_status coll_group_end(void);
 
 /* COLL_OK: finished; *request is freed and set to NULL. Never blocks (but for
  * half a second, once, to learn why a transport failed). TIMEOUT after calls for

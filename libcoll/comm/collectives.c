@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/nearest.h"
 #include "comm/config.h"
+#include "comm/group.h"
 #include "comm/owner.h"
 #include "comm/red_op.h"
 #include "comm/request.h"
@@ -194,6 +195,8 @@ coll_status request_run(coll_request *here, coll_request **request)
         status = fill(here);
     if (status < 0)
         return status;
+    if (group_is_open())
+        return group_add(here, request);
     if (request) {
         r = malloc(sizeof(*r));
         if (!r)
@@ -243,13 +246,13 @@ static coll_status run(coll_request *here, coll_request **request)
 {
     coll_comm *c = here->comm;
     if (!c)
-        return check_arguments(here);
+        return group_noted(check_arguments(here));
     coll_status status = comm_enter(c, kind_names[here->kind]);
     if (status < 0)
-        return status;
+        return group_noted(status);
     status = request_run(here, request);
     comm_leave(c);
-    return status;
+    return status < 0 ? group_noted(status) : status;
 }
 
 /* Field by field, as zeroing all of a request would take as long as a line
@@ -274,6 +277,9 @@ static inline coll_request ask(enum coll_kind kind, const void *in, void *out,
     r.active = true;
     r.persistent = false;
     r.early = COLL_OK;
+    r.p2p.way = NOT_P2P;
+    r.recorded = false;
+    r.parts = NULL;
     return r;
 }
 

@@ -15,8 +15,10 @@
 #include "comm/calls.h"
 #include "comm/config.h"
 #include "comm/copy.h"
+#include "comm/group.h"
 #include "comm/here.h"
 #include "comm/owner.h"
+#include "comm/p2p.h"
 #include "comm/reach.h"
 #include "comm/red_op.h"
 #include "comm/request.h"
@@ -258,6 +260,7 @@ void comm_release(coll_comm *c, bool in_order)
     recorder_close(&c->recorder, !in_order);
     for (int i = 0; i < c->nopen; i++)
         c->open[i]->ops->close(c->open[i]);
+    p2p_free(c);
     node_free(c->node);
     if (c->bootstrap)
         bootstrap_leave(c->bootstrap);
@@ -389,19 +392,28 @@ static coll_status flushed(void *context)
 /* Returns once no rank waits for a message of this one. */
 static coll_status part(coll_comm *c)
 {
-    coll_status status = comm_drain(c);
+    coll_status status = p2p_open(c);
+    if (status == COLL_OK)
+        status = comm_drain(c);
+    if (status == COLL_OK)
+        status = p2p_leave(c);
     if (status < 0)
         return status;
     calls_sign(c, CALLED_DESTROY);
     status = comm_wait(c, flushed, c, c->join_seconds, "the last flush");
-    return status < 0 ? status : comm_meet_alike(c, "coll_comm_destroy()");
+    if (status == COLL_OK)
+        status = comm_meet_alike(c, "coll_comm_destroy()");
+    /* What was sent before all came here is here. */
+    return status < 0 ? status : p2p_listen(c);
 }
 
 coll_status coll_comm_destroy(coll_comm *comm)
 {
     if (!comm)
         return COLL_OK;
-    coll_status status = comm_enter(comm, "comm_destroy");
+    coll_status status = group_check_unused(comm, "comm_destroy");
+    if (status == COLL_OK)
+        status = comm_enter(comm, "comm_destroy");
     if (status < 0)
         return status;
     progress_part(comm);

@@ -145,11 +145,11 @@ struct coll_comm {
     uint32_t finished; /* so many: each has its own deadline */
     struct asked {
         double last, seconds; /* when, and for how long, as comm_asked() says */
-        uint32_t finished;    /* before the operation that is asked after */
+        uint32_t finished;    /* before what is asked after */
     } asked;
     struct patience {
         double deadline; /* of who waits; 0: from the next look at the clock */
-        uint32_t finished; /* before the operation that it waits for */
+        uint32_t finished; /* before what it waits for */
     } patience;
     coll_comm *also;            /* waited for together with this one */
     struct tally tally[NKINDS]; /* for coll_stats() */
@@ -161,6 +161,9 @@ struct coll_comm {
     size_t scaled_bytes;
 
     enum determinism determinism;
+    struct p2p *p2p; /* sends and receives; NULL: nothing of them yet */
+    uint32_t points; /* of them finished; wraps */
+
     bool adapts, calibrates, explains; /* COLL_ADAPT and so on */
     bool meets;                        /* waits in comm_meet() */
     bool crowded;      /* some machine has more ranks than processors */
@@ -222,8 +225,9 @@ int comm_watch(coll_comm *, struct pollfd *fds, int max);
  * caller has asked after the running operation for op_seconds; a pause between
  * two questions counts for a tenth of that at most, as the operation may well
  * have needed this rank meanwhile. Else IN_PROGRESS. */
-coll_status comm_asked(coll_comm *);
-bool comm_progress(coll_comm *); /* all transports; whether anything moved */
+coll_status comm_asked(coll_comm *, const char *what);
+/* All transports, and sends and receives; whether anything moved. */
+bool comm_progress(coll_comm *);
 /* meet.c: a round of the bootstrap's allgather, in which this rank's messages
  * go on. what: as above. The deadline is COLL_JOIN_SECONDS. */
 coll_status comm_meet(coll_comm *, const void *mine, void *all, size_t bytes,

@@ -10,7 +10,7 @@
 #ifndef COMM_OWNER_H
 #define COMM_OWNER_H
 
-#include "comm/comm.h"
+#include "comm/p2p.h"
 #include "comm/progress.h"
 
 enum owner { OWNER_NONE, OWNER_CALL, OWNER_HELPER };
@@ -32,7 +32,7 @@ static inline coll_status comm_enter(coll_comm *c, const char *call)
 
 static inline void comm_leave(coll_comm *c)
 {
-    if (c->helped && c->first) {
+    if (c->helped && comm_has_work(c)) {
         progress_leave(c);
         return;
     }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "comm/group.h"
 #include "comm/owner.h"
 #include "comm/request.h"
 
@@ -155,6 +156,10 @@ coll_status coll_start(coll_request *request)
         return fail(COLL_ERR_INVALID, "comm", "coll_start: request is NULL");
     if (!request->persistent)
         return not_persistent("start");
+    if (group_is_open())
+        return group_noted(
+            fail(COLL_ERR_INVALID, "comm",
+                 "coll_start: persistent requests start outside of groups"));
     coll_status status = comm_enter(request->comm, "start");
     if (status < 0)
         return status;

@@ -63,7 +63,7 @@ static bool enter(coll_comm *c)
 
 static void leave(coll_comm *c)
 {
-    if (!c->first)
+    if (!comm_has_work(c))
         atomic_store_explicit(&c->outstanding, false, memory_order_relaxed);
     atomic_store_explicit(&c->owner, OWNER_NONE, memory_order_release);
 }
@@ -71,11 +71,11 @@ static void leave(coll_comm *c)
 /* What is done in shared memory is not counted as moved, but takes its time. */
 static bool serve(coll_comm *c)
 {
-    const uint32_t finished = c->finished;
+    const uint32_t finished = comm_finished(c);
     const double before = comm_clock();
     const bool moved = comm_progress(c);
     comm_serve(c);
-    return moved || c->finished != finished
+    return moved || comm_finished(c) != finished
            || comm_clock() - before > step_seconds;
 }
 
@@ -92,7 +92,7 @@ static struct found look(void)
         if (!enter(c))
             continue;
         f.moved |= serve(c);
-        f.outstanding |= c->first != NULL;
+        f.outstanding |= comm_has_work(c);
         f.hurries |= c->spins > 0;
         leave(c);
     }

@@ -9,7 +9,8 @@
  * Two looks at a clock and a cache line for each operation: no lock, no system
  * call. A record's sequence is written last, and is 0 while the rest changes.
  * So what a killed process leaves is whole, and who reads twice the same
- * sequence has read a whole record meanwhile. In native byte order.
+ * sequence has read a whole record meanwhile. In native byte order. Sends and
+ * receives are not on record.
  */
 #ifndef COMM_RECORD_H
 #define COMM_RECORD_H

@@ -10,8 +10,10 @@
 #include "base/log.h"
 #include "comm/calls.h"
 #include "comm/explain.h"
+#include "comm/group.h"
 #include "comm/news.h"
 #include "comm/owner.h"
+#include "comm/p2p.h"
 #include "comm/red_op.h"
 
 static const double news_seconds = .5, verdict_seconds = 1;
@@ -151,6 +153,14 @@ static void pop(coll_comm *c)
         c->last_request = &c->first;
 }
 
+static void end_with(coll_request *r, coll_status status)
+{
+    if (r->parts)
+        group_end_fused(r, status);
+    else
+        r->status = status;
+}
+
 void comm_cancel(coll_comm *c)
 {
     for (int i = 0; i < c->nopen; i++)
@@ -162,14 +172,17 @@ void comm_end_requests(coll_comm *c, coll_status status)
     comm_cancel(c);
     if (c->first && record_runs(&c->recorder))
         c->tally[c->first->kind].ticks += record_end(&c->recorder, status);
-    for (; c->first; pop(c)) {
-        c->first->status = status;
-        c->tally[c->first->kind].failures += !c->first->meeting;
+    while (c->first) {
+        coll_request *r = c->first;
+        c->tally[r->kind].failures += !r->meeting;
+        pop(c);
+        end_with(r, status);
     }
+    p2p_end(c, status);
 }
 
 /* A transfer failed, or the job: nothing of this communicator goes on. */
-static void fail_all(coll_comm *c, coll_status status, const char *sentence)
+void request_fail_as(coll_comm *c, coll_status status, const char *sentence)
 {
     status = comm_fail(c, status, sentence);
     if (c->bootstrap)
@@ -197,7 +210,7 @@ static coll_status find_cause(coll_comm *c, coll_status status)
 
 void request_fail(coll_comm *c, coll_status status)
 {
-    fail_all(c, find_cause(c, status), fail_sentence());
+    request_fail_as(c, find_cause(c, status), fail_sentence());
 }
 
 /* An average is a sum until here. */
@@ -275,8 +288,8 @@ static void advance(coll_comm *c)
             return;
         }
         end(r);
-        r->status = COLL_OK;
         pop(c);
+        end_with(r, COLL_OK);
     }
 }
 
@@ -284,8 +297,8 @@ void comm_serve(coll_comm *c)
 {
     advance(c);
     const coll_status status = comm_check(c);
-    if (status < 0 && c->first)
-        fail_all(c, status, c->sentence);
+    if (status < 0 && comm_has_work(c))
+        request_fail_as(c, status, c->sentence);
 }
 
 coll_status request_step(void *context)
@@ -331,18 +344,30 @@ void request_enqueue(coll_request *r)
     advance(c);
 }
 
+const char *request_what(const coll_request *r)
+{
+    return r->p2p.way == P2P_SEND      ? "a send"
+           : r->p2p.way == P2P_RECEIVE ? "a receive"
+                                       : "a collective";
+}
+
 coll_status request_wait(coll_request *r)
 {
     coll_comm *c = r->comm;
     const coll_status status =
-        comm_wait(c, request_step, r, c->op_seconds, "a collective");
+        comm_wait(c, request_step, r, c->op_seconds, request_what(r));
     if (status < 0 && r->status == COLL_IN_PROGRESS)
-        fail_all(c, status, c->sentence); /* the wait itself gave up */
+        request_fail_as(c, status, c->sentence); /* the wait itself gave up */
     return r->status;
 }
 
-static bool awaits(const coll_request *r, int rank)
+static bool awaits(const coll_comm *c, int rank)
 {
+    const coll_request *r = c->first;
+    if (p2p_awaits(c, rank))
+        return true;
+    if (!r || !r->started || r->early < 0)
+        return false;
     if (staged_serves(r))
         return staged_awaits(r, rank);
     return r->way == BY_PLAN ? exec_awaits(&r->prepared->exec, rank)
@@ -353,10 +378,8 @@ void comm_awaited(const coll_comm *c, char *text, size_t bytes)
 {
     size_t length = 0;
     text[0] = '\0';
-    if (!c->first || !c->first->started || c->first->early < 0)
-        return;
     for (int r = 0; r < c->nranks && length + 16 < bytes; r++)
-        if (awaits(c->first, r))
+        if (awaits(c, r))
             length += (size_t)snprintf(text + length, bytes - length, "%s %d",
                                        length ? "," : "", r);
 }
@@ -365,7 +388,7 @@ static coll_status drained(void *context)
 {
     coll_comm *c = context;
     advance(c);
-    return c->first ? COLL_IN_PROGRESS : COLL_OK;
+    return c->first || (c->p2p && c->p2p->sending) ? COLL_IN_PROGRESS : COLL_OK;
 }
 
 coll_status comm_drain(coll_comm *c)
@@ -373,7 +396,7 @@ coll_status comm_drain(coll_comm *c)
     const coll_status status =
         comm_wait(c, drained, c, c->op_seconds, "an outstanding request");
     if (status < 0)
-        fail_all(c, status, c->sentence);
+        request_fail_as(c, status, c->sentence);
     return status;
 }
 
@@ -393,11 +416,18 @@ coll_status request_end(coll_request **request)
     return status;
 }
 
-void comm_ask(coll_comm *c)
+coll_status request_not_begun(const char *call)
+{
+    return fail(COLL_ERR_INVALID, "comm",
+                "coll_%s: the request's group has not ended (coll_group_end())",
+                call);
+}
+
+void comm_ask(coll_comm *c, const char *what)
 {
     comm_progress(c);
     comm_serve(c);
-    if (c->first && comm_asked(c) < 0)
+    if (comm_has_work(c) && comm_asked(c, what) < 0)
         comm_serve(c);
 }
 
@@ -409,11 +439,13 @@ coll_status coll_test(coll_request **request)
     if (!r || !r->active)
         return COLL_OK;
     coll_comm *c = r->comm;
+    if (r->recorded)
+        return request_not_begun("test");
     coll_status status = comm_enter(c, "test");
     if (status < 0)
         return status;
     if (r->status == COLL_IN_PROGRESS)
-        comm_ask(c);
+        comm_ask(c, request_what(r));
     status =
         r->status == COLL_IN_PROGRESS ? COLL_IN_PROGRESS : request_end(request);
     comm_leave(c);
@@ -426,6 +458,8 @@ coll_status coll_wait(coll_request **request)
         return fail(COLL_ERR_INVALID, "comm", "coll_wait: request is NULL");
     if (!*request || !(*request)->active)
         return COLL_OK;
+    if ((*request)->recorded)
+        return request_not_begun("wait");
     coll_comm *c = (*request)->comm;
     coll_status status = comm_enter(c, "wait");
     if (status < 0)

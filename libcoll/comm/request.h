@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* One collective under way. */
+/* One collective, or send or receive, under way. */
 #ifndef COMM_REQUEST_H
 #define COMM_REQUEST_H
 
 #include "comm/comm.h"
 #include "comm/uneven.h"
+
+/* What a send or a receive has besides: see p2p.h. */
+struct p2p_call {
+    enum { NOT_P2P, P2P_SEND, P2P_RECEIVE } way;
+    int peer, tag; /* that are wanted */
+    coll_message *message;
+    uint64_t order;
+    size_t bytes; /* of what is sent */
+    uint32_t id;
+    struct transfer transfer;
+};
 
 struct coll_request {
     coll_comm *comm;
@@ -36,14 +47,21 @@ struct coll_request {
     bool active;     /* the caller has yet to learn that it is over */
     bool persistent; /* it then stays, to be started again */
     coll_request *next;
+    struct p2p_call p2p;
+    /* Of a group, see group.h: */
+    bool recorded;       /* it has not begun, as its group has not ended */
+    bool owned;          /* by the caller, who waits for it */
+    coll_request *parts; /* of a fused one: the first, linked by next */
 };
 
 /* An operation has failed, with fail_sentence(): so does the communicator, and
  * all of its operations end. */
 void request_fail(coll_comm *, coll_status);
+/* The same where no news of another rank can be the cause. */
+void request_fail_as(coll_comm *, coll_status, const char *sentence);
 
-/* Into how many equal parts, one a rank, `in` or `out` falls, where it is given;
- * and the vector that a rank holds in full. */
+/* Into how many equal parts, one a rank, `in` or `out` falls, where it is
+ * given; and the vector that a rank holds in full. */
 size_t request_in_parts(const coll_request *);
 size_t request_out_parts(const coll_request *);
 size_t request_parts(const coll_request *);
@@ -57,7 +75,8 @@ static inline const char *request_name(const coll_request *r)
 }
 
 /* What each collective call does, between comm_enter() and comm_leave(), with a
- * request that says what was called, and has no more: checks it, and runs it. */
+ * request that says what was called, and has no more: checks it, and runs it.
+ */
 coll_status request_run(coll_request *, coll_request **request);
 
 /* Chooses how a request by a plan runs that starts now, by messages or by
@@ -71,6 +90,12 @@ coll_status request_check(const coll_request *);
 /* Starts one that was found right, behind those outstanding. */
 coll_status request_start(coll_request *);
 
+/* p2p_calls.c: starts a send or a receive, and finishes it if that takes a
+ * moment only. */
+void request_start_p2p(coll_request *);
+/* What they met has failed: so does the communicator. */
+void request_fail_p2p(coll_comm *, coll_status);
+
 /* Starts a filled-in request, and finishes it if that takes a moment only:
  * most short vectors on one host do. false: it goes to request_enqueue(). */
 bool request_finish_now(coll_request *);
@@ -79,6 +104,10 @@ bool request_finish_now(coll_request *);
  * the first. Memory stays the caller's until status leaves IN_PROGRESS. */
 void request_enqueue(coll_request *);
 
+/* "a collective", "a send". */
+const char *request_what(const coll_request *);
+/* INVALID: it is of a group that has not ended. call: as for comm_enter(). */
+coll_status request_not_begun(const char *call);
 /* Returns once the request is over, with its status. */
 coll_status request_wait(coll_request *);
 coll_status request_step(void *request);
@@ -91,7 +120,7 @@ coll_status request_end(coll_request **request);
  * communicator has failed. */
 void comm_serve(coll_comm *);
 /* The same for a caller who does not wait: with a look at the messages, and at
- * the deadline of comm_asked(). */
-void comm_ask(coll_comm *);
+ * the deadline of comm_asked(). what: as for comm_wait(). */
+void comm_ask(coll_comm *, const char *what);
 
 #endif

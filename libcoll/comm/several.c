@@ -2,14 +2,7 @@
 /* Requests of several communicators: test and wait for all, or for any. */
 #include "base/log.h"
 #include "comm/owner.h"
-#include "comm/request.h"
-
-struct several {
-    int n;
-    coll_request **requests;
-    bool any;         /* one will do */
-    coll_comm *comms; /* of those under way, entered, on by `also` */
-};
+#include "comm/several.h"
 
 static bool is_active(const coll_request *r)
 {
@@ -33,7 +26,7 @@ static void leave(coll_comm **at)
     comm_leave(c);
 }
 
-static void leave_all(struct several *s)
+void several_leave(struct several *s)
 {
     while (s->comms)
         leave(&s->comms);
@@ -50,22 +43,31 @@ static coll_status check(int n, coll_request *const *requests,
     return COLL_OK;
 }
 
+coll_status several_enter(struct several *s, coll_comm *c, const char *call)
+{
+    if (has_entered(s, c))
+        return COLL_OK;
+    const coll_status status = comm_enter(c, call);
+    if (status < 0)
+        return status;
+    c->also = s->comms;
+    s->comms = c;
+    return COLL_OK;
+}
+
 /* All communicators, or none. */
 static coll_status enter_all(struct several *s, const char *call)
 {
-    for (int i = 0; i < s->n; i++) {
-        if (!is_active(s->requests[i]) || has_entered(s, s->requests[i]->comm))
-            continue;
-        coll_comm *c = s->requests[i]->comm;
-        const coll_status status = comm_enter(c, call);
-        if (status < 0) {
-            leave_all(s);
-            return status;
-        }
-        c->also = s->comms;
-        s->comms = c;
+    coll_status status = COLL_OK;
+    for (int i = 0; i < s->n && status == COLL_OK; i++) {
+        const coll_request *r = s->requests[i];
+        if (is_active(r))
+            status = r->recorded ? request_not_begun(call)
+                                 : several_enter(s, r->comm, call);
     }
-    return COLL_OK;
+    if (status < 0)
+        several_leave(s);
+    return status;
 }
 
 /* The first active request that is over, or under way; -1: there is none. */
@@ -84,13 +86,24 @@ static bool enough(const struct several *s)
                   : find(s, false) < 0;
 }
 
+/* Sends and receives that nobody waits for may stay for as long as they like.
+ */
+static bool is_awaited(const struct several *s, const coll_comm *c)
+{
+    for (int i = 0; i < s->n; i++)
+        if (is_active(s->requests[i]) && s->requests[i]->comm == c
+            && s->requests[i]->status == COLL_IN_PROGRESS)
+            return true;
+    return false;
+}
+
 /* Leaves those communicators that have nothing left to wait for. */
 static coll_status serve_all(void *context)
 {
     struct several *s = context;
     for (coll_comm **at = &s->comms; *at;) {
         comm_serve(*at);
-        if ((*at)->first)
+        if ((*at)->first || (p2p_is_busy(*at) && is_awaited(s, *at)))
             at = &(*at)->also;
         else
             leave(at);
@@ -98,18 +111,23 @@ static coll_status serve_all(void *context)
     return enough(s) ? COLL_OK : COLL_IN_PROGRESS;
 }
 
-/* What fails ends the requests of one communicator; the others go on. */
-static void wait_for(struct several *s)
+static const char *what_of(const struct several *s)
+{
+    const int i = find(s, false);
+    return i < 0 ? "a collective" : request_what(s->requests[i]);
+}
+
+void several_wait(struct several *s)
 {
     while (serve_all(s) == COLL_IN_PROGRESS)
         comm_wait_several(&s->comms, serve_all, s, s->comms->op_seconds,
-                          "a collective");
+                          what_of(s));
 }
 
 static void ask_all(struct several *s)
 {
     for (coll_comm *c = s->comms; c; c = c->also)
-        comm_ask(c);
+        comm_ask(c, what_of(s));
 }
 
 /* Of all that are over: the status of the first that failed. */
@@ -139,9 +157,9 @@ coll_status coll_wait_all(int n, coll_request *requests[])
         status = enter_all(&s, "wait_all");
     if (status < 0)
         return status;
-    wait_for(&s);
+    several_wait(&s);
     status = end_all(&s);
-    leave_all(&s);
+    several_leave(&s);
     return status;
 }
 
@@ -153,9 +171,9 @@ coll_status coll_wait_any(int n, coll_request *requests[], int *index)
         status = enter_all(&s, "wait_any");
     if (status < 0)
         return status;
-    wait_for(&s);
+    several_wait(&s);
     status = end_any(&s, index);
-    leave_all(&s);
+    several_leave(&s);
     return status;
 }
 
@@ -169,7 +187,7 @@ coll_status coll_test_all(int n, coll_request *requests[])
         return status;
     ask_all(&s);
     status = enough(&s) ? end_all(&s) : COLL_IN_PROGRESS;
-    leave_all(&s);
+    several_leave(&s);
     return status;
 }
 
@@ -183,6 +201,6 @@ coll_status coll_test_any(int n, coll_request *requests[], int *index)
         return status;
     ask_all(&s);
     status = enough(&s) ? end_any(&s, index) : COLL_IN_PROGRESS;
-    leave_all(&s);
+    several_leave(&s);
     return status;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "comm/group.h"
 #include "comm/owner.h"
 #include "comm/request.h"
 
@@ -132,21 +133,22 @@ static coll_status fill(coll_request *r, struct uneven *u,
 static coll_status run_inside(coll_request *r, const struct side sides[2],
                               coll_request **request)
 {
-    struct uneven *u = make(r->comm, !request);
+    const bool keeps = request || group_is_open();
+    struct uneven *u = make(r->comm, !keeps);
     if (!u)
         return fail(COLL_ERR_MEMORY, "comm", "no memory for %d lengths",
                     r->comm->nranks);
     coll_status status = fill(r, u, sides);
     if (status == COLL_OK)
         status = request_run(r, request);
-    if (status < 0 && request)
+    if (status < 0 && keeps)
         free(u);
     return status;
 }
 
 /* r: all but how uneven it is. */
-static coll_status run(coll_request *r, struct side in, struct side out,
-                       coll_request **request)
+static coll_status enter(coll_request *r, struct side in, struct side out,
+                         coll_request **request)
 {
     const char *name = uneven_name(r->kind);
     const struct side sides[2] = {in, out};
@@ -162,6 +164,13 @@ static coll_status run(coll_request *r, struct side in, struct side out,
     status = run_inside(r, sides, request);
     comm_leave(r->comm);
     return status;
+}
+
+static coll_status run(coll_request *r, struct side in, struct side out,
+                       coll_request **request)
+{
+    const coll_status status = enter(r, in, out, request);
+    return status < 0 ? group_noted(status) : status;
 }
 
 static coll_request ask(enum coll_kind kind, const void *in, void *out,

@@ -17,7 +17,8 @@
 
 #include "base/log.h"
 #include "comm/calls.h"
-#include "comm/comm.h"
+#include "comm/p2p.h"
+#include "comm/request.h"
 
 enum { YIELDS_PER_CLOCK = 64, POLLS_PER_PROGRESS = 64 };
 
@@ -39,6 +40,11 @@ bool comm_progress(coll_comm *c)
     bool moved = false;
     for (int i = 0; i < c->nopen; i++)
         moved |= c->open[i]->ops->progress(c->open[i]);
+    if (c->p2p) {
+        const coll_status status = p2p_advance(c, &moved);
+        if (status < 0)
+            request_fail_p2p(c, status);
+    }
     return moved;
 }
 
@@ -89,7 +95,8 @@ static bool look(void *context)
             w->status = status;
             return true;
         }
-        if (!comm_on_node(c) || w->empty % POLLS_PER_PROGRESS == 0)
+        if (!comm_on_node(c) || p2p_is_busy(c)
+            || w->empty % POLLS_PER_PROGRESS == 0)
             moved |= comm_progress(c);
     }
     return moved;
@@ -98,7 +105,8 @@ static bool look(void *context)
 int comm_watch(coll_comm *c, struct pollfd *fds, int max)
 {
     int n = 0;
-    if (c->local_ranks > 1 && staged_needs(c) != STAGED_NEEDS_MESSAGES)
+    if (c->local_ranks > 1
+        && (p2p_is_busy(c) || staged_needs(c) != STAGED_NEEDS_MESSAGES))
         return COMM_WATCH_CANNOT;
     for (int i = 0; i < c->nopen; i++) {
         const struct transport_ops *ops = c->open[i]->ops;
@@ -129,7 +137,17 @@ static bool sleep_on_messages(const struct wait *w)
 
 static bool needs_messages(const coll_comm *c)
 {
-    return c->remote && staged_needs(c) != STAGED_NEEDS_NODE;
+    return c->remote
+           && (p2p_is_busy(c) || staged_needs(c) != STAGED_NEEDS_NODE);
+}
+
+/* Others may send what this rank will receive later, and wait for it to listen
+ * before they come to where it waits for them. No memory is no harm yet. */
+static void listen_to_all(coll_comm *first)
+{
+    for (coll_comm *c = first; c; c = c->also)
+        if (p2p_open(c) == COLL_OK)
+            c->p2p->turn = 0; /* at the next look */
 }
 
 /* Sleeps once. A peer of this host wakes it; what else is awaited, and whether
@@ -139,6 +157,7 @@ static void doze(struct wait *w)
     static const struct timespec nap = {.tv_nsec = remote_sleep_ns};
     coll_comm *c = *w->comms;
     w->empty = 0; /* look at the messages too */
+    listen_to_all(c);
     if (c->meets)
         bootstrap_allgather_nap(c->bootstrap, meeting_sleep_seconds);
     else if (sleep_on_messages(w))
@@ -153,9 +172,9 @@ static void doze(struct wait *w)
 static bool is_late(coll_comm *c, double now, double seconds)
 {
     struct patience *p = &c->patience;
-    if (p->deadline == 0 || p->finished != c->finished)
+    if (p->deadline == 0 || p->finished != comm_finished(c))
         p->deadline = now + seconds;
-    p->finished = c->finished;
+    p->finished = comm_finished(c);
     return seconds > 0 && now > p->deadline;
 }
 
@@ -177,19 +196,19 @@ static coll_status look_at_clock(struct wait *w, double seconds,
     return w->status;
 }
 
-coll_status comm_asked(coll_comm *c)
+coll_status comm_asked(coll_comm *c, const char *what)
 {
     struct asked *a = &c->asked;
     const double now = comm_clock(), most = c->op_seconds / 10;
     const double pause = now - a->last;
-    if (a->last == 0 || a->finished != c->finished)
-        *a = (struct asked){.finished = c->finished};
+    if (a->last == 0 || a->finished != comm_finished(c))
+        *a = (struct asked){.finished = comm_finished(c)};
     else
         a->seconds += pause < most ? pause : most;
     a->last = now;
     calls_doubt(c, now);
     return c->op_seconds > 0 && a->seconds > c->op_seconds
-               ? too_late(c, "a collective", c->op_seconds)
+               ? too_late(c, what, c->op_seconds)
                : COLL_IN_PROGRESS;
 }
 

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* Calls that start together: coll_group_start() to coll_group_end(). */
+#ifndef COMM_GROUP_H
+#define COMM_GROUP_H
+
+#include "comm/request.h"
+
+/* Longest vector made of those of several allreduces. */
+enum { GROUP_FUSED_BYTES = 65536 };
+
+/* How many threads are in a group: most programs never are, and pay for one
+ * look at this. */
+extern _Atomic int group_threads;
+bool group_is_open_here(void);
+
+/* Whether the calling thread is in a group, so that calls are recorded. */
+static inline bool group_is_open(void)
+{
+    return atomic_load_explicit(&group_threads, memory_order_relaxed)
+           && group_is_open_here();
+}
+
+/* Records a call whose arguments are right: a copy, which has its lengths if it
+ * is a v-call. Fails with MEMORY. */
+coll_status group_add(const coll_request *, coll_request **request);
+
+/* A call has failed, with fail_sentence(): the end of the group, if the thread
+ * is in one, is to say so. Returns the status. */
+coll_status group_noted(coll_status failed);
+
+/* INVALID: this thread's group has calls on it. call: as for comm_enter(). */
+coll_status group_check_unused(const coll_comm *, const char *call);
+
+/* The fused one is over: ends those in it, and frees it. */
+void group_end_fused(coll_request *fused, coll_status);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/* coll_send() and coll_recv(): check arguments, start, wait.
+ *
+ * A short message between ranks that have met before, to a receive that has
+ * been posted, takes no memory, no lock and no system call.
+ */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "comm/group.h"
+#include "comm/owner.h"
+#include "comm/p2p.h"
+#include "comm/request.h"
+
+static const char *name_of(const coll_request *r)
+{
+    return r->p2p.way == P2P_SEND ? "coll_send" : "coll_recv";
+}
+
+static coll_status check_peer(const coll_request *r)
+{
+    const bool receives = r->p2p.way == P2P_RECEIVE;
+    const int peer = r->p2p.peer, tag = r->p2p.tag;
+    if ((peer < 0 || peer >= r->comm->nranks)
+        && !(receives && peer == COLL_ANY_SOURCE))
+        return fail(COLL_ERR_INVALID, "comm", "%s: peer %d is no rank of %d%s",
+                    name_of(r), peer, r->comm->nranks,
+                    receives ? " nor COLL_ANY_SOURCE" : "");
+    if (tag < 0 && !(receives && tag == COLL_ANY_TAG))
+        return fail(COLL_ERR_INVALID, "comm",
+                    "%s: tag %d is not from 0 to %d%s", name_of(r), tag,
+                    INT_MAX, receives ? " nor COLL_ANY_TAG" : "");
+    return COLL_OK;
+}
+
+static coll_status check(const coll_request *r)
+{
+    const void *vector = r->p2p.way == P2P_SEND ? r->in : r->out;
+    const size_t elem = coll_dtype_bytes(r->dtype);
+    if (!r->comm)
+        return fail(COLL_ERR_INVALID, "comm", "%s: the communicator is NULL",
+                    name_of(r));
+    if (!elem)
+        return fail(COLL_ERR_INVALID, "comm", "%s: %d is no coll_dtype",
+                    name_of(r), (int)r->dtype);
+    if (r->count > SIZE_MAX / 2 / elem)
+        return fail(COLL_ERR_INVALID, "comm",
+                    "%s: %zu elements of %zu bytes are more than an address "
+                    "space holds",
+                    name_of(r), r->count, elem);
+    if (r->count && !vector)
+        return fail(COLL_ERR_INVALID, "comm",
+                    "%s: the vector is NULL with "
+                    "count %zu",
+                    name_of(r), r->count);
+    return check_peer(r);
+}
+
+/* Other ranks' collectives have no part in what a message and its receive do
+ * not agree on. */
+void request_fail_p2p(coll_comm *c, coll_status status)
+{
+    if (status == COLL_ERR_MISMATCH)
+        request_fail_as(c, status, fail_sentence());
+    else
+        request_fail(c, status);
+}
+
+void request_start_p2p(coll_request *r)
+{
+    coll_comm *c = r->comm;
+    r->status = COLL_IN_PROGRESS;
+    coll_status status = p2p_open(c);
+    if (status == COLL_OK)
+        status = r->p2p.way == P2P_SEND ? p2p_send(r) : p2p_receive(r);
+    if (status == COLL_OK)
+        return;
+    request_fail_p2p(c, status);
+    if (r->status == COLL_IN_PROGRESS)
+        r->status = comm_check(c);
+}
+
+/* Waits without what a long wait takes. */
+static void look(const coll_request *r)
+{
+    enum { LOOKS = 256 };
+    const int most = r->comm->spins ? LOOKS : 1;
+    for (int i = 0; i < most && r->status == COLL_IN_PROGRESS; i++)
+        comm_progress(r->comm);
+}
+
+static coll_status run_inside(coll_request *here, coll_request **request)
+{
+    coll_comm *c = here->comm;
+    coll_request *r = here;
+    coll_status status = check(here);
+    if (status == COLL_OK && comm_check(c) < 0)
+        status = fail(comm_check(c), "comm", "%s", c->sentence);
+    if (status < 0)
+        return status;
+    here->elem_bytes = coll_dtype_bytes(here->dtype);
+    here->p2p.bytes = here->count * here->elem_bytes;
+    if (group_is_open())
+        return group_add(here, request);
+    if (request) {
+        r = malloc(sizeof(*r));
+        if (!r)
+            return fail(COLL_ERR_MEMORY, "comm", "no memory for a request");
+        *r = *here;
+    }
+    request_start_p2p(r);
+    if (request) {
+        *request = r;
+        return COLL_OK;
+    }
+    look(r);
+    if (r->status == COLL_OK)
+        return COLL_OK;
+    request_wait(r);
+    return r->status < 0 ? fail(r->status, "comm", "%s", c->sentence)
+                         : r->status;
+}
+
+static coll_status run(coll_request *here, coll_request **request)
+{
+    coll_comm *c = here->comm;
+    coll_status status =
+        c ? comm_enter(c, name_of(here) + strlen("coll_")) : check(here);
+    if (status == COLL_OK) {
+        status = run_inside(here, request);
+        comm_leave(c);
+    }
+    return status < 0 ? group_noted(status) : status;
+}
+
+/* Field by field, see collectives.c. */
+static inline coll_request ask(int way, size_t count, coll_dtype dtype,
+                               int peer, int tag, coll_comm *comm)
+{
+    coll_request r;
+    r.comm = comm;
+    r.count = count;
+    r.dtype = dtype;
+    r.uneven = NULL;
+    r.active = true;
+    r.persistent = false;
+    r.recorded = false;
+    r.parts = NULL;
+    r.p2p.way = way;
+    r.p2p.peer = peer;
+    r.p2p.tag = tag;
+    return r;
+}
+
+coll_status coll_send(const void *send, size_t count, coll_dtype dtype,
+                      int peer, int tag, coll_comm *comm,
+                      coll_request **request)
+{
+    coll_request r = ask(P2P_SEND, count, dtype, peer, tag, comm);
+    r.in = send;
+    return run(&r, request);
+}
+
+coll_status coll_recv(void *recv, size_t count, coll_dtype dtype, int peer,
+                      int tag, coll_comm *comm, coll_message *message,
+                      coll_request **request)
+{
+    coll_request r = ask(P2P_RECEIVE, count, dtype, peer, tag, comm);
+    r.out = recv;
+    r.p2p.message = message;
+    return run(&r, request);
+}
