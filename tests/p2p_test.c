@@ -292,10 +292,36 @@ static int beside_collectives(coll_comm *comm, int rank, int n)
     return 0;
 }
 
+/* A split waits for collectives, but not for a send that is received later. */
+static int across_a_split(coll_comm *comm, int rank, int n)
+{
+    enum { LONG = 300000 };
+    unsigned char *x = malloc(LONG);
+    coll_comm *half;
+    coll_request *r = NULL;
+    (void)n;
+    fill(x, LONG, 7);
+    if (rank == 0)
+        EXPECT(coll_send(x, LONG, COLL_U8, 1, 0, comm, &r) == COLL_OK, "send");
+    EXPECT(coll_comm_split(comm, rank, 0, &half, NULL) == COLL_OK, "split");
+    if (rank == 1) {
+        memset(x, 0, LONG);
+        EXPECT(coll_recv(x, LONG, COLL_U8, 0, 0, comm, NULL, NULL) == COLL_OK
+                   && is_filled(x, LONG, 7),
+               "receive");
+    }
+    EXPECT(coll_wait(&r) == COLL_OK, "wait");
+    EXPECT(coll_comm_destroy(half) == COLL_OK, "destroy");
+    free(x);
+    return 0;
+}
+
 Test(p2p, goes_on_while_ranks_wait_in_collectives)
 {
     cr_expect_eq(run_ranks(3, over_shm, beside_collectives), 0);
     cr_expect_eq(run_ranks(3, over_ucx, beside_collectives), 0);
+    cr_expect_eq(run_ranks(2, over_shm, across_a_split), 0);
+    cr_expect_eq(run_ranks(2, over_ucx, across_a_split), 0);
 }
 
 static int to_itself(coll_comm *comm, int rank, int n)

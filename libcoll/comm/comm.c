@@ -389,12 +389,20 @@ static coll_status flushed(void *context)
     return all;
 }
 
+static coll_status sent(void *context)
+{
+    const coll_comm *c = context;
+    return c->p2p->sending ? COLL_IN_PROGRESS : COLL_OK;
+}
+
 /* Returns once no rank waits for a message of this one. */
 static coll_status part(coll_comm *c)
 {
     coll_status status = p2p_open(c);
     if (status == COLL_OK)
         status = comm_drain(c);
+    if (status == COLL_OK)
+        status = comm_wait(c, sent, c, c->op_seconds, "an outstanding send");
     if (status == COLL_OK)
         status = p2p_leave(c);
     if (status < 0)

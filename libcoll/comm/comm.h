@@ -251,7 +251,7 @@ void comm_free_prepared(coll_comm *); /* both, and the call's numbers */
 coll_status comm_price(coll_comm *);
 
 /* request.c */
-coll_status comm_drain(coll_comm *); /* waits for all outstanding requests */
+coll_status comm_drain(coll_comm *); /* waits for collectives outstanding */
 void comm_end_requests(coll_comm *, coll_status); /* after a failure */
 /* Ends all transfers: their memory is the caller's again. Nothing can be sent
  * afterwards. */

@@ -388,7 +388,7 @@ static coll_status drained(void *context)
 {
     coll_comm *c = context;
     advance(c);
-    return c->first || (c->p2p && c->p2p->sending) ? COLL_IN_PROGRESS : COLL_OK;
+    return c->first ? COLL_IN_PROGRESS : COLL_OK;
 }
 
 coll_status comm_drain(coll_comm *c)
