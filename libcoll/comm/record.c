@@ -158,7 +158,7 @@ static void write_header(const struct recorder *d, const struct record_job *job)
         .header_bytes = RECORD_HEADER_BYTES,
         .record_bytes = sizeof(struct record),
         .nrecords = RECORD_RING,
-        .library = COLL_VERSION,
+        .coll_version = COLL_VERSION,
         .rank = job->rank,
         .nranks = job->nranks,
         .pid = (int32_t)getpid(),

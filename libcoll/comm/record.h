@@ -73,7 +73,7 @@ enum record_table {
 struct record_header {
     char magic[8];
     uint32_t version, header_bytes, record_bytes, nrecords;
-    uint32_t library; /* coll_version() */
+    uint32_t coll_version;
     int32_t rank, nranks, pid;
     uint32_t clock;
     _Atomic int32_t failed; /* a coll_status, with a sentence; 0: none */
