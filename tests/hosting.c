@@ -83,10 +83,9 @@ static void handle(int number)
 /* The program's own handler is called, while the library works and after. */
 static void crash(void)
 {
-    volatile int *volatile nowhere = NULL;
     if (sigsetjmp(back, 1) == 0) {
-        *nowhere = 1;
-        EXPECT(!"a store to nowhere");
+        raise(SIGSEGV); /* a store to nowhere would be a sanitizer's affair */
+        EXPECT(!"the handler returns elsewhere");
     }
 }
 
