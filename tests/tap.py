@@ -60,8 +60,7 @@ def run(cases=None):
         except Exception:  # pylint: disable=broad-except
             verdict = 'not ok'
             failed += 1
-            for line in traceback.format_exc().splitlines():
-                print('#', line)
+            traceback.print_exc()  # meson shows what goes to stderr
         print(f'{verdict} {number} - {words}{end}\n'
               f'# {time.monotonic() - began:.1f} s', flush=True)
     return int(failed > 0)
