@@ -264,7 +264,7 @@ Test(p2p, a_flood_is_kept_and_the_rest_waits)
  * request, needs the other's help while that one waits in the collective. */
 static int beside_collectives(coll_comm *comm, int rank, int n)
 {
-    enum { LONG = 3 << 20 };
+    enum { LONG = 1 << 20 };
     unsigned char *x = malloc(LONG);
     coll_request *r = NULL;
     int y = 1, z = 0;
@@ -279,7 +279,7 @@ static int beside_collectives(coll_comm *comm, int rank, int n)
                "receive");
     }
     if (rank == 2) /* all others wait for it in the collective meanwhile */
-        usleep(50000);
+        usleep(300000); /* long for 1 MiB, even by sanitized code */
     EXPECT(coll_barrier(comm, NULL) == COLL_OK, "barrier");
     if (rank == 1) {
         EXPECT(coll_test(&r) == COLL_OK,
