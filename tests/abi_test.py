@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: MIT
 """Programs that were built with an older header go on to work.
 
-Usage: abi_test.py LIBRARY LIST INCLUDE_DIR COMPILER... [--write]; prints TAP.
+    tests/abi_test.py LIBRARY
+    ninja -C build abi_baseline
 
-LIST has a line for each exported function, each type's size, the place of each
-member and each constant. What is new may be added, with --write, which writes
-it anew; what is there may only change with the library's soname.
+The first compares a library, by libabigail's abidiff, with tests/abi.xml: what
+programs may rely on, the functions and the types that the public headers have.
+More of them may come; what is there may only change with the library's soname.
+Speaks TAP. The second writes tests/abi.xml anew, so that what is new is kept
+from then on too.
 """
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -18,93 +22,94 @@ sys.dont_write_bytecode = True
 import tap  # noqa: E402
 from tap import case, expect  # noqa: E402
 
-LIBRARY, LIST, INCLUDE, *COMPILER = [a for a in sys.argv[1:]
-                                     if a != '--write']
-NAMES = sorted(name for name in os.listdir(os.path.join(INCLUDE, 'coll'))
-               if name.endswith('.h'))
+HERE = os.path.dirname(os.path.abspath(__file__))
+BASELINE = os.path.join(HERE, 'abi.xml')
+HEADERS = os.path.join(HERE, '..', 'include', 'coll')
+LIBRARY = sys.argv[1]
+MACHINE = 'x86_64'  # the baseline's
+ERROR, CHANGE = 3, 4  # bits of abidiff's exit status
 
 
-def functions():
-    if not shutil.which('nm'):
-        raise tap.Skip('no nm here (binutils)')
-    out = subprocess.run(['nm', '-D', '--defined-only', LIBRARY], text=True,
-                         capture_output=True, check=True).stdout
-    return sorted('function ' + line.split()[-1] for line in out.splitlines()
-                  if line.split()[-1].startswith('coll_'))
+def read(path):
+    with open(path, encoding='utf-8') as file:
+        return file.read()
 
 
-def members(body):
-    """Names of "const char *a, b[4];"."""
-    for declaration in body.split(';'):
-        for part in declaration.split(','):
-            name = re.search(r'(\w+)\s*(\[[^]]*\]\s*)*$', part.strip())
-            if name:
-                yield name.group(1)
-
-
-def questions(text):
-    """Expressions whose value is a part of the interface."""
-    text = re.sub(r'/\*.*?\*/', ' ', text, flags=re.S)
-    for body, name in re.findall(r'typedef struct \w+ \{(.*?)\} (\w+);', text,
-                                 re.S):
-        yield f'sizeof({name})'
-        for member in members(body):
-            yield f'offsetof({name}, {member})'
-    for body in re.findall(r'typedef enum \w+ \{(.*?)\}', text, re.S):
-        for constant in re.findall(r'COLL_\w+', body):
-            yield constant
-
-
-def layout():
-    asked = []
-    for name in NAMES:
-        with open(os.path.join(INCLUDE, 'coll', name),
-                  encoding='utf-8') as file:
-            asked += questions(file.read())
-    source = '#include <stdio.h>\n' + ''.join(
-        f'#include "coll/{name}"\n' for name in NAMES) + 'int main(void)\n{\n'
-    source += ''.join(f'printf("{q} %d\\n", (int)({q}));\n' for q in asked)
+def described():
+    """What abidw says of the library, but for where it was built."""
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, 'ask')
-        with open(path + '.c', 'w', encoding='utf-8') as file:
-            file.write(source + '}\n')
-        subprocess.run([*COMPILER, '-I', INCLUDE, path + '.c', '-o', path],
-                       check=True)
-        return subprocess.run([path], text=True, capture_output=True,
-                              check=True).stdout.splitlines()
+        path = os.path.join(folder, 'abi.xml')
+        subprocess.run(
+            ['abidw', '--headers-dir', HEADERS, '--exported-interfaces-only',
+             '--drop-private-types', '--drop-undefined-syms',
+             '--no-corpus-path', '--no-comp-dir-path', '--no-show-locs',
+             '--no-elf-needed', '--no-parameter-names', '--no-architecture',
+             '--no-write-default-sizes', '--type-id-style', 'hash',
+             '--out-file', path, LIBRARY], check=True)
+        return re.sub(r" path='[^']*/(libcoll|topo)/", r" path='\1/",
+                      read(path))
 
 
-def kept():
-    with open(LIST, encoding='utf-8') as file:
-        return file.read().splitlines()
+def broken(old, new):
+    """What a program that knows the old may not find in the new."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [os.path.join(folder, name) for name in ('old', 'new')]
+        for path, text in zip(paths, (old, new)):
+            with open(path, 'w', encoding='utf-8') as file:
+                file.write(text)
+        done = subprocess.run(['abidiff', '--no-added-syms', *paths],
+                              text=True, capture_output=True, check=False)
+    expect(not done.returncode & ERROR, done.stdout, done.stderr)
+    return done.stdout if done.returncode & CHANGE else ''
 
 
-def lost(now):
-    """What the list has of these kinds, and the library has not."""
-    words = {line.split()[0] == 'function' for line in now}
-    return [line for line in kept()
-            if (line.split()[0] == 'function') in words
-            and line not in set(now)]
+def compared():
+    """The baseline and the library, where they can be compared."""
+    if not shutil.which('abidw') or not shutil.which('abidiff'):
+        raise tap.Skip('no abidw here (Debian: abigail-tools)')
+    if platform.machine() != MACHINE:
+        raise tap.Skip(f'the baseline is of {MACHINE}')
+    now = described()
+    if '<function-decl' not in now:
+        raise tap.Skip('the library was built without debug information')
+    return read(BASELINE), now
 
 
 @case
-def test_no_function_is_lost():
-    expect(not lost(functions()), lost(functions()))
+def test_what_programs_rely_on_is_there():
+    old, new = compared()
+    expect(not broken(old, new), broken(old, new))
+
+
+def altered(text, pattern, put):
+    """The first that is found, so that the test does not pass by itself."""
+    changed, times = re.subn(pattern, put, text, count=1, flags=re.S)
+    expect(times == 1, pattern, 'is not there')
+    return changed
 
 
 @case
-def test_no_type_and_no_constant_changes():
-    expect(not lost(layout()), lost(layout()))
-
-
-@case
-def test_what_is_compared_is_there():
-    expect(len(functions()) > 60 and len(layout()) > 100, 'too little')
+def test_what_breaks_programs_is_told_and_what_is_new_is_not():
+    _, now = compared()
+    gone = now.replace('coll_barrier', 'coll_barrier_of_old')
+    expect('coll_barrier_of_old' in broken(gone, now), 'a lost function')
+    for what, pattern, put in (
+            ('a constant', r"(name='COLL_ERR_BUSY' value=')-9", r'\g<1>-10'),
+            ('the place of a member',
+             r"(name='coll_statistics' .*?offset-in-bits=')64", r'\g<1>96'),
+            ('a parameter',
+             r"(function-decl name='coll_comm_count'[^\n]*\n)([^\n]*\n)",
+             r'\1\2\2')):
+        expect(broken(altered(now, pattern, put), now), what)
+    fewer = altered(now, r"<elf-symbol name='coll_barrier'[^\n]*\n", '')
+    fewer = altered(fewer, r"<function-decl name='coll_barrier'"
+                    r'.*?</function-decl>\n', '')
+    expect(not broken(fewer, now), 'a new function')
 
 
 if __name__ == '__main__':
-    if '--write' in sys.argv:
-        with open(LIST, 'w', encoding='utf-8') as target:
-            target.write('\n'.join(functions() + layout()) + '\n')
-    else:
+    if '--renew' not in sys.argv:
         sys.exit(tap.run())
+    _, NOW = compared()
+    with open(BASELINE, 'w', encoding='utf-8') as target:
+        target.write(NOW)
