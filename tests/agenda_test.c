@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 
 #include "transport/agenda.h"
+#include "draw.h"
 
 enum { THINGS = 200 };
 
@@ -12,14 +13,6 @@ struct entry {
     double at;
     long turn;
 };
-
-static unsigned state;
-
-static int draw(int below)
-{
-    state = state * 1664525u + 1013904223u;
-    return (int)((state >> 8) % (unsigned)below);
-}
 
 static int first_of(const struct entry *all)
 {
@@ -46,7 +39,7 @@ static void check(unsigned seed)
     struct entry all[THINGS] = {{.there = false}};
     long turns = 0;
     double now = 0;
-    state = seed;
+    draw_state = seed;
     for (int step = 0; step < 2000; step++) {
         const int what = draw(THINGS), row = draw(AGENDA_ROWS);
         const int first = first_of(all);

@@ -2,43 +2,18 @@
 /* The tiles for AMX, compiled with its instructions in software, against the
  * direct kernels. Numbers are multiples of 1/8, so sums are equal whatever
  * their order. Speaks TAP. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "exact.h"
 #include "kernels/conv_amx.h"
 #include "kernels/conv_direct.h"
-#include "random.h"
-
-__attribute__((format(printf, 2, 3))) static void require(bool holds,
-                                                          const char *form, ...)
-{
-    va_list words;
-    if (holds)
-        return;
-    va_start(words, form);
-    printf("Bail out! ");
-    vprintf(form, words);
-    va_end(words);
-    putchar('\n');
-    exit(1);
-}
-
-static float *eighths(size_t count, uint64_t seed)
-{
-    float *x = malloc((count + 1) * sizeof(float));
-    require(x != NULL, "no memory");
-    for (size_t i = 0; i < count; i++)
-        x[i] = (float)((int)(random_u64(seed, i) % 17) - 8) / 8;
-    return x;
-}
 
 static float *blocked(int n, int c, int h, int w, uint64_t seed)
 {
     float *plain = eighths((size_t)n * (size_t)c * (size_t)(h * w), seed);
-    float *x = malloc(conv_blocked(n, c, h, w) * sizeof(float) + 1);
-    require(x != NULL, "no memory");
+    float *x = unset(conv_blocked(n, c, h, w));
     conv_to_blocked(plain, x, n, c, h, w);
     free(plain);
     return x;
@@ -115,8 +90,8 @@ int main(void)
     printf("1..2\n");
     for (int i = 0; i < (int)(sizeof(some) / sizeof(some[0])); i++)
         check(some[i], i);
-    printf("ok 1 - AMX comes to the same\n");
+    report(true, "AMX comes to the same");
     peak();
-    printf("ok 2 - what is measured as the peak is done\n");
+    report(true, "what is measured as the peak is done");
     return 0;
 }

@@ -8,18 +8,11 @@
 #include "base/log.h"
 #include "comm/layout.h"
 #include "exec/bound.h"
+#include "draw.h"
 #include "plans.h"
 #include "thorough.h"
 
 enum { MAX_RANKS = 40, CASES = 4000 };
-
-static unsigned state;
-
-static int draw(int below)
-{
-    state = state * 1664525u + 1013904223u;
-    return (int)((state >> 8) % (unsigned)below);
-}
 
 /* Often 0, else about `most`, less by up to three decimal orders. */
 static double draw_cost(double most)
@@ -100,14 +93,14 @@ Test(bound, is_never_above_the_rehearsed_time)
 {
     double sum = 0;
     int n = 0;
-    state = 7;
+    draw_state = 7;
     const unsigned all = cases(CASES, CASES / 4);
     for (unsigned i = 0; i < all; i++) {
         const struct algo *algo = &algos[draw(nplanned)];
         const int nranks = 2 + draw(MAX_RANKS - 1);
         const int segments = 1 + draw(PLAN_SEGMENTS_MAX);
         const size_t bytes = even_parts(algo, nranks, (size_t)1 << draw(26));
-        const unsigned seed = state;
+        const unsigned long seed = draw_state;
         struct layout l;
         double found[2];
         draw_layout(&l, nranks);
@@ -115,7 +108,7 @@ Test(bound, is_never_above_the_rehearsed_time)
                 &(struct plan_shape){.nranks = nranks, .segments = segments})
             && run_both(&l, algo, segments, bytes, found) == COLL_OK) {
             cr_assert_leq(found[1], found[0] * (1 + 1e-9) + 1e-15,
-                          "%s, %d ranks, %d segments, %zu bytes, seed %u: "
+                          "%s, %d ranks, %d segments, %zu bytes, seed %lu: "
                           "bound %g, rehearsed %g",
                           algo->full_name, nranks, segments, bytes, seed,
                           found[1], found[0]);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "checks.h"
 #include "coll/coll.h"
 #include "coll/log.h"
 #include "rank_threads.h"
@@ -172,14 +173,6 @@ static int from_inside(coll_comm *comm, int rank, int n)
         hooked = comm;
     return coll_allreduce(&x, &sum, 1, COLL_F32, COLL_SUM, comm, NULL)
            || sum != (float)n || (rank == 0 && atomic_load(&heard) != 1);
-}
-
-static int tests;
-
-static int report(int good, const char *claim)
-{
-    printf("%sok %d - %s\n", good ? "" : "not ", ++tests, claim);
-    return !good;
 }
 
 int main(void)

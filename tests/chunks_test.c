@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Plans on chunks of any lengths, zeros among them, as the v-calls run them: on
  * the simulator, in random groups, in place and not, with messages that arrive
- * in a shuffled order.
- *
- * Element i of rank r is a random 64-bit weight of (r, i), and the sum wraps: a
- * result equal to the sum of all ranks' weights has each share exactly once,
- * but for one chance in 2^64.
- */
+ * in a shuffled order. Vectors are weights.h's. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,41 +9,11 @@
 #include "algo/algo.h"
 #include "exec/rehearse.h"
 #include "thorough.h"
+#include "weights.h"
 
 enum { MAX_RANKS = 64, LONGEST = 9, GAP = 3 };
 
 static const uint64_t canary = 0xabad1dea;
-static uint64_t state;
-
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
-
-static size_t draw(size_t below)
-{
-    state += 0x9e3779b97f4a7c15u;
-    return mix(state) % below;
-}
-
-static uint64_t weight(int rank, size_t i)
-{
-    return mix((uint64_t)rank << 32 | i);
-}
-
-static void add(void *const *dst, int ndst, const void *const *src, int nsrc,
-                size_t n, int divisor, bool stream)
-{
-    cr_assert(ndst == 1 && nsrc >= 2 && divisor == 1 && !stream);
-    for (size_t i = 0; i < n; i++) {
-        uint64_t sum = 0;
-        for (int k = 0; k < nsrc; k++)
-            sum += ((const uint64_t *)src[k])[i];
-        ((uint64_t *)dst[0])[i] = sum;
-    }
-}
 
 /* Groups of positions in groups, two levels of them at most. */
 struct groups {
@@ -89,11 +54,11 @@ struct trial {
 
 static void make_lengths(struct trial *t)
 {
-    const size_t often = draw(4); /* none at all, too */
+    const int often = draw(4); /* none at all, too */
     t->before[0] = 0;
     for (int r = 0; r < t->n; r++)
         t->before[r + 1] =
-            t->before[r] + (draw(4) < often ? 0 : draw(LONGEST + 1));
+            t->before[r] + (size_t)(draw(4) < often ? 0 : draw(LONGEST + 1));
 }
 
 /* Each rank another order of the parts, with gaps. */
@@ -102,13 +67,13 @@ static void put_apart(struct trial *t, int rank)
     int order[MAX_RANKS];
     size_t at = 0;
     for (int i = 0; i < t->n; i++) {
-        const int j = (int)draw((size_t)i + 1);
+        const int j = draw(i + 1);
         order[i] = order[j];
         order[j] = i;
     }
     for (int i = 0; i < t->n; i++) {
         const int c = order[i];
-        at += draw(GAP);
+        at += (size_t)draw(GAP);
         t->at[rank][c] = at;
         at += t->before[c + 1] - t->before[c];
     }
@@ -190,7 +155,7 @@ static void run(struct trial *t, const struct plan_tree *tree)
         .elem_bytes = sizeof(uint64_t),
         .chunks = (const struct exec_chunks(*)[2])t->chunks,
         .net = {.link = {1e-6, 1e-10, 0}, .jitter_seed = (unsigned)t->n},
-        .reduce = &(struct combine){.kernel = add                       },
+        .reduce = &(struct combine){.kernel = add_weights                       },
         .in = in,
         .out = out,
         .in_parts = gathers,
@@ -245,7 +210,7 @@ Test(chunks, of_any_lengths_come_in_once_and_in_their_place, .timeout = 600)
 {
     for (int a = 0; a < nplanned; a++) {
         const enum coll_kind kind = algos[a].kind;
-        state = 0;
+        draw_state = 0;
         for (int n = 1; n <= MAX_RANKS; n++) {
             static struct groups g;
             if ((kind != ALLGATHER && kind != REDUCE_SCATTER)

@@ -12,10 +12,20 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "checks.h"
 #include "coll/coll.h"
 #include "rank_threads.h"
 
 enum { MAX_RANKS = 8 };
+
+/* Says where it is wrong. */
+static int told(int wrong, const coll_comm *comm, size_t count)
+{
+    if (wrong)
+        printf("# rank %d of %d, count %zu: %s\n", coll_comm_user_rank(comm),
+               coll_comm_count(comm), count, coll_last_error(comm));
+    return wrong;
+}
 
 static int sums(coll_comm *comm, int rank, int n)
 {
@@ -28,11 +38,8 @@ static int sums(coll_comm *comm, int rank, int n)
         for (size_t i = 0; i < count; i++)
             wrong |= x[i] != n * (n - 1) / 2 + n * (int)i;
         free(x);
-        if (wrong) {
-            printf("# rank %d of %d, count %zu: %s\n", rank, n, count,
-                   coll_last_error(comm));
+        if (told(wrong, comm, count))
             return 1;
-        }
     }
     return 0;
 }
@@ -48,8 +55,8 @@ static int moves(coll_comm *comm, int rank, int n)
         int *y = malloc((all + 1) * sizeof(int));
         for (size_t i = 0; i < all; i++)
             x[i] = (int)(mine * all + i);
-        wrong |= coll_gather(x + mine * count, y, count, COLL_I32, root, comm,
-                             NULL);
+        wrong |=
+            coll_gather(x + mine * count, y, count, COLL_I32, root, comm, NULL);
         for (size_t i = 0; i < all && rank == root; i++)
             wrong |= (size_t)y[i] != i / count * all + i;
         wrong |= coll_scatter(x, y, count, COLL_I32, root, comm, NULL);
@@ -60,11 +67,8 @@ static int moves(coll_comm *comm, int rank, int n)
             wrong |= (size_t)x[i] != i / count * all + mine * count + i % count;
         free(x);
         free(y);
-        if (wrong) {
-            printf("# rank %d of %d, count %zu: %s\n", rank, n, count,
-                   coll_last_error(comm));
+        if (told(wrong, comm, count))
             return 1;
-        }
     }
     return 0;
 }
@@ -177,11 +181,8 @@ static int parts(coll_comm *comm, int rank, int n)
                 wrong |= x[displs[r] + i] != (int)(displs[r] + i);
         free(x);
         free(y);
-        if (wrong) {
-            printf("# rank %d of %d, count %zu: %s\n", rank, n, count,
-                   coll_last_error(comm));
+        if (told(wrong, comm, count))
             return 1;
-        }
     }
     return 0;
 }
@@ -235,14 +236,6 @@ static int by_hosts(void)
             run(4, sums) && run(4, others) && run(4, parts) && run(4, requests);
     nhosts = 1;
     return good;
-}
-
-static int tests;
-
-static int report(int good, const char *claim)
-{
-    printf("%sok %d - %s\n", good ? "" : "not ", ++tests, claim);
-    return !good;
 }
 
 int main(void)

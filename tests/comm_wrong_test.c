@@ -13,10 +13,6 @@
 #include "coll/coll.h"
 #include "ranks.h"
 
-#define REFUSED(call, words)                                                   \
-    EXPECT((call) == COLL_ERR_INVALID && strstr(coll_last_error(NULL), words), \
-           "not refused with \"%s\"", words)
-
 static int wrong_roots_and_vectors(coll_comm *comm, int rank, int n)
 {
     const size_t lots = SIZE_MAX / 2 / sizeof(float) / (size_t)n + 1;

@@ -12,14 +12,13 @@
  * equal.
  */
 #include <math.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "exact.h"
 #include "kernels/conv_tile.h"
-#include "random.h"
 #include "thorough.h"
 
 static const char *const isas[] = {
@@ -28,21 +27,6 @@ static const char *const isas[] = {
 #undef ISA
 };
 enum { NISAS = sizeof(isas) / sizeof(isas[0]) };
-
-/* Says what is wrong, and ends. */
-__attribute__((format(printf, 2, 3))) static void require(bool holds,
-                                                          const char *form, ...)
-{
-    va_list words;
-    if (holds)
-        return;
-    va_start(words, form);
-    printf("Bail out! ");
-    vprintf(form, words);
-    va_end(words);
-    putchar('\n');
-    exit(1);
-}
 
 static size_t input_floats(const struct conv *c)
 {
@@ -58,15 +42,6 @@ static size_t weight_floats(const struct conv *c)
 {
     return (size_t)c->k * (size_t)(c->c / c->groups)
            * (size_t)(c->kernel_h * c->kernel_w);
-}
-
-static float *eighths(size_t count, uint64_t seed)
-{
-    float *x = malloc((count + 1) * sizeof(float));
-    require(x != NULL, "no memory");
-    for (size_t i = 0; i < count; i++)
-        x[i] = (float)((int)(random_u64(seed, i) % 17) - 8) / 8;
-    return x;
 }
 
 /* All three passes at once; each product counts for what it goes into. */
@@ -138,19 +113,7 @@ static float *scratch_of(const struct conv_method *m, const struct conv *c,
     full.n *= 3;
     require(m->scratch(&full, pass) >= m->scratch(c, pass),
             "%s, pass %d: less scratch for more images", m->name, (int)pass);
-    const size_t floats = m->scratch(c, pass);
-    float *x = malloc(floats * sizeof(float) + 1);
-    require(x != NULL, "no memory");
-    memset(x, 0xff, floats * sizeof(float)); /* NaN */
-    return x;
-}
-
-static float *filled(size_t floats)
-{
-    float *x = malloc(floats * sizeof(float) + 1);
-    require(x != NULL, "no memory");
-    memset(x, 0xff, floats * sizeof(float));
-    return x;
+    return unset(m->scratch(c, pass));
 }
 
 static void check(struct conv c, uint64_t seed)
@@ -172,10 +135,10 @@ static void check(struct conv c, uint64_t seed)
     const size_t by = conv_blocked(c.n, c.k, c.out_h, c.out_w);
     float *x = eighths(nx, seed), *w = eighths(nw, seed + 1);
     float *dy = eighths(ny, seed + 2), *bias = eighths((size_t)c.k, seed + 3);
-    float *y = filled(ny), *dx = filled(nx), *dw = eighths(nw, seed + 4);
-    float *dw0 = eighths(nw, seed + 4), *back = filled(nx > ny ? nx : ny);
-    float *xb = filled(bx), *yb = filled(by), *dyb = filled(by),
-          *dxb = filled(bx), *dwb = filled(nw);
+    float *y = unset(ny), *dx = unset(nx), *dw = eighths(nw, seed + 4);
+    float *dw0 = eighths(nw, seed + 4), *back = unset(nx > ny ? nx : ny);
+    float *xb = unset(bx), *yb = unset(by), *dyb = unset(by), *dxb = unset(bx),
+          *dwb = unset(nw);
     reference(&c, x, w, bias, dy, y, dx, dw);
     conv_to_blocked(x, xb, c.n, c.c, c.h, c.w);
     conv_to_blocked(dy, dyb, c.n, c.k, c.out_h, c.out_w);
@@ -238,7 +201,7 @@ static void winograd_as_direct(struct conv c, const char *isa, uint64_t seed)
     float *px = eighths(input_floats(&c), seed);
     float *py = eighths(output_floats(&c), seed + 1);
     float *w = eighths(nw, seed + 2), *bias = eighths((size_t)c.k, seed + 3);
-    float *x = filled(nx), *dy = filled(ny), *dw[2], *y[2], *dx[2];
+    float *x = unset(nx), *dy = unset(ny), *dw[2], *y[2], *dx[2];
     conv_to_blocked(px, x, c.n, c.c, c.h, c.w);
     conv_to_blocked(py, dy, c.n, c.k, c.out_h, c.out_w);
     for (int i = 0; i < 2; i++) {
@@ -247,9 +210,9 @@ static void winograd_as_direct(struct conv c, const char *isa, uint64_t seed)
             const size_t floats = method[i]->scratch(&c, pass);
             most = floats > most ? floats : most;
         }
-        float *scratch = filled(most);
-        y[i] = filled(ny);
-        dx[i] = filled(nx);
+        float *scratch = unset(most);
+        y[i] = unset(ny);
+        dx[i] = unset(nx);
         dw[i] = eighths(nw, seed + 4);
         method[i]->forward(&c, x, w, bias, y[i], scratch);
         method[i]->backward_data(&c, dy, w, dx[i], scratch);
@@ -380,10 +343,9 @@ static void products_are_of_rounded_numbers(void)
     float *x = uniform(nx, 1), *w = uniform(nw, 2), *dy = uniform(ny, 3);
     float *bias = uniform((size_t)c.k, 4), *dw0 = uniform(nw, 5);
     float *rounded_w = uniform(nw, 2), *dw = uniform(nw, 5);
-    float *y = filled(ny), *dx = filled(nx), *xb = filled(bx),
-          *dyb = filled(by);
-    float *yb = filled(by), *dxb = filled(bx), *dwb = filled(nw);
-    float *back = filled(nx > ny ? nx : ny);
+    float *y = unset(ny), *dx = unset(nx), *xb = unset(bx), *dyb = unset(by);
+    float *yb = unset(by), *dxb = unset(bx), *dwb = unset(nw);
+    float *back = unset(nx > ny ? nx : ny);
     conv_to_blocked(x, xb, c.n, c.c, c.h, c.w);
     conv_to_blocked(dy, dyb, c.n, c.k, c.out_h, c.out_w);
     round_all(x, nx);
@@ -437,13 +399,6 @@ static void layers_of_known_nets(void)
     };
     for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++)
         check(some[i], 100 * i);
-}
-
-static int pick(uint64_t seed, int which, int least, int most)
-{
-    return least
-           + (int)(random_u64(seed, (uint64_t)which)
-                   % (uint64_t)(most - least + 1));
 }
 
 static unsigned shapes;
@@ -505,10 +460,7 @@ static void they_know_what_they_cannot_do(void)
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *claim;
-        void (*check)(void);
-    } checks[] = {
+    static const struct check checks[] = {
         {"layers of known nets",              layers_of_known_nets           },
         {"odd shapes",                        odd_shapes                     },
         {"Winograd's comes to the same",      winograd_comes_to_the_same     },
@@ -516,14 +468,8 @@ int main(int argc, char **argv)
         {"products are of rounded numbers",   products_are_of_rounded_numbers},
         {"the ways know what they cannot do", they_know_what_they_cannot_do  },
     };
-    const int n = sizeof(checks) / sizeof(checks[0]);
     shapes = argc > 1 ? (unsigned)atoi(argv[1]) : cases(2000, 150);
-    printf("1..%d\n", n);
     for (int i = 0; i < NISAS; i++)
         printf("# %s: %s\n", isas[i], conv_use(isas[i]) ? "tried" : "not here");
-    for (int i = 0; i < n; i++) {
-        checks[i].check();
-        printf("ok %d - %s\n", i + 1, checks[i].claim);
-    }
-    return 0;
+    return run_checks(checks, sizeof(checks) / sizeof(checks[0]));
 }

@@ -1,21 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* A crew's threads, alone, so that the thread sanitizer sees all they do. */
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
 
+#include "checks.h"
 #include "crew.h"
 #include "thorough.h"
 
 enum { MOST = 8 };
-
-static void require(int holds, const char *what)
-{
-    if (holds)
-        return;
-    printf("Bail out! %s\n", what);
-    exit(1);
-}
 
 /* Each part reads what all wrote in the call before, without atomics. */
 struct field {
@@ -111,10 +102,7 @@ static void bound_threads_run_where_they_should(void)
 
 int main(void)
 {
-    static const struct {
-        const char *claim;
-        void (*check)(void);
-    } checks[] = {
+    static const struct check checks[] = {
         {"every part runs once and in order",
          every_part_runs_once_and_in_order                             },
         {"nobody is a crew of one",             nobody_is_a_crew_of_one},
@@ -122,11 +110,5 @@ int main(void)
         {"bound threads run where they should",
          bound_threads_run_where_they_should                           },
     };
-    const int n = sizeof(checks) / sizeof(checks[0]);
-    printf("1..%d\n", n);
-    for (int i = 0; i < n; i++) {
-        checks[i].check();
-        printf("ok %d - %s\n", i + 1, checks[i].claim);
-    }
-    return 0;
+    return run_checks(checks, sizeof(checks) / sizeof(checks[0]));
 }

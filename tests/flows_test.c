@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "transport/flows.h"
+#include "draw.h"
 
 enum { RESOURCES = 12, FLOWS = 60, USES = 4 };
 
@@ -16,14 +17,6 @@ struct wish {
     double begin, left, rate, end;
     bool active;
 };
-
-static unsigned state;
-
-static int draw(int below)
-{
-    state = state * 1664525u + 1013904223u;
-    return (int)((state >> 8) % (unsigned)below);
-}
 
 static void draw_wish(struct wish *w, int nresources)
 {
@@ -139,7 +132,7 @@ static void check(unsigned seed, int nresources)
 {
     struct wish all[FLOWS];
     int way[FLOWS], of[FLOWS], begun = 0, ended = 0;
-    state = seed;
+    draw_state = seed;
     const int n = 1 + draw(FLOWS);
     draw_all(all, n, nresources);
     struct flows *f = flows_create(nresources);

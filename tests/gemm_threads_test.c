@@ -1,24 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* OpenBLAS as threads of a crew call it: side by side, each alone. */
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "checks.h"
 #include "crew.h"
 #include "kernels/gemm.h"
 #include "random.h"
 
 enum { THREADS = 8, ROUNDS = 40, SHAPES = 6, MOST = 192 };
-
-static void require(bool holds, const char *what)
-{
-    if (holds)
-        return;
-    printf("Bail out! %s\n", what);
-    exit(1);
-}
 
 /* Small ones, for which OpenBLAS has kernels of their own, and large ones,
  * which copy the matrices into buffers first. */
@@ -114,10 +105,10 @@ int main(void)
     }
     for (int s = 0; s < SHAPES; s++)
         multiply(s, wanted[s]);
-    printf("1..2\n");
-    a_product_takes_one_thread();
-    printf("ok 1 - a product takes one thread\n");
-    threads_get_the_bits_of_one();
-    printf("ok 2 - threads get the bits of one\n");
-    return 0;
+    return run_checks(
+        (const struct check[]){
+            {"a product takes one thread",  a_product_takes_one_thread },
+            {"threads get the bits of one", threads_get_the_bits_of_one}
+    },
+        2);
 }

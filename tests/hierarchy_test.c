@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Plans on hosts in groups: random trees, every order of the ranks, every root.
  *
- * Element i of rank r is a random 64-bit weight of (r, i), and the sum wraps: a
- * result equal to the sum of all ranks' weights has each share exactly once,
- * but for one chance in 2^64. Messages arrive in a shuffled order, and are
- * copied as late as they may be.
+ * Vectors are weights.h's. Messages arrive in a shuffled order, and are copied
+ * as late as they may be.
  */
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -14,40 +12,9 @@
 #include "comm/price.h"
 #include "exec/rehearse.h"
 #include "thorough.h"
+#include "weights.h"
 
 enum { MAX_RANKS = 48 };
-
-static uint64_t state;
-
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
-
-static int draw(int below)
-{
-    state += 0x9e3779b97f4a7c15u;
-    return (int)(mix(state) % (uint64_t)below);
-}
-
-static uint64_t weight(int rank, size_t i)
-{
-    return mix((uint64_t)rank << 32 | i);
-}
-
-static void add(void *const *dst, int ndst, const void *const *src, int nsrc,
-                size_t n, int divisor, bool stream)
-{
-    cr_assert(ndst == 1 && nsrc >= 2 && divisor == 1 && !stream);
-    for (size_t i = 0; i < n; i++) {
-        uint64_t sum = 0;
-        for (int k = 0; k < nsrc; k++)
-            sum += ((const uint64_t *)src[k])[i];
-        ((uint64_t *)dst[0])[i] = sum;
-    }
-}
 
 static bool rooted(const struct algo *algo)
 {
@@ -185,7 +152,7 @@ static void run(const struct trial *t)
         .count = t->count,
         .elem_bytes = sizeof(uint64_t),
         .net = t->layout->net,
-        .reduce = &(struct combine){.kernel = add},
+        .reduce = &(struct combine){.kernel = add_weights},
         .in = in,
         .out = out,
         .in_parts = t->algo->kind == ALLGATHER,
@@ -228,7 +195,7 @@ Test(hierarchy, every_plan_is_right_on_any_tree, .timeout = 600)
 {
     for (unsigned seed = 1; seed <= cases(120, 25); seed++) {
         struct cluster c;
-        state = seed;
+        draw_state = seed;
         make_cluster(&c, 2 + draw(MAX_RANKS - 2), seed % 3 == 0);
         const size_t n = (size_t)c.layout.nranks;
         const size_t counts[] = {0, 1, 7, n - 1, n, n + 1, 61, 331};
@@ -355,7 +322,7 @@ Test(hierarchy, levels_in_levels_in_levels_are_right, .timeout = 600)
     int deepest = 0, without = 0;
     for (unsigned seed = 1; seed <= cases(150, 50); seed++) {
         struct layout l;
-        state = seed;
+        draw_state = seed;
         const int n = 2 + draw(MAX_RANKS - 2);
         const size_t m = (size_t)n;
         const size_t counts[] = {0, 1, 7, m - 1, m, m + 1, 97, 389};

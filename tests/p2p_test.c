@@ -500,10 +500,6 @@ Test(p2p, abort_ends_a_receive)
     cr_expect_eq(run_ranks(2, over_shm, aborted), 0);
 }
 
-#define REFUSED(call, words)                                                   \
-    EXPECT((call) == COLL_ERR_INVALID && strstr(coll_last_error(NULL), words), \
-           "not refused with \"%s\"", words)
-
 static int wrong_arguments(coll_comm *comm, int rank, int n)
 {
     float x = 0;

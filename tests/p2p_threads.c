@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "checks.h"
 #include "coll/coll.h"
 #include "rank_threads.h"
 
@@ -121,13 +122,6 @@ static int nobody_calls(coll_comm *comm, int rank, int n)
     wrong |= !is_right(b, peer, 3);
     free(b);
     return wrong;
-}
-
-static int report(int right, const char *what)
-{
-    static int number;
-    printf("%sok %d - %s\n", right ? "" : "not ", ++number, what);
-    return !right;
 }
 
 int main(void)

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "checks.h"
 #include "coll/coll.h"
 #include "rank_threads.h"
 
@@ -266,14 +267,6 @@ static int run_self(char *argument, int wanted)
         printf("# %s: status %x after %.1f s\n", argument, (unsigned)status,
                now() - before);
     return ended && now() - before < 4;
-}
-
-static int tests;
-
-static int report(int good, const char *claim)
-{
-    printf("%sok %d - %s\n", good ? "" : "not ", ++tests, claim);
-    return !good;
 }
 
 int main(int argc, char **argv)

@@ -4,6 +4,7 @@
 #define TESTS_RANKS_H
 
 #include <stdio.h>
+#include <string.h>
 
 #include "coll/coll.h"
 
@@ -18,6 +19,11 @@
             return 1;                                                          \
         }                                                                      \
     } while (0)
+
+/* For a rank_fn: a call that no program may make, and part of its sentence. */
+#define REFUSED(call, words)                                                   \
+    EXPECT((call) == COLL_ERR_INVALID && strstr(coll_last_error(NULL), words), \
+           "not refused with \"%s\"", words)
 
 /* A rank's part; returns its exit status, 0 for success. The communicator is
  * made before and destroyed after, unless the function ends the process. */

@@ -6,18 +6,11 @@
 #include "comm/casts.h"
 #include "comm/price.h"
 #include "exec/rehearse.h"
+#include "draw.h"
 #include "plans.h"
 #include "thorough.h"
 
 enum { MAX_RANKS = 24, CASES = 1200 };
-
-static unsigned state;
-
-static int draw(int below)
-{
-    state = state * 1664525u + 1013904223u;
-    return (int)((state >> 8) % (unsigned)below);
-}
 
 static double draw_cost(double most)
 {
@@ -94,7 +87,7 @@ static coll_status rehearse_plainly(const struct rehearsal *c, double *seconds)
 Test(rehearse, to_hear_of_the_one_transfer_that_is_over_takes_as_long)
 {
     unsigned compared = 0;
-    state = 11;
+    draw_state = 11;
     for (unsigned i = 0; i < cases(CASES, CASES / 3); i++) {
         const struct algo *algo = &algos[draw(nplanned)];
         const int nranks = 2 + draw(MAX_RANKS - 1);
@@ -161,7 +154,7 @@ static unsigned compare_kept(unsigned seed)
 Test(rehearse, plans_that_were_kept_take_as_long)
 {
     unsigned kept = 0;
-    state = 12;
+    draw_state = 12;
     for (unsigned i = 0; i < cases(40, 10); i++)
         kept += compare_kept(i);
     cr_assert_gt(kept, 100, "%u", kept);

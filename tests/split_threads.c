@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "checks.h"
 #include "coll/coll.h"
 #include "rank_threads.h"
 
@@ -283,14 +284,6 @@ static int by_hosts(void)
                 && run(4, side_by_side);
     nhosts = 1;
     return good;
-}
-
-static int tests;
-
-static int report(int good, const char *claim)
-{
-    printf("%sok %d - %s\n", good ? "" : "not ", ++tests, claim);
-    return !good;
 }
 
 int main(void)

@@ -431,7 +431,7 @@ static void copies_are_shared_out(void)
 
 int main(void)
 {
-    static const struct sw_check checks[] = {
+    static const struct check checks[] = {
         {"PReLU is the layer",     prelu_is_the_layer    },
         {"dropout is the layer",   dropout_is_the_layer  },
         {"softmax is the layer",   softmax_is_the_layer  },

@@ -284,7 +284,7 @@ static void sums_of_channels(void)
 
 int main(void)
 {
-    static const struct sw_check checks[] = {
+    static const struct check checks[] = {
         {"implicit, as OpenBLAS has it", implicit_as_openblas},
         {"sums of channels",             sums_of_channels    },
         {"explicit, as OpenBLAS has it", explicit_as_openblas},

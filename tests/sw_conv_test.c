@@ -511,7 +511,7 @@ static void the_widest_rows(void)
 
 int main(void)
 {
-    static const struct sw_check checks[] = {
+    static const struct check checks[] = {
         {"implicit plans are right",          implicit_plans_are_right     },
         {"bytes are those of the loops",      bytes_are_those_of_the_loops },
         {"the table of VGG-16",               the_table_of_vgg16           },

@@ -179,7 +179,7 @@ static void gradients_are_added_up(void)
 
 int main(void)
 {
-    static const struct sw_check checks[] = {
+    static const struct check checks[] = {
         {"the barrier is full",          the_barrier_is_full         },
         {"what is written is there",     what_is_written_is_there    },
         {"four come to the same as one", four_come_to_the_same_as_one},

@@ -369,7 +369,7 @@ static void elements_are_right(void)
 
 int main(void)
 {
-    static const struct sw_check checks[] = {
+    static const struct check checks[] = {
         {"pools are right",          pools_are_right         },
         {"small planes go together", small_planes_go_together},
         {"normalisation is right",   normalisation_is_right  },

@@ -345,7 +345,7 @@ static void other_orders_and_back(void)
 
 int main(void)
 {
-    static const struct sw_check checks[] = {
+    static const struct check checks[] = {
         {"a 65th kilobyte is refused",         a_65th_kilobyte_is_refused },
         {"wrong transfers are refused",        wrong_transfers_are_refused},
         {"wrong messages are refused",         wrong_messages_are_refused },

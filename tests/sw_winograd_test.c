@@ -221,7 +221,7 @@ static void the_fastest_is_taken(void)
 
 int main(void)
 {
-    static const struct sw_check checks[] = {
+    static const struct check checks[] = {
         {"forms are right",      forms_are_right     },
         {"passes are right",     passes_are_right    },
         {"bytes by hand",        bytes_by_hand       },

@@ -139,15 +139,20 @@ static double in_us(double seconds)
     return seconds < 0 ? -1 : 1e6 * seconds;
 }
 
-static void json_candidate(struct json *j, const coll_candidate *c)
+static void json_measured(struct json *j, const coll_candidate *c)
 {
-    json_begin(j, NULL, '{');
     json_text(j, "algorithm", c->algorithm);
     json_text(j, "rank_order", c->rank_order);
     json_number(j, "segments", c->segments);
     json_number(j, "measured_us", in_us(c->measured_seconds));
     json_number(j, "predicted_us", in_us(c->predicted_seconds));
     json_number(j, "samples", c->samples);
+}
+
+static void json_candidate(struct json *j, const coll_candidate *c)
+{
+    json_begin(j, NULL, '{');
+    json_measured(j, c);
     json_number(j, "chosen", c->chosen);
     json_text(j, "why", c->why);
     json_end(j, '}');
@@ -155,17 +160,11 @@ static void json_candidate(struct json *j, const coll_candidate *c)
 
 static void json_result(struct json *j, const struct tune_result *r)
 {
-    const coll_candidate *c = r->candidates;
     json_begin(j, NULL, '{');
     json_text(j, "collective", r->collective);
     json_number(j, "bytes", (double)r->bytes);
     json_number(j, "count", (double)r->count);
-    json_text(j, "algorithm", c->algorithm);
-    json_text(j, "rank_order", c->rank_order);
-    json_number(j, "segments", c->segments);
-    json_number(j, "measured_us", in_us(c->measured_seconds));
-    json_number(j, "predicted_us", in_us(c->predicted_seconds));
-    json_number(j, "samples", c->samples);
+    json_measured(j, r->candidates);
     json_text(j, "predicted_algorithm", tune_predicted(r)->algorithm);
     json_text(j, "predicted_rank_order", tune_predicted(r)->rank_order);
     json_number(j, "operations", (double)r->operations);

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/* What nets do to be fast changes nothing: layers that are fused, memory and
+ * gradients that are shared, batch normalisation folded into weights, threads.
+ * They are compared with each layer by itself, in memory of its own. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "kernels/conv.h"
+#include "net/memory.h"
+#include "nets.h"
+#include "random.h"
+
+/* Of a net: outputs, their gradients and so on in memory of their own. */
+struct apart {
+    struct net *net;
+    struct arena images, y[40], dy[40], dx, grads, state;
+};
+
+static struct tensor whole(struct shape s, const struct arena *a)
+{
+    return (struct tensor){s, a->x};
+}
+
+static struct tensor input_of(const struct apart *a, const struct layer *l,
+                              int k)
+{
+    return whole(l->ins[k], l->from[k] < 0 ? &a->images : &a->y[l->from[k]]);
+}
+
+static void open_apart(struct apart *a, struct net *net, const float *images)
+{
+    const struct shape in = net->input;
+    size_t most = 0;
+    *a = (struct apart){.net = net};
+    cr_assert(!arena_alloc(&a->images, shape_floats(in))
+              && !arena_alloc(&a->grads, net->grads.count)
+              && !arena_alloc(&a->state, net->state.count));
+    memcpy(a->state.x, net->state.x, net->state.count * sizeof(float));
+    if (net->plain)
+        memcpy(a->images.x, images, shape_count(in) * sizeof(float));
+    else
+        conv_to_blocked(images, a->images.x, in.n, in.c, in.h, in.w);
+    cr_assert_leq(net->nlayers, 40);
+    for (int i = 0; i < net->nlayers; i++) {
+        const size_t floats = shape_floats(net->layers[i].out);
+        cr_assert(!arena_alloc(&a->y[i], floats)
+                  && !arena_alloc(&a->dy[i], floats));
+        for (int k = 0; k < net->layers[i].ninputs; k++)
+            most += shape_floats(net->layers[i].ins[k]);
+    }
+    cr_assert(!arena_alloc(&a->dx, most));
+}
+
+static void close_apart(struct apart *a)
+{
+    struct arena *const all[] = {&a->images, &a->dx, &a->grads, &a->state};
+    for (int i = 0; i < 4; i++)
+        arena_free(all[i]);
+    for (int i = 0; i < a->net->nlayers; i++) {
+        arena_free(&a->y[i]);
+        arena_free(&a->dy[i]);
+    }
+}
+
+static struct layer alone(const struct apart *a, int i, bool training)
+{
+    struct layer l = a->net->layers[i];
+    l.training = training;
+    l.relu = l.done = false;
+    l.norm = NULL;
+    l.crew = NULL;
+    l.grads = a->grads.x + (l.grads - a->net->grads.x);
+    l.state = a->state.x + (l.state - a->net->state.x);
+    return l;
+}
+
+static void forward_apart(struct apart *a, bool training)
+{
+    for (int i = 0; i < a->net->nlayers; i++) {
+        struct tensor x[LAYER_INPUTS];
+        struct layer l = alone(a, i, training);
+        for (int k = 0; k < l.ninputs; k++)
+            x[k] = input_of(a, &l, k);
+        l.ops->forward(&l, x, whole(l.out, &a->y[i]));
+    }
+}
+
+static void backward_apart(struct apart *a, const int *labels)
+{
+    const int last = a->net->nlayers - 1;
+    for (int i = 0; i < a->net->input.n; i++)
+        a->dy[last].x[(size_t)i * image_floats(a->net->layers[last].out)
+                      + (size_t)labels[i]] = -1;
+    for (int i = last; i >= 0; i--) {
+        struct tensor x[LAYER_INPUTS], dx[LAYER_INPUTS] = {0};
+        struct layer l = alone(a, i, true);
+        float *at = a->dx.x;
+        for (int k = 0; k < l.ninputs; k++) {
+            x[k] = input_of(a, &l, k);
+            if (l.from[k] >= 0 && a->net->layers[l.from[k]].learns)
+                dx[k] = (struct tensor){l.ins[k], at};
+            at += shape_floats(l.ins[k]);
+        }
+        l.ops->backward(&l, x, whole(l.out, &a->y[i]), whole(l.out, &a->dy[i]),
+                        dx);
+        for (int k = 0; k < l.ninputs; k++)
+            for (size_t j = 0; dx[k].x && j < shape_floats(l.ins[k]); j++)
+                a->dy[l.from[k]].x[j] += dx[k].x[j];
+    }
+}
+
+/* Blocks of a ResNet, and what else may stand around a relu and a sum. */
+static const char residual_net[] = "input 3x8x6\n"
+                                   "conv 18 3x3 pad 1 nobias\n"
+                                   "batchnorm\n"
+                                   "a: relu\n"
+                                   "conv 18 3x3 pad 1 from a\n"
+                                   "batchnorm\n"
+                                   "relu\n"
+                                   "conv 18 1x1\n"
+                                   "right: batchnorm\n"
+                                   "add from right a\n"
+                                   "b: relu\n"
+                                   "conv 20 3x3 stride 2 pad 1 nobias from b\n"
+                                   "right2: batchnorm\n"
+                                   "conv 20 1x1 stride 2 nobias from b\n"
+                                   "left2: batchnorm\n"
+                                   "add from right2 left2\n"
+                                   "c: relu\n"
+                                   "d: scale from c\n"
+                                   "conv 20 1x1 from c\n"
+                                   "e: relu\n"
+                                   "f: add from d e c\n"
+                                   "n: scale from f\n"
+                                   "o: conv 20 1x1 from f\n"
+                                   "add from n f o\n"
+                                   "relu\n"
+                                   "bias\n"
+                                   "j: batchnorm\n"
+                                   "l: conv 20 1x1 from j\n"
+                                   "k: relu from j\n"
+                                   "add from l k\n"
+                                   "relu\n"
+                                   "p: batchnorm\n"
+                                   "q: relu\n"
+                                   "add from q p\n"
+                                   "dense 5\n"
+                                   "softmax_loss\n";
+
+/* What is fused, and gradients that lie on each other, change no bit. */
+Test(net_fuse, fusing_and_sharing_change_no_bit)
+{
+    enum { N = 6 };
+    float images[N * 144];
+    int labels[N], ndone = 0;
+    struct apart apart;
+    struct net net;
+    make_net(&net, residual_net, N);
+    for (int i = 0; i < net.nlayers; i++)
+        ndone += net.layers[i].done;
+    cr_assert_eq(ndone, 6);
+    for (size_t i = 0; i < net.params.count; i++)
+        net.params.x[i] += 0.1f * random_unit(SEED, i);
+    make_batch(&net, images, labels, N);
+    open_apart(&apart, &net, images);
+    net_forward(&net, images, labels, N, true, 3, 5, NULL);
+    const struct tensor y = net.y[net.nlayers - 1];
+    struct arena own = apart.y[net.nlayers - 1];
+    forward_apart(&apart, true);
+    cr_assert_arr_eq(y.x, own.x, own.count * sizeof(float));
+    cr_assert_arr_eq(apart.state.x, net.state.x,
+                     net.state.count * sizeof(float));
+    net_forward(&net, images, labels, N, true, 3, 5, NULL);
+    net_backward(&net, 1, NULL, NULL);
+    backward_apart(&apart, labels);
+    for (size_t i = 0; i < net.grads.count; i++)
+        cr_assert_eq(net.grads.x[i], apart.grads.x[i], "gradient %zu", i);
+    close_apart(&apart);
+    net_free(&net);
+}
+
+/* Weights that are multiplied first are rounded elsewhere. */
+Test(net_fuse, evaluation_folds_batchnorm_into_convolutions)
+{
+    enum { N = 6 };
+    float images[N * 144];
+    int labels[N], nfolded = 0;
+    for (int nthreads = 1; nthreads <= 2; nthreads++) {
+        char error[200] = "";
+        struct apart apart;
+        struct net net;
+        make_net(&net, residual_net, N);
+        cr_assert(!net_use_threads(&net, nthreads, NULL, error, sizeof(error)));
+        for (int i = 0; i < net.nlayers; i++)
+            nfolded += net.layers[i].folded;
+        for (size_t i = 0; i < net.params.count; i++)
+            net.params.x[i] += 0.1f * random_unit(SEED, i);
+        make_batch(&net, images, labels, N);
+        for (int again = 0; again < 3; again++)
+            net_forward(&net, images, labels, N, true, 3, 5, NULL);
+        open_apart(&apart, &net, images);
+        forward_apart(&apart, false);
+        net_forward(&net, images, labels, N, false, 3, 5, NULL);
+        const struct arena wanted = apart.y[net.nlayers - 1];
+        const float *y = net.y[net.nlayers - 1].x;
+        for (size_t i = 0; i < wanted.count; i++)
+            cr_assert_float_eq(y[i], wanted.x[i],
+                               1e-5 * (1 + fabs((double)wanted.x[i])),
+                               "number %zu: %g, not %g", i, y[i], wanted.x[i]);
+        cr_assert_arr_eq(apart.state.x, net.state.x,
+                         net.state.count * sizeof(float));
+        close_apart(&apart);
+        net_free(&net);
+    }
+    cr_assert_eq(nfolded, 2 * 5);
+}
+
+/* Images, blocks and outputs are shared out; only sums over images are rounded
+ * in another order. */
+Test(net_fuse, threads_come_to_the_same)
+{
+    const char *const texts[] = {small_net, branched_net,
+                                 "input 17x6x5\nlrn 3\ndropout 0.3\n"
+                                 "conv 33 3x3 pad 1\nprelu\nmaxpool 2x2\n"
+                                 "batchnorm\ndense 40\nrelu\ndense 7\n"
+                                 "softmax_loss\n"};
+    enum { N = 7 };
+    float images[N * 17 * 30];
+    int labels[N];
+    for (size_t t = 0; t < sizeof(texts) / sizeof(texts[0]); t++) {
+        struct net one;
+        make_net(&one, texts[t], N);
+        make_batch(&one, images, labels, N);
+        const double loss =
+            net_forward(&one, images, labels, N, true, 3, 5, NULL);
+        net_backward(&one, 1, NULL, NULL);
+        for (int nthreads = 2; nthreads <= 9;
+             nthreads += nthreads == 3 ? 6 : 1) {
+            struct net more;
+            char error[200] = "";
+            double largest = 0;
+            make_net(&more, texts[t], N);
+            cr_assert_eq(
+                net_use_threads(&more, nthreads, NULL, error, sizeof(error)), 0,
+                "%s", error);
+            for (int again = 0; again < 2; again++) {
+                cr_assert_float_eq(
+                    net_forward(&more, images, labels, N, true, 3, 5, NULL),
+                    loss, 1e-5 * loss);
+                net_backward(&more, 1, NULL, NULL);
+            }
+            for (size_t i = 0; i < one.grads.count; i++)
+                largest = fmax(largest, fabs(one.grads.x[i]));
+            for (size_t i = 0; i < one.grads.count; i++)
+                cr_assert_lt(fabs(one.grads.x[i] - more.grads.x[i]),
+                             1e-5 * largest, "%d threads, gradient %zu",
+                             nthreads, i);
+            net_free(&more);
+        }
+        net_free(&one);
+    }
+}
+
+Test(net_fuse, memory_is_shared_where_times_allow)
+{
+    enum { N = 300 };
+    struct buffer b[N];
+    size_t most = 0, sum = 0;
+    for (int i = 0; i < N; i++) {
+        b[i] = (struct buffer){.floats = 1 + random_below(SEED, i, 5000),
+                               .first = (int)random_below(SEED + 1, i, 100)};
+        b[i].last = b[i].first + (int)random_below(SEED + 2, i, 20);
+        sum += b[i].floats;
+    }
+    const size_t floats = memory_plan(b, N);
+    for (int i = 0; i < N; i++) {
+        cr_assert(b[i].at % 16 == 0 && b[i].at + b[i].floats <= floats);
+        for (int k = 0; k < i; k++)
+            cr_assert(b[i].last < b[k].first || b[k].last < b[i].first
+                      || b[i].at + b[i].floats <= b[k].at
+                      || b[k].at + b[k].floats <= b[i].at);
+    }
+    for (int t = 0; t < 120; t++) {
+        size_t at_once = 0;
+        for (int i = 0; i < N; i++)
+            at_once += b[i].first <= t && t <= b[i].last ? b[i].floats : 0;
+        most = at_once > most ? at_once : most;
+    }
+    cr_assert_lt(floats, most + most / 4, "%zu, at once are %zu of %zu", floats,
+                 most, sum);
+}
