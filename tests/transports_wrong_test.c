@@ -22,6 +22,11 @@ static void wrong(struct fabric *f, uint32_t tag, size_t sent, size_t expected)
     cr_assert_eq(letter_status(rx), COLL_ERR_MISMATCH,
                  "%s: %zu sent, %zu expected: status %d", f->ops->name, sent,
                  expected, letter_status(rx));
+    cr_assert_eq(rx->transfer.moved, sent, "%s: %zu", f->ops->name,
+                 rx->transfer.moved);
+    if (tag < 1u << 26)
+        cr_assert_eq(rx->transfer.tag, tx->transfer.tag, "%s: %08x",
+                     f->ops->name, rx->transfer.tag);
     letter_free(tx);
     letter_free(rx);
     exchange(f, 0, 1, 100, false);

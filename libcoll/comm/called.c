@@ -43,6 +43,9 @@ const char *called_text(const struct called *c, char text[CALLED_TEXT])
     if (what & CALLED_UNEVEN && (kind == ALLGATHER || kind == REDUCE_SCATTER))
         snprintf(text + n, CALLED_TEXT - (size_t)n, ", lengths #%08x",
                  (unsigned)(what & 0xffffffff));
+    else if (kind == ALLREDUCE && what & 0xffffffff)
+        snprintf(text + n, CALLED_TEXT - (size_t)n, ", grouped lengths #%08x",
+                 (unsigned)(what & 0xffffffff));
     else if (kind_has_root((enum coll_kind)kind))
         snprintf(text + n, CALLED_TEXT - (size_t)n, ", root %u",
                  (unsigned)(what & 0xffffffff));

@@ -21,8 +21,8 @@ struct called {
     _Atomic uint64_t what; /* kind + 1, dtype, last byte of op, root */
     _Atomic uint64_t count;
 };
-/* Of a v-call. One whose ranks know all lengths has a hash of them for a root.
- */
+/* Of a v-call. One whose ranks know all lengths has a hash of them for a root,
+ * and so have allreduces that go as one. */
 #define CALLED_UNEVEN (UINT64_C(1) << 63)
 
 static inline void called_set(struct called *c, int kind, coll_dtype dtype,

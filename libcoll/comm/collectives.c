@@ -234,6 +234,8 @@ coll_status request_start(coll_request *r)
         status = fill(r);
     if (status < 0)
         return status;
+    if (r->parts)
+        r->fingerprint ^= group_lengths(r);
     r->started = r->timed = false;
     r->early = COLL_OK;
     r->active = true;

@@ -177,6 +177,14 @@ static coll_status fuse(int i, int n, size_t count)
     return status;
 }
 
+uint32_t group_lengths(const coll_request *fused)
+{
+    uint64_t h = 1;
+    for (const coll_request *r = fused->parts; r; r = r->next)
+        h = request_mix(h, r->count);
+    return (uint32_t)(h >> 32) | 1;
+}
+
 void group_end_fused(coll_request *fused, coll_status status)
 {
     const char *at = fused->in;

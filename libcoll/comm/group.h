@@ -31,6 +31,10 @@ coll_status group_noted(coll_status failed);
 /* INVALID: this thread's group has calls on it. call: as for comm_enter(). */
 coll_status group_check_unused(const coll_comm *, const char *call);
 
+/* A hash, but 0, of the lengths that a fused one puts together, which all ranks
+ * must agree on. */
+uint32_t group_lengths(const coll_request *fused);
+
 /* The fused one is over: ends those in it, and frees it. */
 void group_end_fused(coll_request *fused, coll_status);
 

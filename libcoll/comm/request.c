@@ -17,6 +17,7 @@
 #include "comm/red_op.h"
 
 static const double news_seconds = .5, verdict_seconds = 1;
+static const double again_seconds = .1; /* until the hub is asked once more */
 
 /* All ranks are on this host, so a rank's number is its place. */
 static void begin_on_node(coll_request *r)
@@ -50,7 +51,8 @@ static void call_out(const coll_request *r, struct called *called)
                                                    : (uint32_t)r->root,
                           r->uneven->all);
     else
-        called_set(called, r->kind, r->dtype, r->op, r->root, r->count);
+        called_set(called, r->kind, r->dtype, r->op,
+                   r->parts ? (int)group_lengths(r) : r->root, r->count);
 }
 
 /* The tag stands for this call and all before it. So a call that differs is
@@ -197,20 +199,35 @@ static coll_status find_cause(coll_comm *c, coll_status status)
 {
     static const struct timespec pause = {0, 1000000};
     const bool mismatch = status == COLL_ERR_MISMATCH;
-    const double deadline =
-        comm_clock() + (mismatch ? verdict_seconds : news_seconds);
-    if (mismatch && c->bootstrap)
-        bootstrap_inquire(c->bootstrap);
-    else if (status != COLL_ERR_PEER && status != COLL_ERR_SYSTEM)
+    double now = comm_clock(), ask = now;
+    const double deadline = now + (mismatch ? verdict_seconds : news_seconds);
+    if (!c->bootstrap
+        || (!mismatch && status != COLL_ERR_PEER && status != COLL_ERR_SYSTEM))
         return status;
-    while (comm_check(c) == COLL_OK && c->bootstrap && comm_clock() < deadline)
+    for (; comm_check(c) == COLL_OK && now < deadline; now = comm_clock()) {
+        if (mismatch && now >= ask) {
+            bootstrap_inquire(c->bootstrap);
+            ask = now + again_seconds;
+        }
         nanosleep(&pause, NULL);
+    }
     return comm_check(c) == COLL_OK ? status : comm_check(c);
 }
 
 void request_fail(coll_comm *c, coll_status status)
 {
     request_fail_as(c, find_cause(c, status), fail_sentence());
+}
+
+/* Of one under way. Ranks that are in the same call, with other lengths, know
+ * all there is to know; else the hub may know more. */
+static void fail_under_way(coll_request *r, coll_status status)
+{
+    if (status == COLL_ERR_MISMATCH && r->early == COLL_OK && r->uneven
+        && r->way == BY_PLAN && uneven_differs(r))
+        request_fail_as(r->comm, status, fail_sentence());
+    else
+        request_fail(r->comm, status);
 }
 
 /* An average is a sum until here. */
@@ -284,7 +301,7 @@ static void advance(coll_comm *c)
             return;
         if (status < 0) {
             /* The first to be known wins: the cause, or else this. */
-            request_fail(c, status);
+            fail_under_way(r, status);
             return;
         }
         end(r);

@@ -68,6 +68,13 @@ size_t request_parts(const coll_request *);
 /* Of that vector: S in the tables of README.md. */
 size_t request_bytes(const coll_request *);
 
+/* A hash of lengths, in order: so far, and with one more. */
+static inline uint64_t request_mix(uint64_t h, size_t length)
+{
+    h = (h ^ length) * 0x9e3779b97f4a7c15ull;
+    return h ^ h >> 29;
+}
+
 /* "allgather", "allgather_v". */
 static inline const char *request_name(const coll_request *r)
 {

@@ -97,10 +97,8 @@ static bool set(struct exec_chunks *chunks, const struct side *s,
 static uint32_t hash(const size_t *counts, int n)
 {
     uint64_t h = 0;
-    for (int r = 0; r < n; r++) {
-        h = (h ^ counts[r]) * 0x9e3779b97f4a7c15ull;
-        h ^= h >> 29;
-    }
+    for (int r = 0; r < n; r++)
+        h = request_mix(h, counts[r]);
     return (uint32_t)(h * 0xbf58476d1ce4e5b9ull >> 32);
 }
 

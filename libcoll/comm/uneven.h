@@ -65,6 +65,10 @@ coll_status uneven_prepare(struct coll_request *, struct exec_call *);
 /* For ranks of one host; n's call is the request's but for its parts. */
 void uneven_set_node(struct coll_request *, struct node_call *);
 
+/* After a MISMATCH by a plan: whether two ranks have said different lengths of
+ * one part. Then it has called fail(), with a sentence that names both. */
+bool uneven_differs(const struct coll_request *);
+
 /* After a plan's last step. */
 void uneven_finish(struct coll_request *);
 

@@ -92,6 +92,23 @@ coll_status uneven_prepare(coll_request *r, struct exec_call *call)
     return COLL_OK;
 }
 
+/* Where all ranks know all lengths these are in the tag, so this is of a plan
+ * whose messages are one part each. */
+bool uneven_differs(const coll_request *r)
+{
+    struct exec_lengths l;
+    const int me = r->comm->rank;
+    const char *name = request_name(r);
+    if (!exec_find_lengths(&r->prepared->exec, &l))
+        return false;
+    fail(COLL_ERR_MISMATCH, "comm",
+         "ranks say different lengths: rank %d called %s with %zu %s for rank "
+         "%d, but rank %d called %s with %zu from rank %d",
+         l.peer, name, l.sent / r->elem_bytes, coll_dtype_name(r->dtype), me,
+         me, name, l.expected / r->elem_bytes, l.peer);
+    return true;
+}
+
 void uneven_finish(coll_request *r)
 {
     struct uneven *u = r->uneven;

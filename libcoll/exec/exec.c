@@ -254,7 +254,8 @@ static void start(struct exec *e, step_id id)
             return;
         }
         if (e->call.chunks) {
-            start_transfer(e, id, s, &e->nothing[!sends], 1, ~e->call.tag);
+            start_transfer(e, id, s, &e->nothing[!sends], 1,
+                           e->call.tag ^ EXEC_NOTHING);
             return;
         }
     }
@@ -334,6 +335,30 @@ coll_status exec_follow(struct exec *e, const struct transfer *over)
     }
     start_all(e);
     return state(e);
+}
+
+static bool is_other_length(const struct exec *e, const struct transfer *t,
+                            struct exec_lengths *l)
+{
+    const uint32_t other = t->tag ^ e->call.tag;
+    if (t->status != COLL_ERR_MISMATCH || !t->moved
+        || (other && other != EXEC_NOTHING))
+        return false;
+    *l = (struct exec_lengths){
+        .peer = t->peer,
+        .sent = other ? 0 : t->moved,
+        .expected = t->buf == &e->nothing[1] ? 0 : t->bytes,
+    };
+    return true;
+}
+
+bool exec_find_lengths(const struct exec *e, struct exec_lengths *lengths)
+{
+    for (uint64_t left = e->flying; left; left &= left - 1)
+        if (is_other_length(e, &e->flight[__builtin_ctzll(left)].transfer,
+                            lengths))
+            return true;
+    return false;
 }
 
 bool exec_awaits(const struct exec *e, int peer)

@@ -15,6 +15,10 @@
 
 enum { EXEC_WINDOW = 64 }; /* transfers in flight at once */
 
+/* By how much that tag differs from the call's: in bits that travel anywhere.
+ */
+enum { EXEC_NOTHING = 0x155 };
+
 /* Chunks of any lengths, in elements, of PLAN_IN or PLAN_OUT. */
 struct exec_chunks {
     const size_t *before; /* [nchunks + 1]: elements of all that come before */
@@ -90,6 +94,15 @@ coll_status exec_progress(struct exec *);
 /* The same for who knows that of this run's transfers just this one is newly
  * over, or none (NULL), and that none ends while it is posted. */
 coll_status exec_follow(struct exec *, const struct transfer *over);
+
+/* After a MISMATCH: a message that was sent in this call, but has not the
+ * length that the plan asks for, as the ranks said other chunks; in bytes.
+ * false: there is none, or it is not known. */
+struct exec_lengths {
+    int peer; /* who sent it */
+    size_t sent, expected;
+};
+bool exec_find_lengths(const struct exec *, struct exec_lengths *);
 
 /* Whether the run waits for a message from or to that rank now. */
 bool exec_awaits(const struct exec *, int peer);

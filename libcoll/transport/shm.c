@@ -143,11 +143,13 @@ static bool matches(struct peer *p, struct way *w, const struct ring_cell *cell)
     if (tag == rx->tag && total == rx->bytes)
         return true;
     w->unwanted = total;
-    finish(&w->recvs,
-           fail(COLL_ERR_MISMATCH, "shm",
-                "rank %d sent %llu bytes with tag %08x, this rank expected "
-                "%zu bytes with tag %08x",
-                p->rank, (unsigned long long)total, tag, rx->bytes, rx->tag));
+    fail(COLL_ERR_MISMATCH, "shm",
+         "rank %d sent %llu bytes with tag %08x, this rank expected %zu bytes "
+         "with tag %08x",
+         p->rank, (unsigned long long)total, tag, rx->bytes, rx->tag);
+    rx->tag = tag;
+    rx->moved = total;
+    finish(&w->recvs, COLL_ERR_MISMATCH);
     return false;
 }
 

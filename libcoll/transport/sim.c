@@ -194,6 +194,8 @@ static void deliver(const struct message *m, const struct pair *p)
             "rank %d sent %zu bytes with tag %08x, rank %d expected %zu "
             "with tag %08x",
             p->from, m->tx->bytes, m->tx->tag, p->to, m->rx->bytes, m->rx->tag);
+        m->rx->tag = m->tx->tag;
+        m->rx->moved = m->tx->bytes;
     } else {
         if (m->rx->buf && m->tx->buf)
             memcpy(m->rx->buf, m->tx->buf, m->rx->bytes);

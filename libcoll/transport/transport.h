@@ -35,13 +35,14 @@ struct transfer {
     size_t bytes;  /* equal on both sides, never 0 */
     int peer;      /* never this rank */
     uint32_t tag;  /* operation fingerprint: both sides must agree, else the
-                      receiver gets COLL_ERR_MISMATCH; also if bytes differ */
+                      receiver gets COLL_ERR_MISMATCH; also if bytes differ.
+                      Its tag is then what was sent, in the bits that travel, */
     uint16_t news; /* 10 bits that go with the message: of send read when it is
                       posted, of recv written before it is over */
     uint8_t channel; /* a transport_channel; DATA only where packets are */
     coll_status status;
     struct transfer *next;
-    size_t moved;
+    size_t moved; /* and this how many bytes were sent; 0: not known */
     void *handle;
     double posted; /* virtual time, the simulator's */
 };

@@ -90,6 +90,7 @@ static bool is_over(struct striped *s)
     }
     if (s->whole && (over || status < 0)) {
         s->whole->news = s->piece[0].news;
+        s->whole->moved = 0; /* a piece does not say of how much */
         s->whole->status =
             status == COLL_ERR_MISMATCH ? other_message(s->whole) : status;
         s->whole = NULL;

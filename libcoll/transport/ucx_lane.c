@@ -106,7 +106,7 @@ static coll_status sent(const struct transfer *tx, ucs_status_t status)
                 text(status));
 }
 
-static coll_status received(const struct transfer *rx, ucs_status_t status,
+static coll_status received(struct transfer *rx, ucs_status_t status,
                             const ucp_tag_recv_info_t *info)
 {
     const uint32_t tag = (uint32_t)info->sender_tag & fingerprint_mask;
@@ -118,15 +118,11 @@ static coll_status received(const struct transfer *rx, ucs_status_t status,
                     rx->peer, text(status));
     if (status == UCS_OK && info->length == rx->bytes && tag == wanted)
         return COLL_OK;
-    if (status == UCS_OK)
-        return fail(COLL_ERR_MISMATCH, "ucx",
-                    "rank %d sent %zu bytes with tag %08x, this rank expected "
-                    "%zu bytes with tag %08x",
-                    rx->peer, info->length, tag, rx->bytes, wanted);
+    rx->tag ^= tag ^ wanted;
     return fail(COLL_ERR_MISMATCH, "ucx",
-                "rank %d sent more bytes than the %zu with tag %08x that this "
-                "rank expected",
-                rx->peer, rx->bytes, wanted);
+                "rank %d sent %zu bytes with tag %08x, this rank expected %zu "
+                "bytes with tag %08x",
+                rx->peer, info->length, tag, rx->bytes, wanted);
 }
 
 static void on_sent(void *request, ucs_status_t status, void *transfer)
