@@ -379,19 +379,19 @@ static int truncated(coll_comm *comm, int rank, int n)
     _exit(0);
 }
 
-static int other_size(coll_comm *comm, int rank, int n)
+static int other_dtype(coll_comm *comm, int rank, int n)
 {
-    double x = 0;
+    float x = 0;
     (void)n;
     if (rank == 0)
-        coll_send(&x, 1, COLL_F64, 1, 7, comm, NULL);
+        coll_send(&x, 1, COLL_I32, 1, 7, comm, NULL);
     else
         EXPECT(coll_recv(&x, 1, COLL_F32, COLL_ANY_SOURCE, COLL_ANY_TAG, comm,
                          NULL, NULL)
                    == COLL_ERR_MISMATCH,
                "received");
     await_failure(comm);
-    EXPECT(strstr(coll_last_error(comm), "the elements differ in size"), "%s",
+    EXPECT(strstr(coll_last_error(comm), "the datatypes differ"), "%s",
            coll_last_error(comm));
     mark_rank();
     await_marks(2);
@@ -475,7 +475,7 @@ Test(p2p, a_message_too_long_is_told_to_both)
 {
     cr_expect_eq(run_ranks(2, over_shm, truncated), 0);
     cr_expect_eq(run_ranks(2, over_ucx, truncated), 0);
-    cr_expect_eq(run_ranks(2, over_shm, other_size), 0);
+    cr_expect_eq(run_ranks(2, over_shm, other_dtype), 0);
 }
 
 Test(p2p, a_receive_ends_when_its_peer_dies)

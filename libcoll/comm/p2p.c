@@ -217,8 +217,7 @@ static coll_status check(const coll_request *r, int peer,
 {
     const coll_comm *c = r->comm;
     const char *sent = coll_dtype_name((coll_dtype)head->dtype);
-    const bool alike =
-        coll_dtype_bytes((coll_dtype)head->dtype) == r->elem_bytes;
+    const bool alike = (coll_dtype)head->dtype == r->dtype;
     if (alike && head->count <= r->count)
         return COLL_OK;
     return fail(COLL_ERR_MISMATCH, "comm",
@@ -228,7 +227,7 @@ static coll_status check(const coll_request *r, int peer,
                 alike ? "at most " : "", r->count, coll_dtype_name(r->dtype),
                 head->tag, r->p2p.tag == COLL_ANY_TAG ? " (any)" : "",
                 alike ? "the message is truncated"
-                      : "the elements differ in size");
+                      : "the datatypes differ");
 }
 
 static void describe(const coll_request *r, int peer,

@@ -103,6 +103,11 @@ void p2p_end(coll_comm *, coll_status);
 /* Whether some send or receive waits for that rank. */
 bool p2p_awaits(const coll_comm *, int rank);
 
+/* p2p_tell.c: "; a receive of at most 8 f32 from rank 1 with tag 7 waits", or
+ * "".
+ */
+void p2p_tell_waiting(const coll_comm *, char *text, size_t bytes);
+
 /* This rank calls no more receives: MISMATCH if messages have come that nobody
  * received, or come from now on. */
 coll_status p2p_leave(coll_comm *);

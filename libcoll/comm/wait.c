@@ -59,13 +59,14 @@ static void pause_briefly(void)
 
 static coll_status too_late(coll_comm *c, const char *what, double seconds)
 {
-    char awaited[128];
+    char awaited[128], waiting[128];
     comm_awaited(c, awaited, sizeof(awaited));
+    p2p_tell_waiting(c, waiting, sizeof(waiting));
     fail(COLL_ERR_TIMEOUT, "comm",
-         "rank %d of %d: %s did not finish within %g s%s%s; no rank is known "
+         "rank %d of %d: %s did not finish within %g s%s%s%s; no rank is known "
          "to have failed",
          c->rank, c->nranks, what, seconds,
-         *awaited ? ": messages are awaited of rank" : "", awaited);
+         *awaited ? ": messages are awaited of rank" : "", awaited, waiting);
     return comm_fail(c, COLL_ERR_TIMEOUT, fail_sentence());
 }
 
