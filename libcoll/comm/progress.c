@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "comm/calls.h"
 #include "comm/owner.h"
 #include "comm/request.h"
 
@@ -75,8 +76,10 @@ static bool serve(coll_comm *c)
     const double before = comm_clock();
     const bool moved = comm_progress(c);
     comm_serve(c);
-    return moved || comm_finished(c) != finished
-           || comm_clock() - before > step_seconds;
+    const double now = comm_clock();
+    if (comm_has_work(c))
+        calls_doubt(c, now);
+    return moved || comm_finished(c) != finished || now - before > step_seconds;
 }
 
 struct found {
