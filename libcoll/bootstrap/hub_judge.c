@@ -136,14 +136,14 @@ void hub_hear_calls(struct hub *h, int rank, const struct frame *frame,
                     double now)
 {
     struct seat *s = &h->seats[rank];
-    if (h->answer_deadline == INFINITY || s->answered)
-        return; /* too late */
     free(s->calls);
     s->calls = malloc(frame->bytes + 1);
     s->ncalls = s->calls ? (int)(frame->bytes / FRAME_CALL_BYTES) : 0;
     if (s->calls)
         memcpy(s->calls, frame->body, frame->bytes);
+    h->nanswers += !s->answered;
     s->answered = true;
-    if (++h->nanswers == h->nranks)
+    /* What comes late is compared with what there is. */
+    if (h->nanswers == h->nranks || h->answer_deadline == INFINITY)
         hub_judge(h, now);
 }
