@@ -20,6 +20,12 @@
  *              communicator run in the order of the calls, a blocking call
  *              behind those outstanding; those of different communicators run
  *              independently, in no order
+ *   mismatch   where collectives differ in kind, count, dtype, op, root or
+ *              order all ranks get MISMATCH, with a sentence that names two of
+ *              them and what each has called: as soon as one hears of the
+ *              other, or has waited in vain for a moment; at the latest in
+ *              coll_comm_destroy(). A call that needs nothing of the rank that
+ *              differs may have succeeded before
  *   progress   an operation advances while some call of its communicator, or a
  *              wait or test of its request, is under way; with
  *              COLL_PROGRESS=thread also while the program computes: by a thread
@@ -281,7 +287,8 @@ coll_status coll_alltoall(const void *send, void *recv, size_t count,
  * where parts begin, in any order and with gaps, which are not touched; each rank
  * its own. NULL: one after another. Parts of a result must not overlap. A vector
  * may be NULL if none of its parts has elements. Ranks that say different lengths
- * of a part get MISMATCH, at the latest in a later call. */
+ * of a part get MISMATCH, at the latest in a later call; also where one makes the
+ * v-call and another the call without, whatever the lengths. */
 
 /* recv[displs[r] + i] = send[i] of rank r, for i in [0, recvcounts[r]). All ranks
  * say the same recvcounts; send has recvcounts[rank] elements.
@@ -343,14 +350,17 @@ coll_status coll_barrier(coll_comm *comm, coll_request **request);
  *
  *   peer      the other rank, or this one
  *   tag       any number from 0 on, that both give
- *   dtype     its size must be that of the other side's, and the message must
- *             not be longer than the receive: else MISMATCH
+ *   dtype     must be the other side's
+ *   count     of the message must not be above that of the receive, but may be
+ *             below. Else, and where dtypes differ, all ranks get MISMATCH
  *   request   as for collectives; those of sends and receives run all at once
  *
  * A send finishes when its vector may be written again. Short ones, of some
  * KiB, do so before they are received, but not without end: no rank may count
- * on it. coll_comm_destroy() fails with MISMATCH if messages are left that this
- * rank did not receive. */
+ * on it. What has no other side waits for it, as that may come yet: until
+ * TIMEOUT, after COLL_OP_SECONDS, whatever the other rank waits for meanwhile.
+ * coll_comm_destroy() fails with MISMATCH if messages are left that this rank did
+ * not receive. */
 coll_status coll_send(const void *send, size_t count, coll_dtype dtype,
                       int peer, int tag, coll_comm *comm,
                       coll_request **request);
@@ -377,11 +387,13 @@ coll_status coll_recv(void *recv, size_t count, coll_dtype dtype, int peer,
  * as one message; but not with operators of the caller's own, and not where
  * COLL_DETERMINISM is run or layout. Groups nest: the outermost one counts.
  *
- * No call may use what another one of its group writes. Every rank groups its
- * collectives alike: else MISMATCH. A call with wrong arguments fails at once
- * and is left out; the end says so, too: it returns the first error of the
- * group. Requests may be waited for after the end only; coll_start() is INVALID
- * in a group. Fails with INVALID (no group was started), and like the calls. */
+ * No call may use what another one of its group writes. Every rank puts the same
+ * allreduces together: else MISMATCH; all other calls may as well be made one by
+ * one, or in other groups, in the same order. A call with wrong arguments fails
+ * at once and is left out; the end says so, too: it returns the first error of
+ * the group. Requests may be waited for after the end only; coll_start() is
+ * INVALID in a group. Fails with INVALID (no group was started), and like the
+ * calls. */
 coll_status coll_group_start(void);
 coll_status coll_group_end(void);
 
