@@ -1,27 +1,42 @@
 /* SPDX-License-Identifier: MIT */
-/* Optimisers and schedules against values worked out by hand. */
+/* Optimisers against values worked out by hand and against their formulas in
+ * double. */
 #include <criterion/criterion.h>
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "optim/optim.h"
 
+static const struct optim_ops *find(const char *name)
+{
+    char error[256];
+    const struct optim_ops *ops = optim_find(name, error, sizeof(error));
+    cr_assert_not_null(ops, "%s: %s", name, error);
+    return ops;
+}
+
 /* Multiples of powers of two, so float is exact: w, m = 1/2, d = 1/4, lr = 1/8.
  * Step 1: v = 0 + (3 + 2/4) = 3.5, w = 2 - 3.5/8 = 1.5625.
  * Step 2: v = 3.5/2 + (-1 + 1.5625/4) = 1.140625, w = 1.419921875. */
-Test(sgd, follows_momentum_and_decay)
+Test(optim, sgd_has_momentum_and_decay)
 {
-    const struct optim_settings s = {0.125, 0.5, 0.25};
-    const struct optim_ops *sgd = optim_find("sgd");
+    const struct optim_settings s = {0.25, {[OPTIM_MOMENTUM] = 0.5}};
+    const struct optim_ops *sgd = find("sgd");
     float w[3] = {2, 0, 99}, v[3] = {0, 0, 99};
-    cr_assert_not_null(sgd);
+    struct optim_part p = {
+        w, (const float[]){3, 1},
+          {v},
+          2, false
+    };
     cr_assert_eq(sgd->nstate, 1);
-    sgd->step(&s, 0.125, w, (const float[]){3, 1}, v, 2);
+    sgd->step(&s, 0.125, 1, p);
     cr_assert_eq(v[0], 3.5f);
     cr_assert_eq(w[0], 1.5625f);
     cr_assert_eq(w[1], -0.125f);
-    sgd->step(&s, 0.125, w, (const float[]){-1, 0}, v, 2);
+    p.g = (const float[]){-1, 0};
+    sgd->step(&s, 0.125, 2, p);
     cr_assert_eq(v[0], 1.140625f);
     cr_assert_eq(w[0], 1.419921875f);
     /* v = 1/2 + 1/4 * -1/8, w = -1/8 - 1/8 * v */
@@ -30,101 +45,166 @@ Test(sgd, follows_momentum_and_decay)
     cr_assert(w[2] == 99 && v[2] == 99);
 }
 
-Test(sgd, uses_the_rate_of_the_step_and_not_of_the_settings)
+/* --- all of them, in double ------------------------------------------------
+ */
+
+enum { N = 5 };
+
+struct oracle {
+    double w[N], a[N], b[N]; /* a, b: the two arrays of state */
+};
+
+static double norm(const double *x)
 {
-    const struct optim_settings s = {100, 0, 0};
-    float w = 1, v = 77;
-    optim_find("sgd")->step(&s, 0.5, &w, &(const float){1}, &v, 1);
-    cr_assert_eq(v, 1);
-    cr_assert_eq(w, 0.5f);
+    double sum = 0;
+    for (int i = 0; i < N; i++)
+        sum += x[i] * x[i];
+    return sqrt(sum);
 }
 
-Test(sgd, stays_near_the_recurrence_in_double)
+/* What the file of that name says, written once more. */
+static void oracle_step(const char *name, const struct optim_settings *s,
+                        double lr, int t, const float *gradient, bool vector,
+                        struct oracle *o)
 {
-    const struct optim_settings s = {0.01, 0.9, 5e-4};
-    const int nsteps = 200;
-    float w = 1.5f, v = 0;
-    double dw = 1.5, dv = 0;
-    for (int i = 0; i < nsteps; i++) {
-        const float g = (float)sin(i);
-        optim_find("sgd")->step(&s, 0.01, &w, &g, &v, 1);
-        dv = 0.9 * dv + (g + 5e-4 * dw);
-        dw -= 0.01 * dv;
+    const double m = s->numbers[OPTIM_MOMENTUM], b1 = s->numbers[OPTIM_BETA1],
+                 b2 = s->numbers[OPTIM_BETA2], eps = s->numbers[OPTIM_EPSILON],
+                 d = s->weight_decay;
+    double r[N], g[N], exact[N];
+    for (int i = 0; i < N; i++) {
+        exact[i] = gradient[i];
+        g[i] = gradient[i] + d * o->w[i];
     }
-    /* Each step rounds w once, half an eps of at most 2, and v a few times. */
-    cr_assert_float_eq(w, dw, nsteps * FLT_EPSILON * 4);
-    cr_assert_null(optim_find("sdg"));
-}
-
-Test(schedule, fixed_stays)
-{
-    const struct schedule_settings s = {.name = "fixed", .lr = 0.05};
-    cr_assert_null(schedule_check(&s));
-    cr_assert_eq(schedule_lr(&s, 0), 0.05);
-    cr_assert_eq(schedule_lr(&s, 1000000), 0.05);
-}
-
-Test(schedule, step_multiplies_every_so_many)
-{
-    const struct schedule_settings s = {
-        .name = "step", .lr = 8, .gamma = 0.5, .every = 10};
-    const double want[] = {8, 8, 4, 4, 2, 2};
-    const long at[] = {0, 9, 10, 19, 20, 29};
-    cr_assert_null(schedule_check(&s));
-    for (int i = 0; i < 6; i++)
-        cr_assert_eq(schedule_lr(&s, at[i]), want[i], "step %ld", at[i]);
-}
-
-Test(schedule, cosine_falls_to_zero)
-{
-    const struct schedule_settings s = {
-        .name = "cosine", .lr = 2, .total = 100, .warmup = 20};
-    cr_assert_null(schedule_check(&s));
-    cr_assert_eq(schedule_lr(&s, 20), 2);
-    cr_assert_float_eq(schedule_lr(&s, 60), 1, 1e-12);
-    cr_assert_float_eq(schedule_lr(&s, 40), 1 + sqrt(0.5), 1e-12);
-    cr_assert_eq(schedule_lr(&s, 100), 0);
-    cr_assert_eq(schedule_lr(&s, 101), 0);
-    for (long i = 21; i <= 100; i++)
-        cr_assert_lt(schedule_lr(&s, i), schedule_lr(&s, i - 1));
-}
-
-Test(schedule, warm_up_is_linear_for_every_schedule)
-{
-    const char *const names[] = {"fixed", "step", "cosine"};
-    for (int i = 0; i < 3; i++) {
-        const struct schedule_settings s = {
-            names[i], 4, 0.5, .every = 1000, .warmup = 8, .total = 1000};
-        for (long j = 0; j <= 8; j++)
-            cr_assert_eq(schedule_lr(&s, j), 4.0 * (double)j / 8, "%s, %ld",
-                         names[i], j);
+    const double trust = s->numbers[OPTIM_TRUST] * norm(o->w)
+                         / (norm(exact) + d * norm(o->w) + eps);
+    for (int i = 0; i < N; i++) {
+        double *w = &o->w[i], *a = &o->a[i], *b = &o->b[i];
+        if (!strcmp(name, "sgd")) {
+            *a = m * *a + g[i];
+            *w -= lr * *a;
+        } else if (!strcmp(name, "nesterov")) {
+            *a = m * *a + g[i];
+            *w -= lr * (g[i] + m * *a);
+        } else if (!strcmp(name, "adagrad")) {
+            *a += g[i] * g[i];
+            *w -= lr * g[i] / (sqrt(*a) + eps);
+        } else if (!strcmp(name, "rmsprop")) {
+            *a = b2 * *a + (1 - b2) * g[i] * g[i];
+            *b = m * *b + g[i] / (sqrt(*a) + eps);
+            *w -= lr * *b;
+        } else if (!strcmp(name, "adadelta")) {
+            *a = b2 * *a + (1 - b2) * g[i] * g[i];
+            const double x = g[i] * sqrt(*b + eps) / sqrt(*a + eps);
+            *b = b2 * *b + (1 - b2) * x * x;
+            *w -= lr * x;
+        } else if (!strcmp(name, "lars")) {
+            *a = m * *a + (vector ? gradient[i] : trust * g[i]);
+            *w -= lr * *a;
+        } else { /* adam, adamw, lamb */
+            const double h = strcmp(name, "adam") ? gradient[i] : g[i];
+            *a = b1 * *a + (1 - b1) * h;
+            *b = b2 * *b + (1 - b2) * h * h;
+            r[i] = *a / (1 - pow(b1, t)) / (sqrt(*b / (1 - pow(b2, t))) + eps);
+            if (!strcmp(name, "adamw"))
+                *w *= 1 - lr * d;
+            if (!strcmp(name, "lamb"))
+                r[i] += vector ? 0 : d * *w;
+            else
+                *w -= lr * r[i];
+        }
+    }
+    if (!strcmp(name, "lamb")) {
+        const double factor = vector ? 1 : norm(o->w) / norm(r);
+        for (int i = 0; i < N; i++)
+            o->w[i] -= lr * factor * r[i];
     }
 }
 
-Test(schedule, check_says_what_is_wrong)
+static void follow(const struct optim_ops *ops, bool vector)
 {
-    /* clang-format off */
+    struct optim_settings s = {
+        0.01, {NAN, NAN, NAN, NAN, NAN}
+    };
+    struct oracle o = {
+        .w = {1.5, -0.75, 0.25, 2, -1}
+    };
+    float w[N], a[N] = {0}, b[N] = {0}, g[N];
+    char error[256];
+    if (!strcmp(ops->name, "rmsprop") || !strcmp(ops->name, "sgd"))
+        s.numbers[OPTIM_MOMENTUM] = 0.5;
+    cr_assert_eq(optim_complete(ops, &s, error, sizeof(error)), 0, "%s", error);
+    for (int i = 0; i < N; i++)
+        w[i] = (float)o.w[i];
+    for (int t = 1; t <= 100; t++) {
+        const double lr = 0.02 / (1 + 0.01 * t);
+        for (int i = 0; i < N; i++)
+            g[i] = (float)(0.3 * o.w[i] + sin(7 * t + 3 * i));
+        ops->step(&s, lr, t,
+                  (struct optim_part){
+                      w, g, {a, b},
+                        N, vector
+        });
+        oracle_step(ops->name, &s, lr, t, g, vector, &o);
+        for (int i = 0; i < N; i++) {
+            const double off = fabs(w[i] - o.w[i]);
+            cr_assert(off <= t * 4 * FLT_EPSILON, "%s, step %d, w[%d]: %g",
+                      ops->name, t, i, off);
+        }
+    }
+    cr_assert(fabs(o.w[0] - 1.5) > 1e-4, "%s does not move", ops->name);
+}
+
+Test(optim, all_follow_their_formulas)
+{
+    for (int i = 0; i < noptimisers; i++) {
+        follow(optimisers[i], false);
+        follow(optimisers[i], true);
+    }
+}
+
+/* Caffe's form, v = m lr_t / lr_(t-1) v + lr_t g, which is what Goyal et al.
+ * (2017, eq. 10) correct momentum to while the rate warms up. */
+Test(optim, sgd_is_the_corrected_form_while_the_rate_changes)
+{
+    const struct optim_settings s = {0, {[OPTIM_MOMENTUM] = 0.9}};
+    float w = 1, v = 0;
+    double dw = 1, dv = 0, before = 1;
+    for (int t = 1; t <= 50; t++) {
+        const double lr = 0.001 * t;
+        const float g = (float)cos(t);
+        find("sgd")->step(&s, lr, t,
+                          (struct optim_part){&w, &g, {&v}, 1, false});
+        dv = 0.9 * lr / before * dv + lr * g;
+        dw -= dv;
+        before = lr;
+    }
+    cr_assert_float_eq(w, dw, 50 * FLT_EPSILON);
+}
+
+Test(optim, numbers_are_checked)
+{
     const struct {
-        struct schedule_settings s;
+        const char *name;
+        enum optim_number which;
+        double value;
         const char *says;
     } bad[] = {
-        {{.name = "cosin", .lr = 1}, "\"cosine\""},
-        {{.name = "stpe", .lr = 1}, "\"step\""},
-        {{.name = "zzzzzzzzzz", .lr = 1}, "fixed step cosine"},
-        {{.name = NULL, .lr = 1}, "fixed step cosine"},
-        {{.name = "fixed", .lr = 0}, "learning rate"},
-        {{.name = "fixed", .lr = NAN}, "learning rate"},
-        {{.name = "fixed", .lr = INFINITY}, "learning rate"},
-        {{.name = "fixed", .lr = 1, .warmup = -1}, "warm-up"},
-        {{.name = "step", .lr = 1, .gamma = 1}, "every"},
-        {{.name = "step", .lr = 1, .every = 5}, "gamma"},
-        {{.name = "cosine", .lr = 1}, "total"},
-        {{.name = "cosine", .lr = 1, .total = 5, .warmup = 5}, "total"},
+        {"sgd",     OPTIM_BETA1,    0.5, "--beta1: --optimizer sgd has no"    },
+        {"adam",    OPTIM_MOMENTUM, 0.5, "--momentum: --optimizer adam has no"},
+        {"sgd",     OPTIM_MOMENTUM, 1,   "--momentum: found 1, valid is"      },
+        {"adam",    OPTIM_EPSILON,  0,   "--epsilon: found 0, valid is"       },
+        {"lars",    OPTIM_TRUST,    0,   "--trust: found 0, valid is"         },
+        {"rmsprop", OPTIM_BETA2,    -1,  "--beta2: found -1, valid is"        },
     };
-    /* clang-format on */
+    char error[256];
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        const char *why = schedule_check(&bad[i].s);
-        cr_assert_not_null(why, "case %zu", i);
-        cr_assert_not_null(strstr(why, bad[i].says), "case %zu: %s", i, why);
+        struct optim_settings s = {
+            0, {NAN, NAN, NAN, NAN, NAN}
+        };
+        s.numbers[bad[i].which] = bad[i].value;
+        cr_assert(optim_complete(find(bad[i].name), &s, error, sizeof(error)));
+        cr_assert(strstr(error, bad[i].says), "%s", error);
     }
+    cr_assert_null(optim_find("adamm", error, sizeof(error)));
+    cr_assert(strstr(error, "did you mean adam?"), "%s", error);
 }

@@ -25,9 +25,9 @@ static const char net[] = "net tiny\n"
                           "dense 10\n"
                           "softmax_loss\n";
 
-static const char *const batches[] = {
-    "data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
-    "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"};
+static const char *const batches[] = {"data_batch_1.bin", "data_batch_2.bin",
+                                      "data_batch_3.bin", "data_batch_4.bin",
+                                      "data_batch_5.bin", "test_batch.bin"};
 
 static char folder[] = "/tmp/training_test.XXXXXX";
 static coll_comm *comm;
@@ -70,8 +70,8 @@ static struct train_settings settings(void)
         .epochs = 3, /* of 13 steps, the last with 4 images */
         .batch = 8,
         .seed = 7,
-        .optim = {0.02, 0.9, 1e-4},
-        .schedule = {"cosine", 0.02, 0.1, 0, 5, 0},
+        .optim = {1e-4,        {0.9, NAN, NAN, NAN, NAN}},
+        .schedule = { .name = "cosine", .lr = 0.02,               .warmup = 5},
     };
 }
 
@@ -87,9 +87,9 @@ static void expect_same(const struct train *a, const struct train *b)
     cr_assert_eq(a->net.params.count, b->net.params.count);
     cr_assert(!memcmp(a->net.params.x, b->net.params.x,
                       a->net.params.count * sizeof(float)));
-    cr_assert_eq(a->optim_state.count, b->optim_state.count);
-    cr_assert(!memcmp(a->optim_state.x, b->optim_state.x,
-                      a->optim_state.count * sizeof(float)));
+    cr_assert_eq(a->update.state.count, b->update.state.count);
+    cr_assert(!memcmp(a->update.state.x, b->update.state.x,
+                      a->update.state.count * sizeof(float)));
 }
 
 Test(training, learns)
@@ -153,6 +153,76 @@ Test(training, resumes_as_if_never_stopped)
         train_close(&second);
     }
     train_close(&whole);
+}
+
+Test(training, resumes_adam_and_the_mean_of_the_weights)
+{
+    struct train whole, first, second;
+    struct train_settings s = settings();
+    s.optimiser = "adamw";
+    s.optim.numbers[OPTIM_MOMENTUM] = NAN;
+    s.average = 0.9;
+    s.batch = 4;
+    s.accumulate = 2;
+    start(&whole, &s);
+    cr_assert_eq(whole.nsteps, 39);
+    cr_assert_eq(train_run(&whole, 39, NULL), 0);
+    s.checkpoint = file("a");
+    s.checkpoint_every = 17;
+    start(&first, &s);
+    cr_assert_eq(train_run(&first, 17, NULL), 0, "%s", first.error);
+    train_close(&first);
+    s.resume = s.checkpoint;
+    start(&second, &s);
+    cr_assert_eq(train_run(&second, 39, NULL), 0, "%s", second.error);
+    expect_same(&whole, &second);
+    cr_assert_eq(whole.score.loss, second.score.loss);
+    train_close(&second);
+    s.average = 0;
+    cr_assert_eq(train_open_data(&second, &s), 0);
+    cr_assert_eq(train_open(&second, comm), 2);
+    cr_assert(strstr(second.error, "--ema"), "%s", second.error);
+    train_close(&second);
+    train_close(&whole);
+}
+
+/* Dropout goes by an image's place in the batch of the step. */
+Test(training, small_batches_add_up_to_a_large_one)
+{
+    struct train large, small;
+    struct train_settings s = settings();
+    s.batch = 24;
+    start(&large, &s);
+    s.batch = 5; /* the last step of an epoch has four images */
+    s.global_batch = 24;
+    s.accumulate = 5;
+    start(&small, &s);
+    cr_assert_eq(small.pass, 5);
+    cr_assert_eq(train_run(&large, 12, NULL), 0);
+    cr_assert_eq(train_run(&small, 12, NULL), 0);
+    cr_assert_eq(large.step, small.step);
+    for (size_t i = 0; i < large.net.params.count; i++)
+        cr_assert_float_eq(large.net.params.x[i], small.net.params.x[i], 1e-5);
+    train_close(&large);
+    train_close(&small);
+}
+
+/* Of which almost all of the first weights stays. */
+Test(training, the_mean_of_the_weights_is_evaluated)
+{
+    struct train mean, plain;
+    struct train_settings s = settings();
+    start(&plain, &s);
+    cr_assert_eq(train_run(&plain, plain.nsteps, NULL), 0);
+    s.average = 0.999999;
+    start(&mean, &s);
+    cr_assert_eq(train_run(&mean, mean.nsteps, NULL), 0);
+    cr_assert(!memcmp(mean.net.params.x, plain.net.params.x,
+                      plain.net.params.count * sizeof(float)));
+    cr_assert(mean.score.loss > 1.2 * plain.score.loss, "%g, %g",
+              mean.score.loss, plain.score.loss);
+    train_close(&mean);
+    train_close(&plain);
 }
 
 Test(training, resumes_only_what_fits)
@@ -301,14 +371,18 @@ Test(training, numbers_that_explode_spare_the_checkpoint)
 Test(training, refuses_bad_settings)
 {
     struct train t;
-    struct train_settings wrong[6];
+    struct train_settings wrong[8];
     static const char *const say[] = {"valid in this version is sync",
-                                      "1x28x28", "--schedule", "line",
+                                      "1x28x28",
+                                      "--schedule",
+                                      "line",
                                       "valid here is",
                                       "--augment: the images of synthetic "
                                       "are never changed, valid is --data "
-                                      "with one of: cifar10"};
-    for (int i = 0; i < 6; i++)
+                                      "with one of: cifar10",
+                                      "did you mean adam?",
+                                      "--beta1: --optimizer sgd has no"};
+    for (int i = 0; i < 8; i++)
         wrong[i] = settings();
     wrong[0].strategy = "easgd";
     wrong[1].data = "synthetic:10";
@@ -316,7 +390,9 @@ Test(training, refuses_bad_settings)
     wrong[3].net_text = "net x\ninput 1x12x12\nconf 4 3x3\n";
     wrong[4].data = "imagenet";
     wrong[5].augment = true;
-    for (int i = 0; i < 6; i++) {
+    wrong[6].optimiser = "adamx";
+    wrong[7].optim.numbers[OPTIM_BETA1] = 0.5;
+    for (int i = 0; i < 8; i++) {
         int status = train_open_data(&t, &wrong[i]);
         if (!status)
             status = train_open(&t, comm);
@@ -391,11 +467,11 @@ static double rate;
 static bool flag;
 static const char *choice, *name;
 static const struct option_row rows[] = {
-    {0, "number", "N", OPTION_INT, &number, 1, 9, NULL, ""},
-    {0, "rate", "R", OPTION_NUMBER, &rate, 0, 0, NULL, ""},
-    {0, "flag", NULL, OPTION_FLAG, &flag, 0, 0, NULL, ""},
-    {0, "choice", "X", OPTION_TEXT, &choice, 0, 0, "red|green", ""},
-    {0, "name", "X", OPTION_TEXT, &name, 0, 0, NULL, ""},
+    {0, "number", "N",  OPTION_INT,    &number, 1, 9, NULL,        ""},
+    {0, "rate",   "R",  OPTION_NUMBER, &rate,   0, 0, NULL,        ""},
+    {0, "flag",   NULL, OPTION_FLAG,   &flag,   0, 0, NULL,        ""},
+    {0, "choice", "X",  OPTION_TEXT,   &choice, 0, 0, "red|green", ""},
+    {0, "name",   "X",  OPTION_TEXT,   &name,   0, 0, NULL,        ""},
 };
 
 static int read_job(const char *text, char *error)
@@ -425,19 +501,19 @@ Test(training, job_file_errors_say_where)
     static const struct wrong {
         const char *text, *where, *say;
     } wrong[] = {
-        {"numbr: 7\n", ":1:1:", "did you mean number?"},
-        {"rate: 1\nnumber: 10\n", ":2:9:", "a whole number from 1 to 9"},
-        {"number: x\n", ":1:9:", "found \"x\""},
-        {"rate: 1e\n", ":1:7:", "valid is a number"},
-        {"flag: yes\n", ":1:7:", "true or false"},
-        {"choice: gree\n", ":1:9:", "red|green"},
-        {"name: [a, b]\n", ":1:7:", "one value"},
-        {"rate: 1\nrate: 2\n", ":2:1:", "twice"},
-        {"- a\n", ":1:1:", "flat mapping"},
-        {"rate: 1\n}\n", ":2:1:", "no valid YAML"},
-        {"name: \"a\n", ":2:1:", "no valid YAML"},
-        {"rate: 1\n---\nrate: 2\n", ":2:1:", "flat mapping"},
-        {"", ":1:1:", "flat mapping"},
+        {"numbr: 7\n",              ":1:1:", "did you mean number?"      },
+        {"rate: 1\nnumber: 10\n",   ":2:9:", "a whole number from 1 to 9"},
+        {"number: x\n",             ":1:9:", "found \"x\""               },
+        {"rate: 1e\n",              ":1:7:", "valid is a number"         },
+        {"flag: yes\n",             ":1:7:", "true or false"             },
+        {"choice: gree\n",          ":1:9:", "red|green"                 },
+        {"name: [a, b]\n",          ":1:7:", "one value"                 },
+        {"rate: 1\nrate: 2\n",      ":2:1:", "twice"                     },
+        {"- a\n",                   ":1:1:", "flat mapping"              },
+        {"rate: 1\n}\n",            ":2:1:", "no valid YAML"             },
+        {"name: \"a\n",             ":2:1:", "no valid YAML"             },
+        {"rate: 1\n---\nrate: 2\n", ":2:1:", "flat mapping"              },
+        {"",                        ":1:1:", "flat mapping"              },
     };
     char error[512];
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {

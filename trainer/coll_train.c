@@ -110,11 +110,20 @@ static struct train_settings settings(void)
                       sizeof(error)))
         options_die(&train_program, "--kernel: %s", error);
     net_words = net_option(&train_program, o->net);
+    struct schedule_settings schedule = {
+        .name = o->schedule, .lr = o->lr,       .gamma = o->gamma,
+        .power = o->power,   .every = o->every, .warmup = o->warmup,
+    };
+    const char *wrong =
+        o->milestones ? schedule_milestones(&schedule, o->milestones) : NULL;
+    if (wrong)
+        options_die(&train_program, "--milestones: found \"%s\", %s",
+                    o->milestones, wrong);
     return (struct train_settings){
         .net_text = net_words,
         .data = o->data,
         .strategy = o->strategy,
-        .optimiser = "sgd",
+        .optimiser = o->optimizer,
         .epochs = o->epochs,
         .steps = o->steps,
         .batch = o->batch,
@@ -125,8 +134,12 @@ static struct train_settings settings(void)
         .augment = o->augment,
         .kernel = o->kernel,
         .bf16 = bf16,
-        .optim = {o->lr,     o->momentum, o->weight_decay},
-        .schedule = { o->schedule, o->lr, o->gamma,                 o->every, o->warmup, 0},
+        .accumulate = o->accumulate,
+        .optim = {o->weight_decay,
+                     {o->momentum, o->beta1, o->beta2, o->epsilon, o->trust}},
+        .clip_norm = o->clip_norm,
+        .average = o->ema,
+        .schedule = schedule,
         .checkpoint = o->checkpoint,
         .checkpoint_every = o->checkpoint_every,
         .resume = own_file ? o->checkpoint : o->resume,
@@ -202,7 +215,7 @@ static int show_profile(const struct train *t)
 {
     char path[PATH_MAX + 16], error[512];
     if (o->profile && t->rank == 0)
-        profile_print(t->profile, arena_bytes(t->optim_state.count), stdout);
+        profile_print(t->profile, arena_bytes(t->update.state.count), stdout);
     if (!o->trace)
         return 0;
     trace_path(path, sizeof(path), o->trace, t->rank, t->nranks);
@@ -334,7 +347,10 @@ static void open_checkpoint(const struct program *p, struct checkpoint *c,
                     "valid are %zu and %zu for its net",
                     o->checkpoint, c->nparams, c->nkept, net->params.count,
                     net->state.count);
-    memcpy(net->params.x, c->params, c->nparams * sizeof(float));
+    const bool mean = c->state.average > 0 && c->noptim >= c->nparams;
+    memcpy(net->params.x,
+           mean ? c->optim + (c->noptim - c->nparams) : c->params,
+           c->nparams * sizeof(float));
     memcpy(net->state.x, c->kept, c->nkept * sizeof(float));
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "command_line.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,9 @@
 static struct options o = {
     .net = "lenet", .data = "fashion-mnist", .strategy = "sync",
     .schedule = "fixed", .precision = "f32", .kernel = "auto", .bind = "core", .epochs = 1,
-    .batch = 64, .seed = 1, .lr = 0.01, .gamma = 0.1,
+    .batch = 64, .seed = 1, .lr = 0.01, .gamma = 0.1, .power = 1,
+    .optimizer = "sgd", .momentum = NAN, .beta1 = NAN, .beta2 = NAN,
+    .epsilon = NAN, .trust = NAN,
 };
 
 static const struct option_row train_rows[] = {
@@ -29,18 +32,45 @@ static const struct option_row train_rows[] = {
      "images per rank and step (default 64)"},
     {0, "global-batch", "N", OPTION_INT, &o.global_batch, 1, 1 << 30, NULL,
      "images per step of the whole job, instead of --batch"},
+    {0, "accumulate", "N", OPTION_INT, &o.accumulate, 1, 1 << 20, NULL,
+     "add up the gradients of N batches for a step (default 1)"},
+    {0, "optimizer", "NAME", OPTION_TEXT, &o.optimizer, 0, 0, NULL,
+     "sgd (default), nesterov, adagrad, rmsprop, adadelta, adam, adamw, lars, "
+     "lamb"},
     {0, "lr", "RATE", OPTION_NUMBER, &o.lr, 0, 1e6, NULL,
      "learning rate (default 0.01)"},
     {0, "momentum", "M", OPTION_NUMBER, &o.momentum, 0, 1, NULL,
-     "momentum of the gradient (default 0)"},
+     "sgd, nesterov, rmsprop, lars: momentum of the gradient (default 0; 0.9 "
+     "for nesterov and lars)"},
+    {0, "beta1", "B", OPTION_NUMBER, &o.beta1, 0, 1, NULL,
+     "adam, adamw, lamb: what stays of the mean gradient (default 0.9)"},
+    {0, "beta2", "B", OPTION_NUMBER, &o.beta2, 0, 1, NULL,
+     "these, rmsprop, adadelta: and of the mean square (default 0.999, 0.99, "
+     "0.9)"},
+    {0, "epsilon", "E", OPTION_NUMBER, &o.epsilon, 0, 1, NULL,
+     "all but sgd and nesterov: added to divisors (default: see the manual)"},
+    {0, "trust", "T", OPTION_NUMBER, &o.trust, 0, 1e6, NULL,
+     "lars: a tensor's rate by the size of its weights (default 0.001)"},
     {0, "weight-decay", "D", OPTION_NUMBER, &o.weight_decay, 0, 1e6, NULL,
-     "L2 penalty on the weights (default 0)"},
+     "L2 penalty on the weights; adamw, lamb: their decay (default 0)"},
+    {0, "clip-norm", "X", OPTION_NUMBER, &o.clip_norm, 0, 1e30, NULL,
+     "shorten gradients that are longer to X (default 0, never)"},
+    {0, "ema", "D", OPTION_NUMBER, &o.ema, 0, 0.9999999, NULL,
+     "evaluate and export a moving average of the weights, of which D stays "
+     "each step (default 0, none)"},
     {0, "schedule", "NAME", OPTION_TEXT, &o.schedule, 0, 0,
-     "fixed|step|cosine", "how the learning rate changes (default fixed)"},
+     "fixed|step|multistep|exp|inv|poly|sigmoid|cosine",
+     "how the learning rate changes (default fixed)"},
     {0, "gamma", "G", OPTION_NUMBER, &o.gamma, 0, 1e6, NULL,
-     "schedule step: factor of each change (default 0.1)"},
+     "schedules step, multistep, exp: factor of each change; inv, sigmoid: how "
+     "fast it falls (default 0.1)"},
+    {0, "power", "P", OPTION_NUMBER, &o.power, 0, 1e6, NULL,
+     "schedules inv, poly: exponent (default 1)"},
     {0, "every", "N", OPTION_INT, &o.every, 1, 1e12, NULL,
-     "schedule step: steps between changes (default one epoch)"},
+     "schedule step: steps between changes; sigmoid: the step around which it "
+     "falls (default one epoch)"},
+    {0, "milestones", "LIST", OPTION_TEXT, &o.milestones, 0, 0, NULL,
+     "schedule multistep: the steps of its changes, as in 30000,60000"},
     {0, "warmup", "N", OPTION_INT, &o.warmup, 0, 1e12, NULL,
      "let the learning rate rise from 0 over so many steps (default 0)"},
     {0, "strategy", "NAME", OPTION_TEXT, &o.strategy, 0, 0, NULL,

@@ -7,10 +7,12 @@
 
 struct options {
     const char *net, *data, *strategy, *schedule, *precision, *kernel, *bind;
+    const char *optimizer, *milestones;
     const char *log, *checkpoint, *resume, *plot, *safetensors, *trace;
     long epochs, steps, batch, global_batch, every, warmup, checkpoint_every;
-    long seed, threads;
-    double lr, gamma, momentum, weight_decay;
+    long seed, threads, accumulate;
+    double lr, gamma, power, weight_decay, clip_norm, ema;
+    double momentum, beta1, beta2, epsilon, trust; /* NAN: not given */
     bool augment, deterministic, profile;
 };
 

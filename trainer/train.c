@@ -39,32 +39,58 @@ static struct share load_batch(struct train *t)
     return share;
 }
 
+/* In the last pass of a step. */
 static void grads_ready(void *context, size_t first, size_t count)
 {
     struct train *t = context;
+    for (size_t i = first; t->sum.x && i < first + count; i++)
+        t->net.grads.x[i] += t->sum.x[i];
+    if (!t->strategy.ops->grads_ready)
+        return;
     profile_enter(t->profile, PROFILE_COMMUNICATION);
     /* finish() returns its error */
     t->strategy.ops->grads_ready(&t->strategy, first, count);
     profile_enter(t->profile, PROFILE_BACKWARD);
 }
 
+/* n of the share's images from number `first` on. Returns the summed loss. */
+static double learn_pass(struct train *t, struct share share, int first, int n,
+                         int *ncorrect)
+{
+    const bool last = first + n == share.count,
+               wanted = t->sum.x || t->strategy.ops->grads_ready;
+    const uint64_t seed = random_u64(~t->settings.seed, (uint64_t)t->step);
+    const size_t at = (size_t)first;
+    int correct;
+    profile_enter(t->profile, PROFILE_FORWARD);
+    const double loss = net_forward(
+        &t->net, t->images + at * shape_count(t->train.image), t->labels + at,
+        n, true, seed, share.first + at, &correct);
+    profile_enter(t->profile, PROFILE_BACKWARD);
+    net_backward(&t->net, 1.0f / (float)share.global_count,
+                 last && wanted ? grads_ready : NULL, t);
+    for (size_t i = 0; !last && i < t->sum.count; i++)
+        t->sum.x[i] += t->net.grads.x[i];
+    profile_enter(t->profile, PROFILE_REST);
+    *ncorrect += correct;
+    return loss;
+}
+
 /* Fills the net's gradients with this rank's part of the mean over the global
  * batch. Returns the summed loss; a rank without images adds nothing. */
 static double learn(struct train *t, struct share share, int *ncorrect)
 {
+    double loss = 0;
     *ncorrect = 0;
-    if (!share.count) {
+    if (!share.count)
         memset(t->net.grads.x, 0, t->net.grads.count * sizeof(float));
-        return 0;
+    if (t->sum.x)
+        memset(t->sum.x, 0, t->sum.count * sizeof(float));
+    for (int first = 0; first < share.count; first += t->pass) {
+        const int left = share.count - first;
+        loss += learn_pass(t, share, first, left < t->pass ? left : t->pass,
+                           ncorrect);
     }
-    const uint64_t seed = random_u64(~t->settings.seed, (uint64_t)t->step);
-    profile_enter(t->profile, PROFILE_FORWARD);
-    const double loss = net_forward(&t->net, t->images, t->labels, share.count,
-                                    true, seed, share.first, ncorrect);
-    profile_enter(t->profile, PROFILE_BACKWARD);
-    net_backward(&t->net, 1.0f / (float)share.global_count,
-                 t->strategy.ops->grads_ready ? grads_ready : NULL, t);
-    profile_enter(t->profile, PROFILE_REST);
     return loss;
 }
 
@@ -85,15 +111,16 @@ static int save_checkpoint(struct train *t)
                     .total = (uint64_t)s->schedule.total,
                     .lr = s->schedule.lr,
                     .gamma = s->schedule.gamma,
-                    .momentum = s->optim.momentum,
+                    .momentum = s->optim.numbers[OPTIM_MOMENTUM],
                     .weight_decay = s->optim.weight_decay,
+                    .average = s->average,
                     },
         .text = t->net.text,
         .params = t->net.params.x,
-        .optim = t->optim_state.x,
+        .optim = t->update.state.x,
         .kept = t->net.state.x,
         .nparams = t->net.params.count,
-        .noptim = t->optim_state.count,
+        .noptim = t->update.state.count,
         .nkept = t->net.state.count,
     };
     for (size_t i = 0; i < c.nparams; i++)
@@ -163,8 +190,10 @@ static int tell(struct train *t, struct report *report, struct share share,
     t->comm_seconds += comm;
     t->images_done += share.global_count;
     if (last || t->step % t->epoch_steps == 0) {
+        update_swap(&t->update, &t->net);
         const coll_status status =
             evaluate(&t->net, &t->test, &t->strategy, &t->score);
+        update_swap(&t->update, &t->net);
         if (status)
             return train_comm_failed(t, status);
         if (!isfinite(t->score.loss)) /* the same on all ranks: it is a sum */
@@ -198,10 +227,8 @@ int train_run(struct train *t, long until, struct report *report)
         if (!isfinite(sums.loss))
             return not_finite(t, loss);
         profile_enter(t->profile, PROFILE_UPDATE);
-        t->optim->step(&t->settings.optim,
-                       schedule_lr(&t->settings.schedule, t->step),
-                       t->net.params.x, t->net.grads.x, t->optim_state.x,
-                       t->net.params.count);
+        update_step(&t->update, &t->net,
+                    schedule_lr(&t->settings.schedule, t->step), t->step + 1);
         profile_end(t->profile, share.count);
         t->step++;
         stopped = sums.stop > 0;

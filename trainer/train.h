@@ -12,14 +12,16 @@
 #include "dist/strategy.h"
 #include "evaluate.h"
 #include "net/net.h"
-#include "optim/optim.h"
 #include "profile.h"
 #include "report.h"
+#include "update.h"
 
 struct train_settings {
     const char *net_text, *data, *strategy, *optimiser;
     long epochs, steps;       /* steps > 0: so many in all, not epochs */
     long batch, global_batch; /* per rank; global_batch > 0 counts instead */
+    long accumulate; /* so many batches make a step, with their gradients
+                        added up; 0: one */
     long threads;             /* of this rank; 0: one */
     bool unbound;             /* leave it to the system where they run */
     uint64_t seed;
@@ -27,6 +29,7 @@ struct train_settings {
     const char *kernel; /* as kernel_choose() was told, or NULL, */
     bool bf16;          /* and conv_allow_bf16(); here to be compared */
     struct optim_settings optim;
+    double clip_norm, average; /* as of struct update */
     struct schedule_settings schedule; /* train_open() fills in total, and
                                           every if it is 0: an epoch */
     const char *checkpoint;            /* NULL: none */
@@ -39,15 +42,16 @@ struct train_settings {
 struct train {
     struct train_settings settings;
     coll_comm *comm;
-    int rank, nranks, batch;
+    int rank, nranks;
+    int batch, pass; /* images of this rank: in a step, at once */
     long step, nsteps, epoch_steps; /* done, in all, in one epoch */
     struct dataset train, test;
     struct sampler sampler;
     int *cpus; /* for each thread; NULL: any */
     struct net net;
     struct strategy strategy;
-    const struct optim_ops *optim;
-    struct arena optim_state;
+    struct update update;
+    struct arena sum; /* gradients of a step's passes; none if it has one */
     float *images; /* of this rank's batch */
     int *labels;
     double seconds, comm_seconds, images_done; /* of this run's steps */

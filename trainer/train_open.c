@@ -58,10 +58,18 @@ int train_open_data(struct train *t, const struct train_settings *settings)
     t->strategy.ops = strategy_find(settings->strategy, text, sizeof(text));
     if (!t->strategy.ops)
         return train_fail(t, 2, "--strategy: %s", text);
-    t->optim = optim_find(settings->optimiser);
-    if (!t->optim)
-        return train_fail(t, 2, "no optimiser is called \"%s\"",
-                          settings->optimiser);
+    t->update = (struct update){
+        .optim = optim_find(settings->optimiser, text, sizeof(text)),
+        .settings = settings->optim,
+        .clip_norm = settings->clip_norm,
+        .average = settings->average,
+    };
+    if (!t->update.optim)
+        return train_fail(t, 2, "--optimizer: %s", text);
+    if (optim_complete(t->update.optim, &t->update.settings, text,
+                       sizeof(text)))
+        return train_fail(t, 2, "%s", text);
+    t->settings.optim = t->update.settings;
     if (dataset_open(&t->train, settings->data, DATASET_TRAIN, text,
                      sizeof(text))
         || dataset_open(&t->test, settings->data, DATASET_TEST, text,
@@ -76,8 +84,9 @@ int train_open_data(struct train *t, const struct train_settings *settings)
 static int count_steps(struct train *t)
 {
     struct train_settings *s = &t->settings;
+    const long passes = s->accumulate ? s->accumulate : 1;
     const long global =
-        s->global_batch ? s->global_batch : s->batch * t->nranks;
+        s->global_batch ? s->global_batch : s->batch * passes * t->nranks;
     if (global % t->nranks)
         return train_fail(t, 2,
                           "--global-batch: found %ld, valid is a multiple of "
@@ -89,6 +98,7 @@ static int count_steps(struct train *t)
                           "at most %d",
                           global, t->nranks, INT_MAX);
     t->batch = (int)(global / t->nranks);
+    t->pass = (int)((t->batch + passes - 1) / passes);
     t->epoch_steps = sampler_steps(t->train.count, global);
     t->nsteps = s->steps ? s->steps : s->epochs * t->epoch_steps;
     s->schedule.total = t->nsteps;
@@ -101,7 +111,7 @@ static int count_steps(struct train *t)
 static int no_memory(struct train *t)
 {
     return train_fail(t, 1, "rank %d: no memory for a batch of %d", t->rank,
-                      t->batch);
+                      t->pass);
 }
 
 static double digest(const void *from, size_t bytes)
@@ -153,7 +163,7 @@ static int build(struct train *t)
     coll_status status = kernel_agree(t->comm, false);
     if (status)
         return train_comm_failed(t, status);
-    if (net_create(&t->net, t->settings.net_text, t->batch, text, sizeof(text)))
+    if (net_create(&t->net, t->settings.net_text, t->pass, text, sizeof(text)))
         return train_fail(t, 2, "--net: %s", text);
     status = kernel_agree(t->comm, true);
     if (status)
@@ -170,8 +180,9 @@ static int build(struct train *t)
     t->labels = malloc(batch * sizeof(*t->labels));
     if (!t->images || !t->labels
         || sampler_create(&t->sampler, t->train.count, t->settings.seed)
-        || arena_alloc(&t->optim_state,
-                       t->net.params.count * (size_t)t->optim->nstate))
+        || (t->pass < t->batch
+            && arena_alloc(&t->sum, t->net.params.count))
+        || update_open(&t->update, &t->net))
         return no_memory(t);
     status = t->strategy.ops->open(&t->strategy);
     return status ? train_comm_failed(t, status) : 0;
@@ -203,15 +214,19 @@ static const char *differs(const struct train *t, const struct checkpoint *c,
                  (unsigned long long)s->global_batch,
                  (unsigned long long)s->nranks, (unsigned long long)global,
                  t->nranks, (unsigned long long)s->global_batch);
+    else if ((s->average > 0) != (t->settings.average > 0))
+        snprintf(text, bytes,
+                 "it %s a moving average of the weights, found --ema %g",
+                 s->average > 0 ? "has" : "has not", t->settings.average);
     else if (strcmp(s->optimiser, t->settings.optimiser)
              || c->nparams != t->net.params.count
-             || c->noptim != t->optim_state.count
+             || c->noptim != t->update.state.count
              || c->nkept != t->net.state.count)
         snprintf(text, bytes,
                  "its %zu parameters with %zu kept numbers and %zu of %s do "
                  "not fit %zu with %zu and %zu of %s",
                  c->nparams, c->nkept, c->noptim, s->optimiser,
-                 t->net.params.count, t->net.state.count, t->optim_state.count,
+                 t->net.params.count, t->net.state.count, t->update.state.count,
                  t->settings.optimiser);
     else
         return NULL;
@@ -234,7 +249,7 @@ static int resume(struct train *t)
     if (!wrong) {
         memcpy(t->net.params.x, c.params, c.nparams * sizeof(float));
         if (c.noptim)
-            memcpy(t->optim_state.x, c.optim, c.noptim * sizeof(float));
+            memcpy(t->update.state.x, c.optim, c.noptim * sizeof(float));
         if (c.nkept)
             memcpy(t->net.state.x, c.kept, c.nkept * sizeof(float));
         t->step = (long)c.state.step;
@@ -246,13 +261,21 @@ static int resume(struct train *t)
 static int agree(struct train *t)
 {
     const struct train_settings *s = &t->settings;
-    const double numbers[] = {s->optim.lr,
-                              s->optim.momentum,
+    const double numbers[] = {s->optim.numbers[OPTIM_MOMENTUM],
+                              s->optim.numbers[OPTIM_BETA1],
+                              s->optim.numbers[OPTIM_BETA2],
+                              s->optim.numbers[OPTIM_EPSILON],
+                              s->optim.numbers[OPTIM_TRUST],
                               s->optim.weight_decay,
+                              s->clip_norm,
+                              s->average,
                               s->schedule.lr,
                               s->schedule.gamma,
+                              s->schedule.power,
                               (double)s->schedule.every,
                               (double)s->schedule.warmup};
+    const size_t milestones =
+        (size_t)s->schedule.nmilestones * sizeof(s->schedule.milestones[0]);
     const struct claim claims[] = {
         {"the step to start from", (double)t->step},
         {"the number of steps", (double)t->nsteps},
@@ -263,7 +286,10 @@ static int agree(struct train *t)
         {"the net", digest(t->net.text, strlen(t->net.text))},
         {"the learning rate and its kin",
          digest(numbers, sizeof(numbers))
-             + digest(s->schedule.name, strlen(s->schedule.name))},
+             + digest(s->schedule.name, strlen(s->schedule.name))
+             + digest(s->schedule.milestones, milestones)},
+        {"--optimizer", digest(s->optimiser, strlen(s->optimiser))},
+        {"--accumulate", t->pass},
         {"the weights",
          digest(t->net.params.x, t->net.params.count * sizeof(float))
              + digest(t->net.state.x, t->net.state.count * sizeof(float))},
@@ -296,7 +322,8 @@ void train_close(struct train *t)
     if (t->net.layers)
         net_free(&t->net);
     sampler_free(&t->sampler);
-    arena_free(&t->optim_state);
+    update_close(&t->update);
+    arena_free(&t->sum);
     free(t->cpus);
     free(t->images);
     free(t->labels);

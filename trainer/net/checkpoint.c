@@ -13,7 +13,7 @@
 #include "data/reader.h"
 #include "file.h"
 
-enum { VERSION = 2, BYTE_ORDER_MARK = 0x01020304 };
+enum { VERSION = 3, BYTE_ORDER_MARK = 0x01020304 };
 
 struct header {
     char magic[8];
@@ -23,7 +23,7 @@ struct header {
 };
 
 static_assert(sizeof(struct header) == 72, "the format says so");
-static_assert(sizeof(struct checkpoint_state) == 13 * 8 + 192, "no holes");
+static_assert(sizeof(struct checkpoint_state) == 14 * 8 + 192, "no holes");
 
 static const char magic[8] = {'C', 'O', 'L', 'L', 'C', 'K', 'P', 'T'};
 
@@ -147,7 +147,7 @@ static int check_state(const struct reader *r, const struct checkpoint *c,
             "range",
             offset);
     if (!isfinite(s->lr) || !isfinite(s->gamma) || !isfinite(s->momentum)
-        || !isfinite(s->weight_decay))
+        || !isfinite(s->weight_decay) || !isfinite(s->average))
         return reader_refuse(r,
                              "byte %zu: a setting of the optimiser is not a "
                              "number",

@@ -23,6 +23,7 @@ struct checkpoint_state {
     uint64_t global_batch, nranks;
     uint64_t every, warmup, total;
     double lr, gamma, momentum, weight_decay;
+    double average; /* above 0: optim ends in the mean of the parameters */
     char schedule[16], optimiser[16], strategy[32], data[128];
 };
 

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* Learning-rate schedules against values worked out by hand. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "optim/optim.h"
+
+Test(schedule, fixed_stays)
+{
+    const struct schedule_settings s = {.name = "fixed", .lr = 0.05};
+    cr_assert_null(schedule_check(&s));
+    cr_assert_eq(schedule_lr(&s, 0), 0.05);
+    cr_assert_eq(schedule_lr(&s, 1000000), 0.05);
+}
+
+Test(schedule, step_multiplies_every_so_many)
+{
+    const struct schedule_settings s = {
+        .name = "step", .lr = 8, .gamma = 0.5, .every = 10};
+    const double want[] = {8, 8, 4, 4, 2, 2};
+    const long at[] = {0, 9, 10, 19, 20, 29};
+    cr_assert_null(schedule_check(&s));
+    for (int i = 0; i < 6; i++)
+        cr_assert_eq(schedule_lr(&s, at[i]), want[i], "step %ld", at[i]);
+}
+
+Test(schedule, cosine_falls_to_zero)
+{
+    const struct schedule_settings s = {
+        .name = "cosine", .lr = 2, .total = 100, .warmup = 20};
+    cr_assert_null(schedule_check(&s));
+    cr_assert_eq(schedule_lr(&s, 20), 2);
+    cr_assert_float_eq(schedule_lr(&s, 60), 1, 1e-12);
+    cr_assert_float_eq(schedule_lr(&s, 40), 1 + sqrt(0.5), 1e-12);
+    cr_assert_eq(schedule_lr(&s, 100), 0);
+    cr_assert_eq(schedule_lr(&s, 101), 0);
+    for (long i = 21; i <= 100; i++)
+        cr_assert_lt(schedule_lr(&s, i), schedule_lr(&s, i - 1));
+}
+
+/* Caffe's formulas. */
+Test(schedule, the_others_follow_their_formulas)
+{
+    const struct {
+        struct schedule_settings s;
+        double first, at_50, at_99; /* of 100 steps */
+    } want[] = {
+        {{.name = "multistep",
+          .gamma = 0.5,
+          .nmilestones = 2,
+          .milestones = {50, 99}},
+         8,                    4,
+         2                                                                                  },
+        {{.name = "exp", .gamma = 0.99},
+         8,                    8 * pow(0.99,                                50),
+         8 * pow(0.99, 99)},
+        {{.name = "inv", .gamma = 0.02, .power = 2},                              8,               2,                 8 / (2.98 * 2.98)  },
+        {{.name = "poly", .power = 2},                8, 2, 8 * 0.01 * 0.01},
+        {{.name = "sigmoid", .gamma = 0.1, .every = 50},
+         8 / (1 + exp(-5)),
+         4, 8 / (1 + exp(4.9))                                                                  },
+    };
+    for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+        struct schedule_settings s = want[i].s;
+        s.lr = 8;
+        s.total = 100;
+        cr_assert_null(schedule_check(&s), "%s", s.name);
+        const double got[] = {schedule_lr(&s, 0), schedule_lr(&s, 50),
+                              schedule_lr(&s, 99)};
+        cr_assert_float_eq(got[0], want[i].first, 1e-12, "%s", s.name);
+        cr_assert_float_eq(got[1], want[i].at_50, 1e-12, "%s", s.name);
+        cr_assert_float_eq(got[2], want[i].at_99, 1e-12, "%s", s.name);
+    }
+}
+
+Test(schedule, milestones_are_rising_steps)
+{
+    struct schedule_settings s = {0};
+    cr_assert_null(schedule_milestones(&s, "10,20,300"));
+    cr_assert(s.nmilestones == 3 && s.milestones[2] == 300);
+    const char *const bad[] = {"",      "10,", "a",   "10;20",
+                               "20,10", "0",   "5,5", "99999999999999999999"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        cr_assert_not_null(schedule_milestones(&s, bad[i]), "%s", bad[i]);
+}
+
+Test(schedule, warm_up_is_linear_for_every_schedule)
+{
+    const char *const names[] = {"fixed", "step", "multistep", "cosine"};
+    for (int i = 0; i < 4; i++) {
+        const struct schedule_settings s = {.name = names[i],
+                                            .lr = 4,
+                                            .gamma = 0.5,
+                                            .every = 1000,
+                                            .warmup = 8,
+                                            .total = 1000,
+                                            .nmilestones = 1,
+                                            .milestones = {500}};
+        for (long j = 0; j <= 8; j++)
+            cr_assert_eq(schedule_lr(&s, j), 4.0 * (double)j / 8, "%s, %ld",
+                         names[i], j);
+    }
+}
+
+Test(schedule, check_says_what_is_wrong)
+{
+    /* clang-format off */
+    const struct {
+        struct schedule_settings s;
+        const char *says;
+    } bad[] = {
+        {{.name = "cosin", .lr = 1}, "\"cosine\""},
+        {{.name = "stpe", .lr = 1}, "\"step\""},
+        {{.name = "zzzzzzzzzz", .lr = 1}, "fixed step multistep exp inv poly sigmoid cosine"},
+        {{.name = NULL, .lr = 1}, "fixed step multistep exp inv poly sigmoid cosine"},
+        {{.name = "fixed", .lr = 0}, "learning rate"},
+        {{.name = "fixed", .lr = NAN}, "learning rate"},
+        {{.name = "fixed", .lr = INFINITY}, "learning rate"},
+        {{.name = "fixed", .lr = 1, .warmup = -1}, "warm-up"},
+        {{.name = "step", .lr = 1, .gamma = 1}, "every"},
+        {{.name = "step", .lr = 1, .every = 5}, "gamma"},
+        {{.name = "multistep", .lr = 1, .gamma = 1}, "--milestones"},
+        {{.name = "exp", .lr = 1, .gamma = 2}, "gamma"},
+        {{.name = "inv", .lr = 1, .gamma = 1}, "power"},
+        {{.name = "poly", .lr = 1, .total = 9}, "power"},
+        {{.name = "sigmoid", .lr = 1, .gamma = 1}, "--every"},
+        {{.name = "cosine", .lr = 1}, "total"},
+        {{.name = "cosine", .lr = 1, .total = 5, .warmup = 5}, "total"},
+    };
+    /* clang-format on */
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        const char *why = schedule_check(&bad[i].s);
+        cr_assert_not_null(why, "case %zu", i);
+        cr_assert_not_null(strstr(why, bad[i].says), "case %zu: %s", i, why);
+    }
+}
