@@ -90,10 +90,11 @@ static const struct program program = {
                "machine would allow.",
     .options = rows,
     .noptions = sizeof rows / sizeof rows[0],
-    .epilogue = "COLLECTIVE: allreduce (default), reduce, broadcast, "
-                "reduce_scatter, allgather,\ngather, scatter, alltoall, "
-                "barrier. Sizes take K, M, G for powers of 1024. Every\nrank "
-                "gives the same options.",
+    .epilogue =
+        "COLLECTIVE: allreduce (default), reduce, broadcast, "
+        "reduce_scatter, allgather,\ngather, scatter, alltoall, "
+        "sendrecv, pingpong, barrier. Sizes take K, M, G for powers\nof "
+        "1024. Every rank gives the same options.",
 };
 
 /* Adds "|word", without the bar at first. */
@@ -111,6 +112,22 @@ static void list_choices(void)
         add_choice(dtypes, word);
     for (int i = 0; (word = coll_op_name((coll_op)i)); i++)
         add_choice(ops, word);
+}
+
+/* Those that have two vectors are left out of all. */
+static void check_in_place(const char *word)
+{
+    for (int c = 0; c < NCOLLECTIVES && bench.options.in_place; c++) {
+        if (collective_in_place((enum collective)c))
+            continue;
+        if (strcmp(word, collective_name((enum collective)c)) == 0)
+            options_die(&program,
+                        "--in-place: found with %s, which has two "
+                        "vectors; valid are collectives without send or "
+                        "receive",
+                        word);
+        bench.options.collectives[c] = false;
+    }
 }
 
 static void check_collective(int noperands, char **operands)
@@ -131,8 +148,10 @@ static void check_collective(int noperands, char **operands)
         found = found || bench.options.collectives[c];
         add_choice(list, known[c]);
     }
-    if (found)
+    if (found) {
+        check_in_place(word);
         return;
+    }
     known[NCOLLECTIVES] = "all";
     add_choice(list, "all");
     const char *const near = nearest_name(word, known, NCOLLECTIVES + 1);
@@ -256,6 +275,15 @@ static void check_files(void)
     options_check_file(&program, "--plot", bench.options.plot);
 }
 
+/* How many others are to be measured. */
+static int all_but(enum collective one)
+{
+    int n = 0;
+    for (int c = 0; c < NCOLLECTIVES; c++)
+        n += bench.options.collectives[c] && c != (int)one;
+    return n;
+}
+
 int main(int argc, char **argv)
 {
     struct job job;
@@ -266,6 +294,8 @@ int main(int argc, char **argv)
     if (bench.options.root >= job.nranks)
         options_die(&program, "-r: found %ld, valid is a rank from 0 to %d",
                     bench.options.root, job.nranks - 1);
+    if (job.nranks == 1 && all_but(PINGPONG) == 0)
+        options_die(&program, "found one rank, a pingpong takes two ranks");
     struct baseline *const base = prepare_files(&job);
     machine_describe(bench.machine, sizeof bench.machine);
     sweep(&bench, &job, base);

@@ -18,6 +18,8 @@ static const struct {
     {"gather",         false, true,  true,  true,  1},
     {"scatter",        false, true,  true,  true,  1},
     {"alltoall",       false, false, true,  true,  1},
+    {"sendrecv",       false, false, true,  false, 0},
+    {"pingpong",       false, false, true,  false, 0},
     {"barrier",        false, false, false, false, 0},
 };
 
@@ -46,6 +48,26 @@ bool collective_has_vectors(enum collective c)
     return table[c].has_vectors;
 }
 
+const char *collective_model(enum collective c)
+{
+    return c == SENDRECV || c == PINGPONG ? NULL : collective_name(c);
+}
+
+bool collective_in_place(enum collective c)
+{
+    return c != SENDRECV && c != PINGPONG;
+}
+
+bool collective_at_once(enum collective c)
+{
+    return c != PINGPONG;
+}
+
+double collective_share(enum collective c)
+{
+    return c == PINGPONG ? 0.5 : 1;
+}
+
 double collective_busbw(enum collective c, int nranks)
 {
     return table[c].links > 0 ? table[c].links * (nranks - 1) / nranks : 1;
@@ -59,11 +81,13 @@ size_t collective_parts(enum collective c, int nranks)
 int collective_algorithms(enum collective c,
                           const char *out[COLLECTIVE_ALGORITHMS])
 {
+    const char *const model = collective_model(c);
     coll_algorithm_info info;
     int n = 0;
-    for (int i = 0; coll_algorithm_get(i, &info) && n < COLLECTIVE_ALGORITHMS;
+    for (int i = 0;
+         model && coll_algorithm_get(i, &info) && n < COLLECTIVE_ALGORITHMS;
          i++)
-        if (strcmp(info.collective, collective_name(c)) == 0)
+        if (strcmp(info.collective, model) == 0)
             out[n++] = info.name;
     return n;
 }
@@ -92,6 +116,8 @@ size_t shape_sends(const struct shape *s, size_t count)
     const enum collective c = s->collective;
     if (collective_root_sends(c) && s->rank != s->root)
         return 0;
+    if (c == PINGPONG && shape_source(s) < 0)
+        return 0;
     return c == REDUCE_SCATTER || c == SCATTER || c == ALLTOALL
                ? (size_t)s->nranks * count
                : count;
@@ -101,6 +127,8 @@ size_t shape_receives(const struct shape *s, size_t count)
 {
     const enum collective c = s->collective;
     if ((c == REDUCE || c == GATHER) && s->rank != s->root)
+        return 0;
+    if (c == PINGPONG && shape_source(s) < 0)
         return 0;
     return c == ALLGATHER || c == GATHER || c == ALLTOALL
                ? (size_t)s->nranks * count
@@ -120,32 +148,10 @@ size_t shape_recv_offset(const struct shape *s, size_t count)
     return part ? (size_t)s->rank * count : 0;
 }
 
-coll_status shape_call(const struct shape *s, const void *send, void *recv,
-                       size_t count, coll_comm *comm, coll_request **request)
+int shape_source(const struct shape *s)
 {
-    switch (s->collective) {
-    case REDUCE:
-        return coll_reduce(send, recv, count, s->dtype, s->op, s->root, comm,
-                           request);
-    case BROADCAST:
-        return coll_broadcast(send, recv, count, s->dtype, s->root, comm,
-                              request);
-    case REDUCE_SCATTER:
-        return coll_reduce_scatter(send, recv, count, s->dtype, s->op, comm,
-                                   request);
-    case ALLGATHER:
-        return coll_allgather(send, recv, count, s->dtype, comm, request);
-    case GATHER:
-        return coll_gather(send, recv, count, s->dtype, s->root, comm, request);
-    case SCATTER:
-        return coll_scatter(send, recv, count, s->dtype, s->root, comm,
-                            request);
-    case ALLTOALL:
-        return coll_alltoall(send, recv, count, s->dtype, comm, request);
-    case BARRIER:
-        return coll_barrier(comm, request);
-    default:
-        return coll_allreduce(send, recv, count, s->dtype, s->op, comm,
-                              request);
-    }
+    const int last = s->nranks - 1;
+    if (s->collective == SENDRECV)
+        return s->rank > 0 ? s->rank - 1 : last;
+    return s->rank == 0 || s->rank == last ? last - s->rank : -1;
 }

@@ -10,9 +10,14 @@
  *   gather          1/n, each rank        all of S, root    1/n of S
  *   scatter         all of S, root        1/n, each rank    1/n of S
  *   alltoall        all of S, each rank   all of S, each    1/n of S
+ *   sendrecv        all of S, each rank   all of S, each    all of S
+ *   pingpong        all of S, two ranks   all of S, both    all of S
  *   barrier         nothing               nothing           0
  *
- * S is the column "bytes": the longer of the two, as nccl-tests has it.
+ * S is the column "bytes": the longer of the two, as nccl-tests has it. In a
+ * sendrecv each rank sends to the next one and receives from the one before, as
+ * there. In a pingpong the first rank sends to the last, which answers with a
+ * vector of its own; half of the time counts.
  */
 #ifndef COLLECTIVE_H
 #define COLLECTIVE_H
@@ -31,6 +36,8 @@ enum collective {
     GATHER,
     SCATTER,
     ALLTOALL,
+    SENDRECV,
+    PINGPONG,
     BARRIER,
     NCOLLECTIVES
 };
@@ -49,6 +56,17 @@ bool collective_reduces(enum collective); /* else its op means nothing */
 bool collective_has_root(enum collective);
 bool collective_root_sends(enum collective); /* it has one, and hears nobody */
 bool collective_has_vectors(enum collective);
+bool collective_in_place(enum collective); /* it can be */
+
+/* The name by which the library's model and algorithms know it; NULL: it has
+ * neither. */
+const char *collective_model(enum collective);
+
+/* A call of it can be left under way. Not a pingpong, as one rank answers. */
+bool collective_at_once(enum collective);
+
+/* What of the time of its call counts: all, or half of a round trip. */
+double collective_share(enum collective);
 
 /* algbw times this is what each link must carry in each direction if no link
  * carries more than another, and so comparable between numbers of ranks. */
@@ -77,8 +95,15 @@ size_t shape_receives(const struct shape *, size_t count);
 size_t shape_send_offset(const struct shape *, size_t count);
 size_t shape_recv_offset(const struct shape *, size_t count);
 
-/* The call itself; waits if request is NULL. */
+/* From whom a rank hears in a sendrecv or pingpong; -1: in the latter nobody.
+ */
+int shape_source(const struct shape *);
+
+/* The call itself; waits if requests is NULL. Else it writes as many of them as
+ * it leaves under way, see collective_at_once(). call.c */
+enum { SHAPE_REQUESTS = 2 };
 coll_status shape_call(const struct shape *, const void *send, void *recv,
-                       size_t count, coll_comm *comm, coll_request **request);
+                       size_t count, coll_comm *comm,
+                       coll_request *requests[SHAPE_REQUESTS]);
 
 #endif

@@ -16,8 +16,8 @@ static const double budget_seconds = 0.04;
 
 struct exchange {
     const struct shared *shared;
-    bool publishes, waits;
-    int wait_for; /* a place; -1: all */
+    bool publishes, waits, answers; /* answers: it waits first */
+    int wait_for;                   /* a place; -1: all */
     uint64_t *sequence;
     uint64_t seen;
 };
@@ -41,20 +41,17 @@ static void await(struct exchange *e, int place)
         e->seen += line->payload[i];
 }
 
-static void play(void *context)
+static void publish(struct exchange *e)
 {
-    struct exchange *const e = context;
+    struct shared_line *const mine = line_of(e, e->shared->me);
+    for (int i = 0; i < 7; i++)
+        mine->payload[i] = *e->sequence;
+    atomic_store_explicit(&mine->sequence, *e->sequence, memory_order_release);
+}
+
+static void await_all(struct exchange *e)
+{
     const struct shared *const s = e->shared;
-    ++*e->sequence;
-    if (e->publishes) {
-        struct shared_line *const mine = line_of(e, s->me);
-        for (int i = 0; i < 7; i++)
-            mine->payload[i] = *e->sequence;
-        atomic_store_explicit(&mine->sequence, *e->sequence,
-                              memory_order_release);
-    }
-    if (!e->waits)
-        return;
     for (int i = 1; i < s->n; i++) {
         const int place = (s->me + i) % s->n;
         if (e->wait_for < 0 || e->wait_for == place)
@@ -62,20 +59,55 @@ static void play(void *context)
     }
 }
 
-double exchange_seconds(const struct shared *s, const struct measure *m,
-                        uint64_t *sequence)
+static void play(void *context)
 {
-    const enum collective c = m->shape.collective;
+    struct exchange *const e = context;
+    ++*e->sequence;
+    if (e->publishes && !e->answers)
+        publish(e);
+    if (e->waits)
+        await_all(e);
+    if (e->publishes && e->answers)
+        publish(e);
+}
+
+/* Who does what where there is a root, or where all have something for all. */
+static struct exchange collective(const struct shared *s,
+                                  const struct shape *shape)
+{
+    const enum collective c = shape->collective;
     const bool root_sends = collective_root_sends(c);
-    const int root = shared_place(s, m->shape.root);
-    struct exchange e = {
-        .shared = s,
+    const int root = shared_place(s, shape->root);
+    return (struct exchange){
         /* of a broadcast the root alone, of a reduce all the others */
         .publishes = !collective_has_root(c) || (s->me == root) == root_sends,
         .waits = !collective_has_root(c) || root_sends || s->me == root,
         .wait_for = root_sends ? root : -1,
-        .sequence = sequence,
     };
+}
+
+/* Who waits for a line of one other rank, if that is on this host. */
+static struct exchange pair(const struct shared *s, const struct shape *shape)
+{
+    const int from = shape_source(shape), place = shared_place(s, from);
+    const bool here = from >= 0 && s->rank_of[place] == from;
+    return (struct exchange){
+        .publishes = shape->collective == SENDRECV || here,
+        .waits = here,
+        .answers = shape->collective == PINGPONG && shape->rank > 0,
+        .wait_for = place,
+    };
+}
+
+double exchange_seconds(const struct shared *s, const struct measure *m,
+                        uint64_t *sequence)
+{
+    const enum collective c = m->shape.collective;
+    const bool pairs = c == SENDRECV || c == PINGPONG;
+    struct exchange e = pairs ? pair(s, &m->shape) : collective(s, &m->shape);
+    e.shared = s;
+    e.sequence = sequence;
     const struct limit_trial trial = {.m = m, .timed = play, .context = &e};
-    return limit_time(&trial, budget_seconds, FEWEST, MOST);
+    return collective_share(c)
+           * limit_time(&trial, budget_seconds, FEWEST, MOST);
 }

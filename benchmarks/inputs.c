@@ -188,6 +188,13 @@ static bool from_all(enum collective c)
     return c == ALLGATHER || c == GATHER || c == ALLTOALL;
 }
 
+/* Of what is moved from one rank alone. */
+static int source(const struct shape *s)
+{
+    const enum collective c = s->collective;
+    return c == SENDRECV || c == PINGPONG ? shape_source(s) : s->root;
+}
+
 static void fill_moved(struct inputs *in)
 {
     const struct shape *const s = &in->shape;
@@ -197,7 +204,7 @@ static void fill_moved(struct inputs *in)
         for (int r = 0; r < s->nranks; r++)
             fill_random(in->expected + (size_t)r * block, in->elem_bytes, r);
     else
-        fill_random(in->expected, in->elem_bytes, s->root);
+        fill_random(in->expected, in->elem_bytes, source(s));
 }
 
 void inputs_create(struct inputs *in, const struct shape *shape)

@@ -40,8 +40,8 @@ void inputs_write(const struct inputs *, void *send, size_t count,
 void inputs_read(const void *recv, size_t bytes);
 
 /* The number of elements that are not what they must be. A rank that gets
- * nothing from a reduce or gather must find its memory as it was: full of
- * INPUTS_UNTOUCHED, or its own input if in place. */
+ * nothing from a reduce, gather or pingpong must find its memory as it was:
+ * full of INPUTS_UNTOUCHED, or its own input if in place. */
 size_t inputs_wrong(const struct inputs *, const void *recv, size_t count,
                     long iteration);
 

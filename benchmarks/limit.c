@@ -97,8 +97,7 @@ static struct limit_bound node_bound(struct limit *l, const struct measure *m)
         return bound;
     if (traffic.seconds > 0)
         bound = (struct limit_bound){
-            bound.seconds
-                + fmax(traffic.seconds - clock_seconds(m->job), 0),
+            bound.seconds + fmax(traffic.seconds - clock_seconds(m->job), 0),
             traffic.by};
     return bound;
 }
@@ -106,13 +105,12 @@ static struct limit_bound node_bound(struct limit *l, const struct measure *m)
 struct limit_bound limit_of(struct limit *l, const struct measure *m)
 {
     const struct bench_limits *const has = &m->bench->limits;
-    const enum collective c = m->shape.collective;
     struct limit_bound bound = node_bound(l, m);
     if (has->link_bytes_per_second > 0)
-        bound = larger(bound,
-                       (struct limit_bound){collective_busbw(c, m->job->nhosts)
-                                                * (double)measure_bytes(m)
-                                                / has->link_bytes_per_second,
-                                            "link"});
+        bound =
+            larger(bound, (struct limit_bound){crossing_bytes(&m->shape, m->job,
+                                                              measure_bytes(m))
+                                                   / has->link_bytes_per_second,
+                                               "link"});
     return bound;
 }

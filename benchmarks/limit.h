@@ -55,6 +55,10 @@ double exchange_seconds(const struct shared *, const struct measure *m,
 struct limit_bound moves_seconds(const struct shared *,
                                  const struct measure *m);
 
+/* crossing.c: bytes that must leave or reach the host where they are most, of a
+ * vector of `bytes`. */
+double crossing_bytes(const struct shape *, const struct job *, size_t bytes);
+
 /* link.c: bytes a second of one TCP stream from rank 0 to the first rank on
  * another host; 0 if all share one, or no connection came about. */
 double link_bandwidth(const struct job *);

@@ -121,10 +121,11 @@ void measure_flush(const struct measure *m)
         x[i]++;
 }
 
-coll_status measure_call(struct measure *m, coll_request **request)
+coll_status measure_call(struct measure *m,
+                         coll_request *requests[SHAPE_REQUESTS])
 {
     return shape_call(&m->shape, m->send, m->recv, m->count, m->job->comm,
-                      request);
+                      requests);
 }
 
 bool measure_fits(struct measure *m)
@@ -171,7 +172,7 @@ static double iterate(struct measure *m, long iteration, bool check,
     measure_end(m);
     if (check)
         *wrong += inputs_wrong(&m->inputs, m->recv, m->count, iteration);
-    return seconds;
+    return seconds * collective_share(m->shape.collective);
 }
 
 /* Warms up, and decides from the time that took how often to measure. */

@@ -43,8 +43,9 @@ void measure_run(struct measure *, struct bench_result *result);
 
 /* Before an iteration: writes the input, and returns on all ranks together. */
 void measure_begin(struct measure *, long iteration);
-/* What is timed; waits if request is NULL. */
-coll_status measure_call(struct measure *, coll_request **request);
+/* What is timed; requests as of shape_call(). */
+coll_status measure_call(struct measure *,
+                         coll_request *requests[SHAPE_REQUESTS]);
 /* After it: reads the output. */
 void measure_end(struct measure *);
 

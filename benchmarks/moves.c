@@ -184,11 +184,42 @@ static void move_alltoall(struct moves *v)
     }
 }
 
+/* Who sends stores into the output of the next rank, or who receives loads from
+ * the one before. */
+static void move_sendrecv(struct moves *v)
+{
+    const struct shared *const s = v->shared;
+    const int n = v->m->job->nranks;
+    for (int p = 0; p < s->n; p++) {
+        const int from = v->way == WHOLE ? p : s->me;
+        const int to = v->way == WHOLE ? s->me : p;
+        if (s->rank_of[to] == (s->rank_of[from] + 1) % n)
+            copy(v, out(v, to), in(v, from), v->lines * TRAFFIC_LINE);
+    }
+}
+
+/* One way: both share the work, or who receives does it. */
+static void move_pingpong(struct moves *v)
+{
+    const struct shared *const s = v->shared;
+    const int last = v->m->job->nranks - 1, me = s->rank_of[s->me];
+    const int from = shared_place(s, 0), to = shared_place(s, last);
+    if (s->rank_of[from] != 0 || s->rank_of[to] != last)
+        return;
+    if (v->way == WHOLE && me == last)
+        copy(v, out(v, to), in(v, from), v->lines * TRAFFIC_LINE);
+    if (v->way == SLICES && (me == 0 || me == last)) {
+        const size_t at = begin(v, me == last, 2);
+        copy(v, out(v, to) + at, in(v, from) + at, length(v, me == last, 2));
+    }
+}
+
 static void (*const move[NCOLLECTIVES])(struct moves *) = {
     [ALLREDUCE] = move_allreduce, [REDUCE] = move_reduce,
     [BROADCAST] = move_broadcast, [REDUCE_SCATTER] = move_reduce_scatter,
     [ALLGATHER] = move_allgather, [GATHER] = move_gather,
     [SCATTER] = move_scatter,     [ALLTOALL] = move_alltoall,
+    [SENDRECV] = move_sendrecv,   [PINGPONG] = move_pingpong,
 };
 
 /* Whether an algorithm could do it so: in place nobody may read a whole input
@@ -200,6 +231,7 @@ static bool possible(const struct moves *v, enum way way)
         return true;
     return s->collective == BROADCAST || s->collective == ALLGATHER
            || s->collective == REDUCE || s->collective == GATHER
+           || s->collective == SENDRECV || s->collective == PINGPONG
            || ((s->collective == ALLREDUCE || s->collective == ALLTOALL)
                && !s->in_place);
 }

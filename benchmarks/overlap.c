@@ -39,14 +39,14 @@ static double median(struct measure *m, long n, bool operates, long turns)
 {
     double *const seconds = job_alloc((size_t)n * sizeof *seconds);
     for (long i = 0; i < n; i++) {
-        coll_request *request = NULL;
+        coll_request *requests[SHAPE_REQUESTS] = {NULL};
         measure_begin(m, i);
         const double start = job_clock();
         if (operates)
-            job_check(m->job, measure_call(m, &request));
+            job_check(m->job, measure_call(m, requests));
         if (turns)
             sink = compute(turns);
-        job_check(m->job, coll_wait(&request));
+        job_check(m->job, coll_wait_all(SHAPE_REQUESTS, requests));
         seconds[i] = job_clock() - start;
         measure_end(m);
     }

@@ -30,11 +30,14 @@ static void force(const struct measure *m, const char *algorithm)
 static void explain(const struct measure *m, struct bench_result *result)
 {
     const struct bench_options *const o = &m->bench->options;
+    const char *const model = collective_model(m->shape.collective);
     coll_choice choice;
     *result = (struct bench_result){0};
-    job_check(m->job,
-              coll_explain(m->job->comm, collective_name(m->shape.collective),
-                           m->count, o->dtype, o->op, &choice));
+    result->algorithm = "auto";
+    if (!model)
+        return;
+    job_check(m->job, coll_explain(m->job->comm, model, m->count, o->dtype,
+                                   o->op, &choice));
     result->algorithm = choice.algorithm;
     result->predicted = choice.predicted_seconds;
 }
@@ -48,7 +51,8 @@ static bool measure_row(struct measure *m, const char *algorithm,
     if (fits) {
         explain(m, result);
         measure_run(m, result);
-        if (m->bench->options.overlap)
+        if (m->bench->options.overlap
+            && collective_at_once(m->shape.collective))
             overlap_run(m, result);
     }
     if (algorithm)
@@ -134,12 +138,15 @@ static void sweep_collective(struct sweep *s, enum collective c)
     struct measure *const m = &s->measure;
     const bool tells = m->job->rank == 0, once = !collective_has_vectors(c);
     const char *algorithms[COLLECTIVE_ALGORITHMS];
-    const int nalgorithms = wanted_algorithms(o, c, algorithms);
+    const bool pairs = c != PINGPONG || m->job->nranks > 1;
+    const int nalgorithms = pairs ? wanted_algorithms(o, c, algorithms) : 0;
     size_t last = 0;
     measure_collective(m, c);
     if (tells)
         table_collective(s->bench, c);
-    if (tells && nalgorithms == 0)
+    if (tells && !pairs)
+        printf("# it takes two ranks\n");
+    else if (tells && nalgorithms == 0)
         printf("# it has no algorithm of this name\n");
     for (double bytes = (double)o->min_bytes;
          bytes <= (double)o->max_bytes && nalgorithms > 0; bytes *= o->factor) {

@@ -95,13 +95,13 @@ Test(bench_inputs, a_rank_left_out_is_wrong)
 }
 
 /* What a rank gets from any collective, computed from every rank's input, each
- * of which has room for an allgather's result: rank 3, or the root, which is 1.
- */
+ * of which has room for an allgather's result: rank 3, or the root, which is 1,
+ * or the last one of a ping-pong. */
 static void deliver(enum collective c, struct inputs *mine, size_t count,
                     char *recv)
 {
     enum { ELEM = 4 };
-    const size_t me = c == GATHER ? 1 : 3;
+    const size_t me = c == GATHER ? 1 : c == PINGPONG ? RANKS - 1 : 3;
     static _Alignas(int) char send[RANKS * COUNT * ELEM];
     const size_t part = count * ELEM;
     memset(recv, INPUTS_UNTOUCHED, RANKS * part);
@@ -113,6 +113,8 @@ static void deliver(enum collective c, struct inputs *mine, size_t count,
         if (c == ALLGATHER || c == GATHER)
             memcpy(recv + (size_t)r * part, send, part);
         if (c == BROADCAST && r == shape.root)
+            memcpy(recv, send, part);
+        if ((c == SENDRECV && r == 2) || (c == PINGPONG && r == 0))
             memcpy(recv, send, part);
         if (c == SCATTER && r == shape.root)
             memcpy(recv, send + me * part, part);
@@ -132,8 +134,8 @@ Test(bench_inputs, what_each_collective_delivers_is_right_and_one_bit_wrong)
     static _Alignas(int) char recv[RANKS * COUNT * 4];
     static const enum collective all[] = {REDUCE,    BROADCAST, REDUCE_SCATTER,
                                           ALLGATHER, GATHER,    SCATTER,
-                                          ALLTOALL};
-    for (int i = 0; i < 7; i++) {
+                                          ALLTOALL,  SENDRECV,  PINGPONG};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         struct inputs in;
         deliver(all[i], &in, COUNT, recv);
         cr_expect_eq(inputs_wrong(&in, recv, COUNT, ITERATION), 0, "%s",

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Linked into coll_bench in front of the library: the same collectives, but in
- * what one rank gets the last element is wrong. Vectors of a few elements are
- * left alone, as the program itself sends such. */
+ * what one rank gets or sends the last element is wrong. Vectors of a few
+ * elements are left alone, as the program itself sends such. */
 #include <dlfcn.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "coll/coll.h"
 
-enum { FEW = 64 };
+enum { FEW = 64, SEND_MS = 5 };
 
 /* The library's function of this name, into *function. */
 static void find(const char *name, void *function)
@@ -114,4 +116,19 @@ coll_status coll_alltoall(const void *send, void *recv, size_t count,
     find("coll_alltoall", &real);
     return spoil(real(send, recv, count, dtype, comm, request), recv, count,
                  dtype, comm, 2);
+}
+
+/* A receive may finish in the end of a group: so what is sent is wrong. It also
+ * takes SEND_MS, for the test of what a ping-pong counts. */
+coll_status coll_send(const void *send, size_t count, coll_dtype dtype,
+                      int peer, int tag, coll_comm *comm,
+                      coll_request **request)
+{
+    coll_status (*real)(const void *, size_t, coll_dtype, int, int, coll_comm *,
+                        coll_request **);
+    find("coll_send", &real);
+    if (count > FEW)
+        nanosleep(&(struct timespec){.tv_nsec = SEND_MS * 1000000}, NULL);
+    spoil(COLL_OK, (void *)(uintptr_t)send, count, dtype, comm, 0);
+    return real(send, count, dtype, peer, tag, comm, request);
 }

@@ -85,7 +85,8 @@ static void try_counts(struct shape *s, size_t longest)
     const size_t n = (size_t)s->nranks;
     const size_t counts[] = {0, 1, 7, n - 1, n, n + 1};
     const size_t parts = collective_parts(s->collective, s->nranks);
-    for (int in_place = 0; in_place < 2; in_place++) {
+    const int ways = collective_in_place(s->collective) ? 2 : 1;
+    for (int in_place = 0; in_place < ways; in_place++) {
         s->in_place = in_place;
         for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
             s->root = collective_has_root(s->collective)
