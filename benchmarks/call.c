@@ -30,11 +30,37 @@ static coll_status pingpong(const struct shape *s, const void *send, void *recv,
     return status;
 }
 
+/* Parts lie one after another. */
+static coll_status call_v(const struct shape *s, const void *send, void *recv,
+                          coll_comm *comm, coll_request **request)
+{
+    const size_t *const parts = s->lengths, mine = parts[s->rank];
+    switch (s->collective) {
+    case REDUCE_SCATTER_V:
+        return coll_reduce_scatter_v(send, recv, parts, s->dtype, s->op, comm,
+                                     request);
+    case ALLGATHER_V:
+        return coll_allgather_v(send, recv, parts, NULL, s->dtype, comm,
+                                request);
+    case GATHER_V:
+        return coll_gather_v(send, mine, recv, parts, NULL, s->dtype, s->root,
+                             comm, request);
+    case SCATTER_V:
+        return coll_scatter_v(send, parts, NULL, recv, mine, s->dtype, s->root,
+                              comm, request);
+    default:
+        return coll_alltoall_v(send, parts, NULL, recv, parts, NULL, s->dtype,
+                               comm, request);
+    }
+}
+
 coll_status shape_call(const struct shape *s, const void *send, void *recv,
                        size_t count, coll_comm *comm,
                        coll_request *requests[SHAPE_REQUESTS])
 {
     coll_request **const request = requests;
+    if (s->collective != collective_even(s->collective))
+        return call_v(s, send, recv, comm, request);
     switch (s->collective) {
     case REDUCE:
         return coll_reduce(send, recv, count, s->dtype, s->op, s->root, comm,

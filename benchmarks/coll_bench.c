@@ -90,11 +90,11 @@ static const struct program program = {
                "machine would allow.",
     .options = rows,
     .noptions = sizeof rows / sizeof rows[0],
-    .epilogue =
-        "COLLECTIVE: allreduce (default), reduce, broadcast, "
-        "reduce_scatter, allgather,\ngather, scatter, alltoall, "
-        "sendrecv, pingpong, barrier. Sizes take K, M, G for powers\nof "
-        "1024. Every rank gives the same options.",
+    .epilogue = "COLLECTIVE: allreduce (default), reduce, broadcast, "
+                "reduce_scatter, allgather,\ngather, scatter, alltoall, the "
+                "last five also with _v, sendrecv, pingpong,\nbarrier. Sizes "
+                "take K, M, G for powers of 1024. Every rank gives the "
+                "same\noptions.",
 };
 
 /* Adds "|word", without the bar at first. */

@@ -10,7 +10,8 @@
  *   gather          1/n, each rank        all of S, root    1/n of S
  *   scatter         all of S, root        1/n, each rank    1/n of S
  *   alltoall        all of S, each rank   all of S, each    1/n of S
- *   sendrecv        all of S, each rank   all of S, each    all of S
+ *   allgather_v ... as without _v         as without _v     1/n of S, on
+ * average sendrecv        all of S, each rank   all of S, each    all of S
  *   pingpong        all of S, two ranks   all of S, both    all of S
  *   barrier         nothing               nothing           0
  *
@@ -18,6 +19,11 @@
  * sendrecv each rank sends to the next one and receives from the one before, as
  * there. In a pingpong the first rank sends to the last, which answers with a
  * vector of its own; half of the time counts.
+ *
+ * The parts of a _v grow linearly from rank to rank: rank r's share of S is
+ * 2 (r + 1) / (n (n + 1)), so that the last one's is n times the first one's;
+ * it begins at S r (r + 1) / (n (n + 1)), rounded down. In an alltoall_v ranks
+ * r and q exchange the part of (r + q) mod n, so that each rank has S in all.
  */
 #ifndef COLLECTIVE_H
 #define COLLECTIVE_H
@@ -36,6 +42,11 @@ enum collective {
     GATHER,
     SCATTER,
     ALLTOALL,
+    REDUCE_SCATTER_V,
+    ALLGATHER_V,
+    GATHER_V,
+    SCATTER_V,
+    ALLTOALL_V,
     SENDRECV,
     PINGPONG,
     BARRIER,
@@ -49,9 +60,11 @@ struct shape {
     coll_op op;
     int root, rank, nranks;
     bool in_place;
+    const size_t *lengths; /* of a _v: shape_lengths() of the count called */
 };
 
 const char *collective_name(enum collective);
+enum collective collective_even(enum collective); /* without _v */
 bool collective_reduces(enum collective); /* else its op means nothing */
 bool collective_has_root(enum collective);
 bool collective_root_sends(enum collective); /* it has one, and hears nobody */
@@ -90,10 +103,21 @@ bool collective_next_name(const char **list, char name[ALGORITHM_BYTES]);
 size_t shape_sends(const struct shape *, size_t count);
 size_t shape_receives(const struct shape *, size_t count);
 
+/* Whether nothing of this rank's memory may change, whatever the count. */
+bool shape_gets_nothing(const struct shape *);
+
 /* Elements from the start of a vector of S to where this rank's input or output
  * is in it if the call is in place. */
 size_t shape_send_offset(const struct shape *, size_t count);
 size_t shape_recv_offset(const struct shape *, size_t count);
+
+/* Where in S the part is that `rank` has of or for another one, and how long it
+ * is: of `all` units of any kind. Of collectives that cut S. */
+size_t shape_part_begin(const struct shape *, size_t all, int rank, int of);
+size_t shape_part(const struct shape *, size_t all, int rank, int of);
+
+/* The parts of this rank, for the call's count: [nranks]. */
+void shape_lengths(const struct shape *, size_t count, size_t *lengths);
 
 /* From whom a rank hears in a sendrecv or pingpong; -1: in the latter nobody.
  */

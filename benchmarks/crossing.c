@@ -9,52 +9,58 @@ static bool on(const struct job *job, int rank, int host)
 }
 
 /* Bytes of S that belong to the ranks of a host. */
-static double part_of(const struct job *job, int host, double bytes)
+static double part_of(const struct shape *s, const struct job *job, int host,
+                      size_t bytes)
 {
     double part = 0;
     for (int r = 0; r < job->nranks; r++)
         if (on(job, r, host))
-            part += bytes / job->nranks;
+            part += (double)shape_part(s, bytes, r, r);
     return part;
 }
 
 /* From the ranks of a host to those of others, of what each has for each. */
-static double pairs_of(const struct job *job, int host, double bytes)
+static double pairs_of(const struct shape *s, const struct job *job, int host,
+                       size_t bytes)
 {
-    const double here = part_of(job, host, 1);
-    return here * job->nranks * (1 - here) * bytes;
+    double sent = 0;
+    for (int r = 0; r < job->nranks; r++)
+        for (int q = 0; q < job->nranks && on(job, r, host); q++)
+            if (!on(job, q, host))
+                sent += (double)shape_part(s, bytes, r, q);
+    return sent;
 }
 
-static double next_of(const struct job *job, int host, double bytes)
+static double next_of(const struct job *job, int host, size_t bytes)
 {
     double sent = 0;
     for (int r = 0; r < job->nranks; r++)
         if (on(job, r, host) && !on(job, (r + 1) % job->nranks, host))
-            sent += bytes;
+            sent += (double)bytes;
     return sent;
 }
 
 static double host_bytes(const struct shape *s, const struct job *job, int host,
-                         double bytes)
+                         size_t bytes)
 {
-    const double hosts = job->nhosts;
-    switch (s->collective) {
+    const double hosts = job->nhosts, all = (double)bytes;
+    switch (collective_even(s->collective)) {
     case ALLREDUCE: /* as a whole for each, in either direction */
-        return 2 * (hosts - 1) / hosts * bytes;
+        return 2 * (hosts - 1) / hosts * all;
     case REDUCE_SCATTER:
     case ALLGATHER:
-        return bytes - part_of(job, host, bytes);
+        return all - part_of(s, job, host, bytes);
     case GATHER:
     case SCATTER:
-        return on(job, s->root, host) ? bytes - part_of(job, host, bytes) : 0;
+        return on(job, s->root, host) ? all - part_of(s, job, host, bytes) : 0;
     case ALLTOALL:
-        return pairs_of(job, host, bytes);
+        return pairs_of(s, job, host, bytes);
     case SENDRECV:
         return next_of(job, host, bytes);
     case PINGPONG:
-        return on(job, 0, host) && !on(job, job->nranks - 1, host) ? bytes : 0;
+        return on(job, 0, host) && !on(job, job->nranks - 1, host) ? all : 0;
     default:
-        return bytes;
+        return all;
     }
 }
 
@@ -65,7 +71,7 @@ double crossing_bytes(const struct shape *s, const struct job *job,
     for (int host = 0; host < job->nranks; host++) {
         if (job->host_of[host] != host) /* its first rank */
             continue;
-        const double those = host_bytes(s, job, host, (double)bytes);
+        const double those = host_bytes(s, job, host, bytes);
         most = those > most ? those : most;
     }
     return most;

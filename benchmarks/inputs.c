@@ -183,8 +183,9 @@ static void fill_random(unsigned char *block, size_t bytes, int rank)
 }
 
 /* Whether what a rank gets is a part of each rank's input. */
-static bool from_all(enum collective c)
+static bool from_all(enum collective kind)
 {
+    const enum collective c = collective_even(kind);
     return c == ALLGATHER || c == GATHER || c == ALLTOALL;
 }
 
@@ -220,7 +221,7 @@ void inputs_create(struct inputs *in, const struct shape *shape)
         fill_reduction(in);
     else
         fill_moved(in);
-    if (shape_receives(shape, 1) > 0)
+    if (!shape_gets_nothing(shape))
         return;
     memset(in->expected, INPUTS_UNTOUCHED, nblocks * block);
     if (shape->in_place)
@@ -283,20 +284,31 @@ static size_t wrong_in(const unsigned char *block, size_t bytes,
     return wrong;
 }
 
+/* Of the part of each rank's input. */
+static size_t wrong_parts(const struct inputs *in, const char *recv,
+                          size_t count, long iteration)
+{
+    const struct shape *const s = &in->shape;
+    const size_t bytes = in->elem_bytes, all = (size_t)s->nranks * count;
+    const bool cut = collective_even(s->collective) == ALLTOALL;
+    size_t wrong = 0;
+    for (int r = 0; r < s->nranks; r++)
+        wrong +=
+            wrong_in(in->expected + (size_t)r * INPUTS_PERIOD * bytes, bytes,
+                     recv + shape_part_begin(s, all, s->rank, r) * bytes,
+                     cut ? shape_part_begin(s, all, r, s->rank) : 0,
+                     shape_part(s, all, s->rank, r), iteration);
+    return wrong;
+}
+
 size_t inputs_wrong(const struct inputs *in, const void *recv, size_t count,
                     long iteration)
 {
     const struct shape *const s = &in->shape;
-    const size_t bytes = in->elem_bytes, block = INPUTS_PERIOD * bytes;
-    size_t wrong = 0;
-    /* Which part of an input, or of all combined. */
-    const bool own = s->collective == REDUCE_SCATTER || s->collective == SCATTER
-                     || s->collective == ALLTOALL;
-    const size_t first = own ? (size_t)s->rank * count : 0;
-    const size_t nparts = from_all(s->collective) ? (size_t)s->nranks : 1;
-    for (size_t r = 0; r < nparts; r++)
-        wrong += wrong_in(in->expected + r * block, bytes,
-                          (const char *)recv + r * count * bytes, first, count,
-                          iteration);
-    return wrong;
+    if (from_all(s->collective))
+        return wrong_parts(in, recv, count, iteration);
+    const size_t touched =
+        shape_gets_nothing(s) ? count : shape_receives(s, count);
+    return wrong_in(in->expected, in->elem_bytes, recv,
+                    shape_recv_offset(s, count), touched, iteration);
 }

@@ -69,6 +69,8 @@ void measure_create(struct measure *m, const struct job *job,
                   .in_place = o->in_place},
         .room = max_bytes,
     };
+    m->lengths = job_alloc((size_t)job->nranks * sizeof *m->lengths);
+    m->shape.lengths = m->lengths;
     m->from = vector(m);
     m->to = o->in_place ? m->from : vector(m);
     if (!o->cold)
@@ -87,6 +89,7 @@ void measure_free(struct measure *m)
         vector_free(m, m->to);
     vector_free(m, m->from);
     free(m->big);
+    free(m->lengths);
 }
 
 void measure_collective(struct measure *m, enum collective collective)
@@ -100,6 +103,7 @@ void measure_size(struct measure *m, size_t count)
 {
     const size_t elem = m->inputs.elem_bytes;
     m->count = count;
+    shape_lengths(&m->shape, count, m->lengths);
     m->send = m->from;
     m->recv = m->to;
     if (m->shape.in_place) {

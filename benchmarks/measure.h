@@ -17,6 +17,7 @@ struct measure {
     size_t room;        /* bytes of each of the following */
     char *from, *to;    /* equal if in place; whole pages */
     size_t count;       /* of the size under way, as in the call */
+    size_t *lengths;    /* [nranks], of its parts */
     char *send, *recv;  /* where its input and output are in from and to */
     unsigned char *big; /* larger than any cache; NULL if warm */
     size_t big_bytes;

@@ -112,75 +112,132 @@ static void move_broadcast(struct moves *v)
     traffic(v->dst, ndst, v->src, 1, length(v, s->me, s->n), v->stream);
 }
 
-/* The slice of this host's ranks; of several hosts, what it must pass on. */
-static void move_reduce_scatter(struct moves *v)
+/* Where rank r's part of S begins, or ends where that of r + 1 does; of what
+ * `mine` has. Cut at whole lines. */
+static size_t part_begin(const struct moves *v, int mine, int r)
 {
-    const struct shared *const s = v->shared;
-    combine(v, begin(v, s->me, s->n), length(v, s->me, s->n), s->me);
+    return shape_part_begin(&v->m->shape, v->lines, mine, r) * TRAFFIC_LINE;
 }
 
-/* Where the input of a place is, which in place is where it belongs. */
+static size_t part_length(const struct moves *v, int mine, int r)
+{
+    return part_begin(v, mine, r + 1) - part_begin(v, mine, r);
+}
+
+/* The part of a place, [at, at + bytes) of S, is to be moved. */
+typedef void part_function(struct moves *v, int place, size_t at, size_t bytes);
+
+/* Shares out the parts of this host's ranks, or of all, evenly over this host's
+ * ranks, even if parts differ; what belongs elsewhere goes through this one. */
+static void share(struct moves *v, bool of_all, part_function *each)
+{
+    const struct shared *const s = v->shared;
+    const int n = v->m->job->nranks;
+    const int *const host_of = v->m->job->host_of;
+    const int host = host_of[s->rank_of[s->me]];
+    size_t total = 0, before = 0;
+    for (int r = 0; r < n; r++)
+        if (of_all || host_of[r] == host)
+            total += part_length(v, r, r) / TRAFFIC_LINE;
+    const size_t me = (size_t)s->me, ranks = (size_t)s->n;
+    const size_t first = total * me / ranks * TRAFFIC_LINE;
+    const size_t end = total * (me + 1) / ranks * TRAFFIC_LINE;
+    for (int r = 0; r < n; r++) {
+        const size_t length = part_length(v, r, r), after = before + length;
+        if (!of_all && host_of[r] != host)
+            continue;
+        const size_t from = first > before ? first : before;
+        const size_t to = end < after ? end : after;
+        if (from < to)
+            each(v, host_of[r] == host ? shared_place(s, r) : s->me,
+                 part_begin(v, r, r) + from - before, to - from);
+        before = after;
+    }
+}
+
+static void reduce_part(struct moves *v, int place, size_t at, size_t bytes)
+{
+    combine(v, at, bytes, place);
+}
+
+/* Where the input of a place is that belongs at `at` of S. In place it is
+ * there. */
 static const char *part_in(const struct moves *v, int place, size_t at)
 {
-    return in(v, place) + (v->m->shape.in_place ? at : 0);
+    const int r = v->shared->rank_of[place];
+    return in(v, place) + at - (v->m->shape.in_place ? 0 : part_begin(v, r, r));
+}
+
+/* Of several hosts, also what this one must pass on. */
+static void move_reduce_scatter(struct moves *v)
+{
+    share(v, true, reduce_part);
+}
+
+static void spread_part(struct moves *v, int place, size_t at, size_t bytes)
+{
+    int ndst = 0;
+    v->src[0] = part_in(v, place, at);
+    for (int p = 0; p < v->shared->n; p++)
+        if (out(v, p) + at != v->src[0])
+            v->dst[ndst++] = out(v, p) + at;
+    traffic(v->dst, ndst, v->src, 1, bytes, v->stream);
 }
 
 static void move_allgather(struct moves *v)
 {
     const struct shared *const s = v->shared;
-    const int n = v->m->job->nranks, mine = s->rank_of[s->me];
-    if (v->way == WHOLE) {
-        for (int i = 0; i < s->n; i++) {
-            const int p = (s->me + i) % s->n, r = s->rank_of[p];
-            const size_t at = begin(v, r, n);
-            copy(v, out(v, s->me) + at, part_in(v, p, at), length(v, r, n));
-        }
-        return;
+    if (v->way == SLICES)
+        share(v, false, spread_part);
+    for (int i = 0; v->way == WHOLE && i < s->n; i++) {
+        const int p = (s->me + i) % s->n, r = s->rank_of[p];
+        const size_t at = part_begin(v, r, r);
+        copy(v, out(v, s->me) + at, part_in(v, p, at), part_length(v, r, r));
     }
-    const size_t at = begin(v, mine, n);
-    int ndst = 0;
-    v->src[0] = part_in(v, s->me, at);
-    for (int p = 0; p < s->n; p++)
-        if (out(v, p) + at != v->src[0])
-            v->dst[ndst++] = out(v, p) + at;
-    traffic(v->dst, ndst, v->src, 1, length(v, mine, n), v->stream);
+}
+
+static void gather_part(struct moves *v, int place, size_t at, size_t bytes)
+{
+    copy(v, out(v, v->root) + at, part_in(v, place, at), bytes);
 }
 
 /* The part of each rank of this host, wherever the root is. */
 static void move_gather(struct moves *v)
 {
     const struct shared *const s = v->shared;
-    const int n = v->m->job->nranks;
-    for (int p = 0; p < s->n; p++) {
+    if (v->way == SLICES)
+        share(v, false, gather_part);
+    for (int p = 0; v->way == WHOLE && p < s->n && s->me == v->root; p++) {
         const int r = s->rank_of[p];
-        const size_t at = begin(v, r, n);
-        if (v->way == WHOLE ? s->me == v->root : s->me == p)
-            copy(v, out(v, v->root) + at, part_in(v, p, at), length(v, r, n));
+        gather_part(v, p, part_begin(v, r, r), part_length(v, r, r));
     }
+}
+
+static void scatter_part(struct moves *v, int place, size_t at, size_t bytes)
+{
+    copy(v, out(v, place) + at, in(v, v->root) + at, bytes);
 }
 
 static void move_scatter(struct moves *v)
 {
-    const struct shared *const s = v->shared;
-    const int n = v->m->job->nranks, r = s->rank_of[s->me];
-    copy(v, out(v, s->me) + begin(v, r, n), in(v, v->root) + begin(v, r, n),
-         length(v, r, n));
+    share(v, false, scatter_part);
 }
 
 static void move_alltoall(struct moves *v)
 {
     const struct shared *const s = v->shared;
-    const int n = v->m->job->nranks, mine = s->rank_of[s->me];
+    const int mine = s->rank_of[s->me];
     for (int i = 0; i < s->n; i++) {
         const int p = (s->me + i) % s->n, r = s->rank_of[p];
-        const size_t here = length(v, mine, n), there = length(v, r, n);
+        const size_t here = part_length(v, r, mine);
+        const size_t there = part_length(v, mine, r);
         const size_t bytes = here < there ? here : there;
         if (v->way == WHOLE)
-            copy(v, out(v, s->me) + begin(v, r, n),
-                 in(v, p) + begin(v, mine, n), bytes);
+            copy(v, out(v, s->me) + part_begin(v, mine, r),
+                 in(v, p) + part_begin(v, r, mine), bytes);
         else
-            copy(v, out(v, p) + begin(v, mine, n),
-                 in(v, s->me) + begin(v, r, n), bytes);
+            copy(v, out(v, p) + part_begin(v, r, mine),
+                 in(v, s->me) + part_begin(v, mine, r), bytes);
     }
 }
 
@@ -227,13 +284,10 @@ static void (*const move[NCOLLECTIVES])(struct moves *) = {
 static bool possible(const struct moves *v, enum way way)
 {
     const struct shape *const s = &v->m->shape;
-    if (way == SLICES)
-        return true;
-    return s->collective == BROADCAST || s->collective == ALLGATHER
-           || s->collective == REDUCE || s->collective == GATHER
-           || s->collective == SENDRECV || s->collective == PINGPONG
-           || ((s->collective == ALLREDUCE || s->collective == ALLTOALL)
-               && !s->in_place);
+    const enum collective c = collective_even(s->collective);
+    return way == SLICES || c == BROADCAST || c == ALLGATHER || c == REDUCE
+           || c == GATHER || c == SENDRECV || c == PINGPONG
+           || ((c == ALLREDUCE || c == ALLTOALL) && !s->in_place);
 }
 
 static void rewrite(void *context, long iteration)
@@ -249,7 +303,7 @@ static void rewrite(void *context, long iteration)
 static void play(void *context)
 {
     struct moves *const v = context;
-    move[v->m->shape.collective](v);
+    move[collective_even(v->m->shape.collective)](v);
 }
 
 static void consume(void *context)
@@ -257,10 +311,9 @@ static void consume(void *context)
     const struct moves *const v = context;
     const struct shape *const s = &v->m->shape;
     const char *x = out(v, v->shared->me);
-    if (s->collective == REDUCE_SCATTER)
-        x += begin(v, v->shared->me, v->shared->n);
-    if (s->collective == SCATTER)
-        x += begin(v, s->rank, s->nranks);
+    const enum collective c = collective_even(s->collective);
+    if (c == REDUCE_SCATTER || c == SCATTER)
+        x += part_begin(v, s->rank, s->rank);
     inputs_read(x, shape_receives(s, v->count) * v->m->inputs.elem_bytes);
 }
 

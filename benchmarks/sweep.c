@@ -23,7 +23,7 @@ static void force(const struct measure *m, const char *algorithm)
         snprintf(rules, sizeof rules, "allreduce:%zu-%zu:%s", bytes, bytes + 1,
                  algorithm);
     else
-        snprintf(rules, sizeof rules, "%s:%s", collective_name(c), algorithm);
+        snprintf(rules, sizeof rules, "%s:%s", collective_model(c), algorithm);
     job_check(m->job, coll_comm_set_algorithm(m->job->comm, rules));
 }
 

@@ -37,6 +37,17 @@ Test(bench_crossing, parts_that_a_host_has_do_not_come_to_it)
     cr_expect_float_eq(crosses(ALLTOALL, 0, by_host), 9000, 1e-6);
 }
 
+Test(bench_crossing, uneven_parts_count_as_long_as_they_are)
+{
+    /* in 21sts: the hosts have 6, 9 and 6 */
+    const double part = BYTES / 21.0;
+    cr_expect_float_eq(crosses(ALLGATHER_V, 0, by_host), 15 * part, 2);
+    cr_expect_float_eq(crosses(GATHER_V, 3, by_host), 12 * part, 2);
+    /* rank 0 has parts 4, 5, 6 for other hosts, rank 1 5, 6, 1, rank 2 6, 1, 2:
+     * 36; ranks 3 and 4 4, 5, 6, 3 and 5, 6, 1, 4: 34; rank 5 ones of 15 */
+    cr_expect_float_eq(crosses(ALLTOALL_V, 0, by_host), 36 * part, 8);
+}
+
 Test(bench_crossing, messages_between_ranks_of_a_host_do_not_count)
 {
     cr_expect_float_eq(crosses(SENDRECV, 0, by_host), 6000, 1e-6);

@@ -94,55 +94,78 @@ Test(bench_inputs, a_rank_left_out_is_wrong)
     inputs_free(&in);
 }
 
+/* Where part r of S begins, of count elements on average. */
+static size_t part_at(bool even, size_t count, size_t r)
+{
+    return even ? r * count : count * (r * (r + 1)) / (RANKS + 1);
+}
+
+/* Of an alltoall_v, in what rank r has: the part of (r + q) mod n, behind those
+ * for lower ranks. */
+static size_t pair_at(bool even, size_t count, size_t r, size_t q)
+{
+    size_t at = 0;
+    for (size_t k = 0; k < q; k++)
+        at += even ? count
+                   : part_at(even, count, (r + k) % RANKS + 1)
+                         - part_at(even, count, (r + k) % RANKS);
+    return at;
+}
+
 /* What a rank gets from any collective, computed from every rank's input, each
  * of which has room for an allgather's result: rank 3, or the root, which is 1,
  * or the last one of a ping-pong. */
-static void deliver(enum collective c, struct inputs *mine, size_t count,
+static void deliver(enum collective kind, struct inputs *mine, size_t count,
                     char *recv)
 {
     enum { ELEM = 4 };
+    const enum collective c = collective_even(kind);
+    const bool even = c == kind;
     const size_t me = c == GATHER ? 1 : c == PINGPONG ? RANKS - 1 : 3;
     static _Alignas(int) char send[RANKS * COUNT * ELEM];
-    const size_t part = count * ELEM;
-    memset(recv, INPUTS_UNTOUCHED, RANKS * part);
-    for (int r = 0; r < RANKS; r++) {
-        const struct shape shape = shape_of(c, COLL_I32, COLL_SUM, r);
+    const size_t whole = count * ELEM, own = part_at(even, count, me);
+    const size_t own_bytes = (part_at(even, count, me + 1) - own) * ELEM;
+    memset(recv, INPUTS_UNTOUCHED, RANKS * whole);
+    for (size_t r = 0; r < RANKS; r++) {
+        const struct shape shape = shape_of(kind, COLL_I32, COLL_SUM, (int)r);
+        const size_t at = part_at(even, count, r);
         struct inputs in;
         inputs_create(&in, &shape);
         inputs_write(&in, send, count, ITERATION);
         if (c == ALLGATHER || c == GATHER)
-            memcpy(recv + (size_t)r * part, send, part);
-        if (c == BROADCAST && r == shape.root)
-            memcpy(recv, send, part);
+            memcpy(recv + at * ELEM, send,
+                   (part_at(even, count, r + 1) - at) * ELEM);
+        if (c == BROADCAST && r == (size_t)shape.root)
+            memcpy(recv, send, whole);
         if ((c == SENDRECV && r == 2) || (c == PINGPONG && r == 0))
-            memcpy(recv, send, part);
-        if (c == SCATTER && r == shape.root)
-            memcpy(recv, send + me * part, part);
+            memcpy(recv, send, whole);
+        if (c == SCATTER && r == (size_t)shape.root)
+            memcpy(recv, send + own * ELEM, own_bytes);
+        const size_t from = pair_at(even, count, r, me);
+        const size_t to = pair_at(even, count, me, r);
         if (c == ALLTOALL)
-            memcpy(recv + (size_t)r * part, send + me * part, part);
-        for (size_t i = 0; c == REDUCE_SCATTER && i < count; i++)
+            memcpy(recv + to * ELEM, send + from * ELEM,
+                   (pair_at(even, count, r, me + 1) - from) * ELEM);
+        for (size_t i = 0; c == REDUCE_SCATTER && i < own_bytes / ELEM; i++)
             ((int *)recv)[i] =
-                ((int *)send)[me * count + i] + (r ? ((int *)recv)[i] : 0);
+                ((int *)send)[own + i] + (r ? ((int *)recv)[i] : 0);
         inputs_free(&in);
     }
-    const struct shape shape = shape_of(c, COLL_I32, COLL_SUM, (int)me);
+    const struct shape shape = shape_of(kind, COLL_I32, COLL_SUM, (int)me);
     inputs_create(mine, &shape);
 }
 
 Test(bench_inputs, what_each_collective_delivers_is_right_and_one_bit_wrong)
 {
     static _Alignas(int) char recv[RANKS * COUNT * 4];
-    static const enum collective all[] = {REDUCE,    BROADCAST, REDUCE_SCATTER,
-                                          ALLGATHER, GATHER,    SCATTER,
-                                          ALLTOALL,  SENDRECV,  PINGPONG};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+    for (int c = REDUCE; c < BARRIER; c++) {
         struct inputs in;
-        deliver(all[i], &in, COUNT, recv);
+        deliver((enum collective)c, &in, COUNT, recv);
         cr_expect_eq(inputs_wrong(&in, recv, COUNT, ITERATION), 0, "%s",
-                     collective_name(all[i]));
+                     collective_name((enum collective)c));
         recv[4 * 4321] ^= 1;
         cr_expect_eq(inputs_wrong(&in, recv, COUNT, ITERATION), 1, "%s",
-                     collective_name(all[i]));
+                     collective_name((enum collective)c));
         inputs_free(&in);
     }
 }
@@ -150,8 +173,9 @@ Test(bench_inputs, what_each_collective_delivers_is_right_and_one_bit_wrong)
 Test(bench_inputs, parts_of_two_ranks_in_each_others_place_are_wrong)
 {
     static _Alignas(int) char recv[RANKS * COUNT * 4];
-    static const enum collective all[] = {ALLGATHER, GATHER, ALLTOALL};
-    for (int i = 0; i < 3; i++) {
+    static const enum collective all[] = {ALLGATHER,   GATHER,   ALLTOALL,
+                                          ALLGATHER_V, GATHER_V, ALLTOALL_V};
+    for (int i = 0; i < 6; i++) {
         struct inputs in;
         deliver(all[i], &in, COUNT, recv);
         memcpy(next, recv, COUNT * 4);

@@ -22,9 +22,11 @@ BENCH = os.path.join(BUILD, 'coll_bench')
 ENV = {k: v for k, v in os.environ.items() if not k.startswith('COLL_')}
 BENCH_WRONG = os.path.join(BUILD, 'bench_wrong')
 COLLECTIVES = ('allreduce', 'reduce', 'broadcast', 'reduce_scatter',
-               'allgather', 'gather', 'scatter', 'alltoall', 'sendrecv', 'pingpong',
-               'barrier')
-PARTS = ('reduce_scatter', 'allgather', 'gather', 'scatter', 'alltoall')
+               'allgather', 'gather', 'scatter', 'alltoall', 'reduce_scatter_v',
+               'allgather_v', 'gather_v', 'scatter_v', 'alltoall_v',
+               'sendrecv', 'pingpong', 'barrier')
+PARTS = [name + v for v in ('', '_v') for name in (
+    'reduce_scatter', 'allgather', 'gather', 'scatter', 'alltoall')]
 TINY = ['-b', '8', '-e', '8K', '-f', '32', '-n', '3', '-w', '1']
 
 # The contract with scripts: names may be added, never changed.
@@ -78,9 +80,11 @@ def check_row(row, ranks):
     check(row['count'] * 4 * parts(name, ranks) == row['bytes'], row)
     check((row['dtype'] == 'none') == (name == 'barrier'), row)
     check((row['op'] == 'none')
-          == (name not in ('allreduce', 'reduce', 'reduce_scatter')), row)
+          == (name not in ('allreduce', 'reduce', 'reduce_scatter',
+                           'reduce_scatter_v')), row)
     check(('root' in row)
-          == (name in ('reduce', 'broadcast', 'gather', 'scatter')), row)
+          == (name in ('reduce', 'broadcast', 'gather', 'scatter', 'gather_v',
+                       'scatter_v')), row)
     time = row['time_us']
     check(0 < time['min'] <= time['p50'] <= time['p99'] <= time['max'], time)
     algbw = row['bytes'] / time['p50'] / 1e3
@@ -277,6 +281,12 @@ def test_the_sentence_has_what_is_valid():
     check('two ranks' in refused('pingpong'))
     line = refused('--memory', 'stack')
     check('heap' in line and 'malloc' in line, line)
+
+
+def test_algorithms_are_forced_on_uneven_parts_too():
+    found, _ = results('allgather_v', '--algo', 'ring', '-c', *TINY, ranks=3)
+    check({row['algorithm'] for row in found['results']} == {'ring'}, found)
+    check('valid for gather_v are none' in refused('gather_v', '--algo', 'ring'))
 
 
 def test_several_algorithms_are_forced():

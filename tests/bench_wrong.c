@@ -118,6 +118,81 @@ coll_status coll_alltoall(const void *send, void *recv, size_t count,
                  dtype, comm, 2);
 }
 
+/* Of parts one after another. */
+static size_t sum(const size_t *counts, const coll_comm *comm)
+{
+    size_t all = 0;
+    for (int r = 0; r < coll_comm_count(comm); r++)
+        all += counts[r];
+    return all;
+}
+
+coll_status coll_reduce_scatter_v(const void *send, void *recv,
+                                  const size_t *recvcounts, coll_dtype dtype,
+                                  coll_op op, coll_comm *comm,
+                                  coll_request **request)
+{
+    coll_status (*real)(const void *, void *, const size_t *, coll_dtype,
+                        coll_op, coll_comm *, coll_request **);
+    find("coll_reduce_scatter_v", &real);
+    return spoil(real(send, recv, recvcounts, dtype, op, comm, request), recv,
+                 recvcounts[coll_comm_user_rank(comm)], dtype, comm, 2);
+}
+
+coll_status coll_allgather_v(const void *send, void *recv,
+                             const size_t *recvcounts, const size_t *displs,
+                             coll_dtype dtype, coll_comm *comm,
+                             coll_request **request)
+{
+    coll_status (*real)(const void *, void *, const size_t *, const size_t *,
+                        coll_dtype, coll_comm *, coll_request **);
+    find("coll_allgather_v", &real);
+    return spoil(real(send, recv, recvcounts, displs, dtype, comm, request),
+                 recv, sum(recvcounts, comm), dtype, comm, 2);
+}
+
+coll_status coll_gather_v(const void *send, size_t sendcount, void *recv,
+                          const size_t *recvcounts, const size_t *displs,
+                          coll_dtype dtype, int root, coll_comm *comm,
+                          coll_request **request)
+{
+    coll_status (*real)(const void *, size_t, void *, const size_t *,
+                        const size_t *, coll_dtype, int, coll_comm *,
+                        coll_request **);
+    find("coll_gather_v", &real);
+    return spoil(real(send, sendcount, recv, recvcounts, displs, dtype, root,
+                      comm, request),
+                 recv, sum(recvcounts, comm), dtype, comm, root);
+}
+
+coll_status coll_scatter_v(const void *send, const size_t *sendcounts,
+                           const size_t *displs, void *recv, size_t recvcount,
+                           coll_dtype dtype, int root, coll_comm *comm,
+                           coll_request **request)
+{
+    coll_status (*real)(const void *, const size_t *, const size_t *, void *,
+                        size_t, coll_dtype, int, coll_comm *, coll_request **);
+    find("coll_scatter_v", &real);
+    return spoil(real(send, sendcounts, displs, recv, recvcount, dtype, root,
+                      comm, request),
+                 recv, recvcount, dtype, comm, 1);
+}
+
+coll_status coll_alltoall_v(const void *send, const size_t *sendcounts,
+                            const size_t *senddispls, void *recv,
+                            const size_t *recvcounts, const size_t *recvdispls,
+                            coll_dtype dtype, coll_comm *comm,
+                            coll_request **request)
+{
+    coll_status (*real)(const void *, const size_t *, const size_t *, void *,
+                        const size_t *, const size_t *, coll_dtype, coll_comm *,
+                        coll_request **);
+    find("coll_alltoall_v", &real);
+    return spoil(real(send, sendcounts, senddispls, recv, recvcounts,
+                      recvdispls, dtype, comm, request),
+                 recv, sum(recvcounts, comm), dtype, comm, 2);
+}
+
 /* A receive may finish in the end of a group: so what is sent is wrong. It also
  * takes SEND_MS, for the test of what a ping-pong counts. */
 coll_status coll_send(const void *send, size_t count, coll_dtype dtype,

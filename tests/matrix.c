@@ -21,6 +21,7 @@ enum { GUARD = 64 };
 static struct job job;
 static uint64_t cases, wrong;
 static char *send, *recv, *kept; /* for the longest vector and its guard */
+static size_t *lengths;          /* of parts */
 
 static bool defined(coll_op op, coll_dtype dtype)
 {
@@ -46,7 +47,7 @@ static void tell(const struct shape *s, size_t count, const char *what)
                 s->in_place ? ", in place" : "", what);
 }
 
-static void try_one(const struct shape *s, size_t count)
+static void try_one(struct shape *s, size_t count)
 {
     const size_t bytes = coll_dtype_bytes(s->dtype);
     const size_t whole =
@@ -62,6 +63,8 @@ static void try_one(const struct shape *s, size_t count)
     }
     memset(recv, INPUTS_UNTOUCHED, whole);
     memset(recv + whole, 0x55, GUARD);
+    shape_lengths(s, count, lengths);
+    s->lengths = lengths;
     inputs_create(&inputs, s);
     inputs_write(&inputs, in, count, turn);
     if (!s->in_place)
@@ -109,6 +112,7 @@ int main(int argc, char **argv)
     send = job_alloc(room);
     recv = job_alloc(room);
     kept = job_alloc(room);
+    lengths = job_alloc((size_t)job.nranks * sizeof *lengths);
     for (int c = 0; c < NCOLLECTIVES; c++)
         for (int d = 0; coll_dtype_name((coll_dtype)d); d++)
             for (int o = 0; coll_op_name((coll_op)o); o++) {
@@ -129,6 +133,7 @@ int main(int argc, char **argv)
     free(send);
     free(recv);
     free(kept);
+    free(lengths);
     job_finish(&job);
     return all != 0;
 }
