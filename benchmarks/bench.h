@@ -19,6 +19,7 @@ struct bench_options {
                                "auto" is the library's choice */
     const char *memory;     /* "heap" or "malloc" */
     bool in_place, cold, check_every, overlap;
+    long group; /* calls in one; 0: not asked for */
     const char *json, *csv, *plot, *baseline; /* paths or NULL */
 };
 
@@ -26,6 +27,12 @@ struct bench_options {
  * the arithmetic while the operation is under way. 0: not asked for. */
 struct bench_overlap {
     double alone, compute, both;
+};
+
+/* Of --group, in seconds: all its calls in a group, and one after another. 0:
+ * not asked for. */
+struct bench_group {
+    double together, alone;
 };
 
 /* One row. Times in seconds. */
@@ -42,6 +49,7 @@ struct bench_result {
     unsigned long long wrong; /* elements, over all ranks */
     double before;            /* p50 of the baseline; 0: none */
     struct bench_overlap overlap;
+    struct bench_group group;
 };
 
 /* Of what machine the limits are. */

@@ -70,6 +70,9 @@ static const struct option_row rows[] = {
     {0, "overlap", NULL, OPTION_FLAG, &bench.options.overlap, 0, 0, NULL,
      "also say how much of the operation hides behind a computation of its "
      "length; see COLL_PROGRESS"},
+    {0, "group", "N", OPTION_INT, &bench.options.group, 1, 4096, NULL,
+     "also time N calls in one coll_group_start() and _end(), and the same one "
+     "after another; wants N times the memory"},
     {0, "json", "FILE", OPTION_TEXT, &bench.options.json, 0, 0, NULL,
      "write the results as JSON"},
     {0, "csv", "FILE", OPTION_TEXT, &bench.options.csv, 0, 0, NULL,

@@ -25,6 +25,17 @@ static bool add_overlap(cJSON *row, const struct bench_overlap *o)
            && add(to, "hidden_percent", bench_hidden(o), 2);
 }
 
+static bool add_group(cJSON *row, long calls, const struct bench_group *g)
+{
+    if (g->together <= 0)
+        return true;
+    cJSON *const to = cJSON_AddObjectToObject(row, "group");
+    return to && add(to, "calls", (double)calls, 0)
+           && add(to, "together_us", g->together * 1e6, 4)
+           && add(to, "alone_us", g->alone * 1e6, 4)
+           && add(to, "ratio", g->together / g->alone, 4);
+}
+
 static bool add_result(cJSON *list, const struct bench *b,
                        const struct job *job, const struct bench_result *r)
 {
@@ -58,7 +69,8 @@ static bool add_result(cJSON *list, const struct bench *b,
            && add(row, "bytes_moved", r->moved, 0)
            && add(row, "wrong", (double)r->wrong, 0)
            && add(row, "iterations", (double)r->iterations, 0)
-           && add_overlap(row, &r->overlap);
+           && add_overlap(row, &r->overlap)
+           && add_group(row, b->options.group, &r->group);
 }
 
 static char *print(const struct bench *b, const struct job *job)

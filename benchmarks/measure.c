@@ -54,6 +54,13 @@ static size_t flush_bytes(void)
     return cache > 0 ? 2 * (size_t)cache : (size_t)64 << 20;
 }
 
+enum { LINE = 64 };
+
+static size_t whole_lines(size_t bytes)
+{
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
 void measure_create(struct measure *m, const struct job *job,
                     const struct bench *bench, size_t max_bytes)
 {
@@ -67,7 +74,8 @@ void measure_create(struct measure *m, const struct job *job,
                   .rank = job->rank,
                   .nranks = job->nranks,
                   .in_place = o->in_place},
-        .room = max_bytes,
+        .room =
+            o->group ? (size_t)o->group * whole_lines(max_bytes) : max_bytes,
     };
     m->lengths = job_alloc((size_t)job->nranks * sizeof *m->lengths);
     m->shape.lengths = m->lengths;
@@ -101,11 +109,17 @@ void measure_collective(struct measure *m, enum collective collective)
 
 void measure_size(struct measure *m, size_t count)
 {
-    const size_t elem = m->inputs.elem_bytes;
     m->count = count;
+    m->stride = whole_lines(measure_bytes(m));
     shape_lengths(&m->shape, count, m->lengths);
-    m->send = m->from;
-    m->recv = m->to;
+    measure_use(m, 0);
+}
+
+void measure_use(struct measure *m, int call)
+{
+    const size_t elem = m->inputs.elem_bytes, count = m->count;
+    m->send = m->from + (size_t)call * m->stride;
+    m->recv = m->to + (size_t)call * m->stride;
     if (m->shape.in_place) {
         m->send += shape_send_offset(&m->shape, count) * elem;
         m->recv += shape_recv_offset(&m->shape, count) * elem;
@@ -150,12 +164,17 @@ static void rest(const struct measure *m)
         nanosleep(&(struct timespec){.tv_nsec = lrint(1e9 * seconds)}, NULL);
 }
 
-void measure_begin(struct measure *m, long iteration)
+void measure_together(const struct measure *m)
 {
-    inputs_write(&m->inputs, m->send, m->count, iteration);
     measure_flush(m);
     rest(m);
     job_barrier(m->job);
+}
+
+void measure_begin(struct measure *m, long iteration)
+{
+    inputs_write(&m->inputs, m->send, m->count, iteration);
+    measure_together(m);
 }
 
 void measure_end(struct measure *m)

@@ -18,6 +18,7 @@ struct measure {
     char *from, *to;    /* equal if in place; whole pages */
     size_t count;       /* of the size under way, as in the call */
     size_t *lengths;    /* [nranks], of its parts */
+    size_t stride;      /* bytes from one call's vectors to the next one's */
     char *send, *recv;  /* where its input and output are in from and to */
     unsigned char *big; /* larger than any cache; NULL if warm */
     size_t big_bytes;
@@ -32,6 +33,10 @@ void measure_free(struct measure *);
 void measure_collective(struct measure *, enum collective);
 void measure_size(struct measure *, size_t count);
 
+/* Several calls have vectors of their own, as many as --group says: those of
+ * this one, from 0 on, count from now on. measure_size() has set 0. */
+void measure_use(struct measure *, int call);
+
 /* S of the size under way. */
 size_t measure_bytes(const struct measure *);
 
@@ -42,8 +47,10 @@ bool measure_fits(struct measure *);
  * gets the same. */
 void measure_run(struct measure *, struct bench_result *result);
 
-/* Before an iteration: writes the input, and returns on all ranks together. */
+/* Before an iteration: writes the input, and returns on all ranks together,
+ * which alone is the second. */
 void measure_begin(struct measure *, long iteration);
+void measure_together(const struct measure *);
 /* What is timed; requests as of shape_call(). */
 coll_status measure_call(struct measure *,
                          coll_request *requests[SHAPE_REQUESTS]);

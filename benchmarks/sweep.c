@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "group.h"
 #include "limit.h"
 #include "measure.h"
 #include "overlap.h"
@@ -54,6 +55,8 @@ static bool measure_row(struct measure *m, const char *algorithm,
         if (m->bench->options.overlap
             && collective_at_once(m->shape.collective))
             overlap_run(m, result);
+        if (m->bench->options.group && collective_at_once(m->shape.collective))
+            group_run(m, result);
     }
     if (algorithm)
         job_check(m->job, coll_comm_set_algorithm(m->job->comm, NULL));

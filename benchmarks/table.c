@@ -150,6 +150,11 @@ void table_row(const struct bench *b, const struct job *job,
                "both: %.1f %% hidden\n",
                "", r->overlap.alone * 1e6, r->overlap.compute * 1e6,
                r->overlap.both * 1e6, bench_hidden(&r->overlap));
+    if (r->group.together > 0)
+        printf("#%11s group of %ld: %.3f us, one after another %.3f us: %.2f "
+               "times that\n",
+               "", b->options.group, r->group.together * 1e6,
+               r->group.alone * 1e6, r->group.together / r->group.alone);
     fflush(stdout);
 }
 

@@ -221,6 +221,30 @@ def test_overlap_is_told_of_every_row():
         check(abs(hidden - told['hidden_percent']) < .1, told)
 
 
+def test_groups_are_told_beside_the_same_calls_alone():
+    for args in ([], ['--in-place', '-r', 1]):
+        found, out = results('all', '-b', '60', '-e', '64K', '-f', '1000', '-n',
+                             '3', '-c', '--group', 5, *args, ranks=3)
+        rows = [row for row in found['results']
+                if row['collective'] != 'pingpong']
+        check(len(rows) > 20 and out.count('# ') > 20, out)
+        check(out.count('group of 5: ') == len(rows), out)
+        for row in rows:
+            told = row['group']
+            check(told['calls'] == 5 and row['wrong'] == 0, row)
+            check(0 < told['together_us'] and 0 < told['alone_us'], told)
+            check(math.isclose(told['ratio'], told['together_us']
+                               / told['alone_us'], rel_tol=0.02), told)
+    refused('--group', '0')
+
+
+def test_a_wrong_element_in_a_group_is_found():
+    # 1 of each of 3 iterations, and of 3 grouped and 3 single ones 4 calls each
+    status, out, _ = bench('sendrecv', '-b', '4K', '-e', '4K', '-n', 3, '-c',
+                           '--group', 4, ranks=2, program=BENCH_WRONG)
+    check(status == 1 and '# wrong elements: 27\n' in out, status, out)
+
+
 def test_csv_and_plot_are_written():
     with tempfile.TemporaryDirectory() as folder:
         table, image = os.path.join(folder, 'a.csv'), os.path.join(folder, 'a')
