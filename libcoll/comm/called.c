@@ -16,6 +16,16 @@ static const char *op_text(unsigned byte, char own[24])
     return own;
 }
 
+const char *called_name(int kind)
+{
+    static const char *const others[] = {"coll_comm_split()", "coll_comm_dup()",
+                                         "coll_comm_destroy()"};
+    return kind < 0            ? NULL
+           : kind < NKINDS     ? kind_names[kind]
+           : kind < CALLED_END ? others[kind - NKINDS]
+                               : NULL;
+}
+
 const char *called_text(const struct called *c, char text[CALLED_TEXT])
 {
     struct called *from = (struct called *)c; /* C17 loads from no const */
@@ -23,18 +33,14 @@ const char *called_text(const struct called *c, char text[CALLED_TEXT])
         atomic_load_explicit(&from->what, memory_order_acquire);
     const uint64_t count =
         atomic_load_explicit(&from->count, memory_order_acquire);
-    const unsigned kind = (unsigned)((what & ~CALLED_UNEVEN) >> 48) - 1;
-    const char *dtype = coll_dtype_name((coll_dtype)(what >> 40 & 0xff));
+    const int kind = called_kind(what);
+    const char *name = called_name(kind);
+    const char *dtype = coll_dtype_name((coll_dtype)called_dtype(what));
     char own[24];
-    const char *op = op_text((unsigned)(what >> 32 & 0xff), own);
-    static const char *const others[] = {"coll_comm_split()", "coll_comm_dup()",
-                                         "coll_comm_destroy()"};
-    int n = snprintf(text, CALLED_TEXT, "%s%s",
-                     kind < NKINDS       ? kind_names[kind]
-                     : kind < CALLED_END ? others[kind - NKINDS]
-                                         : "nothing",
-                     kind < NKINDS && what & CALLED_UNEVEN ? "_v" : "");
-    if (kind >= NKINDS || kind == BARRIER)
+    const char *op = op_text((unsigned)called_op(what), own);
+    int n = snprintf(text, CALLED_TEXT, "%s%s", name ? name : "nothing",
+                     name && what & CALLED_UNEVEN ? "_v" : "");
+    if (!name || kind >= NKINDS || kind == BARRIER)
         return text;
     n += snprintf(text + n, CALLED_TEXT - (size_t)n, " of %llu %s",
                   (unsigned long long)count, dtype ? dtype : "?");
@@ -42,12 +48,12 @@ const char *called_text(const struct called *c, char text[CALLED_TEXT])
         n += snprintf(text + n, CALLED_TEXT - (size_t)n, ", %s", op ? op : "?");
     if (what & CALLED_UNEVEN && (kind == ALLGATHER || kind == REDUCE_SCATTER))
         snprintf(text + n, CALLED_TEXT - (size_t)n, ", lengths #%08x",
-                 (unsigned)(what & 0xffffffff));
-    else if (kind == ALLREDUCE && what & 0xffffffff)
+                 called_root(what));
+    else if (kind == ALLREDUCE && called_root(what))
         snprintf(text + n, CALLED_TEXT - (size_t)n, ", grouped lengths #%08x",
-                 (unsigned)(what & 0xffffffff));
+                 called_root(what));
     else if (kind_has_root((enum coll_kind)kind))
         snprintf(text + n, CALLED_TEXT - (size_t)n, ", root %u",
-                 (unsigned)(what & 0xffffffff));
+                 called_root(what));
     return text;
 }

@@ -30,8 +30,26 @@ static inline void called_set(struct called *c, int kind, coll_dtype dtype,
 {
     const uint64_t what = (uint64_t)(kind + 1) << 48 | (uint64_t)dtype << 40
                           | ((uint64_t)op & 0xff) << 32 | (uint32_t)root;
-    atomic_store_explicit(&c->what, what, memory_order_release);
-    atomic_store_explicit(&c->count, count, memory_order_release);
+    atomic_store_explicit(&c->what, what, memory_order_relaxed);
+    atomic_store_explicit(&c->count, count, memory_order_relaxed);
+}
+
+/* What `what` says. */
+static inline int called_kind(uint64_t what)
+{
+    return (int)((what & ~CALLED_UNEVEN) >> 48) - 1;
+}
+static inline int called_dtype(uint64_t what)
+{
+    return (int)(what >> 40 & 0xff);
+}
+static inline int called_op(uint64_t what)
+{
+    return (int)(what >> 32 & 0xff);
+}
+static inline uint32_t called_root(uint64_t what)
+{
+    return (uint32_t)what;
 }
 
 /* count: of all parts that the rank names together. */
@@ -42,9 +60,12 @@ static inline void called_set_uneven(struct called *c, enum coll_kind kind,
     const uint64_t what = CALLED_UNEVEN | (uint64_t)(kind + 1) << 48
                           | (uint64_t)dtype << 40 | ((uint64_t)op & 0xff) << 32
                           | hash_or_root;
-    atomic_store_explicit(&c->what, what, memory_order_release);
-    atomic_store_explicit(&c->count, count, memory_order_release);
+    atomic_store_explicit(&c->what, what, memory_order_relaxed);
+    atomic_store_explicit(&c->count, count, memory_order_relaxed);
 }
+
+/* "reduce", "coll_comm_split()"; NULL: kind is none. */
+const char *called_name(int kind);
 
 /* "reduce of 99 f32, sum, root 2", "allgather_v of 99 f32, lengths
  * #9e3779b9", or "nothing". Returns text. */

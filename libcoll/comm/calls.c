@@ -8,37 +8,38 @@ static const double doubt_seconds = .25;
 
 void calls_sign(coll_comm *c, int called)
 {
-    c->history = (c->history ^ (uint32_t)called) * 0x9e3779b1u + 1;
-    called_set(calls_next(&c->calls, c->history), called, COLL_U8, COLL_SUM, 0,
-               0);
-    calls_publish(&c->calls);
+    struct recorder *d = &c->recorder;
+    struct record *e = record_next(&d->calls);
+    e->how = record_how(RECORD_NO_ALGO, 0, 0);
+    c->history = record_tag(c->history, (uint32_t)called, e->how);
+    called_set(&e->called, called, COLL_U8, COLL_SUM, 0, 0);
+    atomic_store_explicit(&e->tag, c->history, memory_order_relaxed);
+    record_publish(&d->calls, 0, record_ticks(d->counts));
 }
 
-/* In another thread than the calls: of an entry that is written meanwhile the
- * number has changed. */
-static bool get_call(struct noted *call, struct bootstrap_call *out)
+/* In another thread than the calls: whether the record was whole meanwhile. */
+static bool get_call(struct record_ring *ring, uint64_t number,
+                     struct bootstrap_call *out)
 {
+    struct record *e = record_at(ring, number);
     char text[CALLED_TEXT];
-    out->number = atomic_load_explicit(&call->number, memory_order_acquire);
-    out->tag = atomic_load_explicit(&call->tag, memory_order_acquire);
-    called_text(&call->called, text);
+    out->number = (uint32_t)number;
+    out->tag = atomic_load_explicit(&e->tag, memory_order_acquire);
+    called_text(&e->called, text);
     snprintf(out->text, sizeof(out->text), "%s", text);
-    return out->number
-           && out->number
-                  == atomic_load_explicit(&call->number, memory_order_relaxed);
+    return record_last(ring) - number < RECORD_RING - 1;
 }
 
 int calls_tell(void *context, struct bootstrap_call *out)
 {
-    struct calls *calls = context;
-    const uint32_t begun =
-        atomic_load_explicit(&calls->begun, memory_order_acquire);
+    struct record_ring *ring = &((struct recorder *)context)->calls;
+    const uint64_t last =
+        atomic_load_explicit(&ring->last, memory_order_acquire);
+    const uint64_t before =
+        last > BOOTSTRAP_CALLS_MAX ? last - BOOTSTRAP_CALLS_MAX : 0;
     int n = 0;
-    for (uint32_t i = CALLS_KEPT; i-- > 0;) {
-        const uint32_t number = begun - i;
-        n += get_call(&calls->call[number % CALLS_KEPT], &out[n])
-             && out[n].number == number;
-    }
+    for (uint64_t number = before + 1; number <= last; number++)
+        n += get_call(ring, number, &out[n]);
     return n;
 }
 

@@ -257,13 +257,13 @@ static coll_status set_up(coll_comm *c)
 
 void comm_release(coll_comm *c, bool in_order)
 {
-    recorder_close(&c->recorder, !in_order);
     for (int i = 0; i < c->nopen; i++)
         c->open[i]->ops->close(c->open[i]);
     p2p_free(c);
     node_free(c->node);
     if (c->bootstrap)
         bootstrap_leave(c->bootstrap);
+    recorder_close(&c->recorder, !in_order); /* the link looks at it */
     comm_free_prepared(c);
     red_op_free_all(c);
     select_free(&c->select);
@@ -289,8 +289,9 @@ coll_status comm_create(coll_comm **comm, int nranks, int rank,
     c->last_request = &c->first;
     c->last.candidate = -1;
     pthread_mutex_init(&c->mutex, NULL);
-    recorder_init(&c->recorder);
-    coll_status status = read_settings(c);
+    coll_status status = recorder_init(&c->recorder);
+    if (status == COLL_OK)
+        status = read_settings(c);
     if (status == COLL_OK && parent)
         status = config_inherit(c, parent);
     if (status == COLL_OK)
@@ -312,10 +313,10 @@ coll_status comm_join(coll_comm *c, const coll_unique_id *id)
     if (c->nranks > 1)
         status = bootstrap_join(&c->bootstrap, id, c->rank, c->nranks, about,
                                 c->join_seconds);
-    if (status == COLL_OK && c->bootstrap)
-        bootstrap_answer(c->bootstrap, calls_tell, &c->calls);
     if (status == COLL_OK)
         status = set_up(c);
+    if (status == COLL_OK && c->bootstrap)
+        bootstrap_answer(c->bootstrap, calls_tell, &c->recorder);
     if (status < 0 && c->bootstrap) {
         const coll_status first = bootstrap_failure(c->bootstrap);
         if (first < 0)

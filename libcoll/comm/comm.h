@@ -43,17 +43,6 @@ struct prepared {
     struct exec exec;
 };
 
-enum { CALLS_KEPT = BOOTSTRAP_CALLS_MAX };
-
-/* See calls.h. number: 0 while it is written. */
-struct noted {
-    _Atomic uint32_t number, tag;
-    struct called called;
-};
-struct calls {
-    _Atomic uint32_t begun; /* so many; wraps */
-    struct noted call[CALLS_KEPT];
-};
 /* Which call this rank waits for, when it next inquires, and how long after. */
 struct doubt {
     uint32_t begun;
@@ -139,8 +128,7 @@ struct coll_comm {
 
     coll_request *first, **last_request; /* in order; the first one runs */
     coll_request *meeting;               /* may be put before it, see news.h */
-    uint32_t history;                    /* tag of the last one begun, */
-    struct calls calls;                  /* and what was called, in order */
+    uint32_t history;                    /* tag of the last one begun */
     struct doubt doubt;
     uint32_t finished; /* so many: each has its own deadline */
     struct asked {
@@ -153,7 +141,7 @@ struct coll_comm {
     } patience;
     coll_comm *also;            /* waited for together with this one */
     struct tally tally[NKINDS]; /* for coll_stats() */
-    struct recorder recorder;   /* the last operations */
+    struct recorder recorder;   /* the last operations, in order */
 
     struct red_op *red_op[OP_HANDLES]; /* by their number; NULL: none */
     bool red_op_is_scaled[OP_HANDLES];

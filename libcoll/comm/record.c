@@ -78,11 +78,31 @@ struct record_moment record_moment_now(bool counts)
     return now;
 }
 
-void recorder_init(struct recorder *d)
+/* NULL: errno says why. fd -1: no file. */
+static struct record_file *map(int fd)
+{
+    const int flags =
+        fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED | MAP_POPULATE;
+    void *memory = mmap(NULL, sizeof(struct record_file),
+                        PROT_READ | PROT_WRITE, flags, fd, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void write_to(struct recorder *d, struct record_file *file)
+{
+    d->file = file;
+    d->calls.records = file->calls;
+}
+
+coll_status recorder_init(struct recorder *d)
 {
     *d = (struct recorder){.counts = counts_steadily(), .fd = -1};
-    d->ring = d->now = &d->spare;
     d->first = record_moment_now(d->counts);
+    d->own = map(-1);
+    if (!d->own)
+        return fail(COLL_ERR_MEMORY, "comm", "no memory for a record of calls");
+    write_to(d, d->own);
+    return COLL_OK;
 }
 
 double recorder_seconds(const struct recorder *d, uint64_t ticks)
@@ -96,17 +116,11 @@ double recorder_seconds(const struct recorder *d, uint64_t ticks)
 
 void recorder_note(struct recorder *d)
 {
-    if (d->file)
-        d->file->header.last = record_moment_now(d->counts);
+    d->file->header.last = record_moment_now(d->counts);
 }
 
 /* --- the file --------------------------------------------------------------
  */
-
-static const char *kind_name(int i)
-{
-    return i < NKINDS ? kind_names[i] : NULL;
-}
 
 static const char *dtype_name(int i)
 {
@@ -132,7 +146,7 @@ static const char *order_name(int i)
 static void write_names(char *at, size_t bytes)
 {
     static const char *(*const tables[RECORD_NTABLES])(int) = {
-        [RECORD_KINDS] = kind_name,   [RECORD_DTYPES] = dtype_name,
+        [RECORD_KINDS] = called_name, [RECORD_DTYPES] = dtype_name,
         [RECORD_OPS] = op_name,       [RECORD_ALGOS] = algo_name,
         [RECORD_ORDERS] = order_name,
     };
@@ -200,17 +214,6 @@ static int make_file(const char *path)
     return fd;
 }
 
-static void let_go(struct recorder *d)
-{
-    pthread_mutex_lock(&open_ones.lock);
-    for (struct recorder **at = &open_ones.first; *at; at = &(*at)->next)
-        if (*at == d) {
-            *at = d->next;
-            break;
-        }
-    pthread_mutex_unlock(&open_ones.lock);
-}
-
 static void before_fork(void)
 {
     pthread_mutex_lock(&open_ones.lock);
@@ -221,16 +224,14 @@ static void after_fork(void)
     pthread_mutex_unlock(&open_ones.lock);
 }
 
-/* The same addresses, other memory; the file is the parent's to remove. */
+/* The file is the parent's to remove. */
 static void in_child(void)
 {
     for (struct recorder *d = open_ones.first; d; d = d->next) {
-        void *own = mmap(d->file, sizeof(*d->file), PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-        if (own == MAP_FAILED) /* then rather nowhere */
-            d->ring = d->now = &d->spare, d->mask = 0;
+        munmap(d->file, sizeof(*d->file));
         close(d->fd);
         d->fd = -1;
+        write_to(d, d->own);
     }
     open_ones.first = NULL;
     pthread_mutex_init(&open_ones.lock, NULL);
@@ -247,61 +248,77 @@ static void enter(struct recorder *d)
     pthread_mutex_unlock(&open_ones.lock);
 }
 
-/* False: errno says why. */
-static bool map(struct recorder *d)
+static void let_go(struct recorder *d)
 {
-    void *memory =
-        mmap(NULL, sizeof(struct record_file), PROT_READ | PROT_WRITE,
-             MAP_SHARED | MAP_POPULATE, d->fd, 0);
-    if (memory == MAP_FAILED)
+    pthread_mutex_lock(&open_ones.lock);
+    for (struct recorder **at = &open_ones.first; *at; at = &(*at)->next)
+        if (*at == d) {
+            *at = d->next;
+            break;
+        }
+    pthread_mutex_unlock(&open_ones.lock);
+}
+
+/* False: errno says why. */
+static bool open_file(struct recorder *d, const char *folder,
+                      const struct record_job *job)
+{
+    const size_t bytes = strlen(folder) + 64;
+    d->path = malloc(bytes);
+    if (!d->path)
         return false;
-    d->file = memory;
+    snprintf(d->path, bytes, "%s/coll-%016llx-%d-%d.rec", folder,
+             (unsigned long long)job->job, job->rank, (int)getpid());
+    d->fd = make_file(d->path);
+    struct record_file *file = d->fd < 0 ? NULL : map(d->fd);
+    if (!file)
+        return false;
+    write_to(d, file);
+    write_header(d, job);
+    enter(d);
     return true;
 }
 
-static void start(struct recorder *d, const struct record_job *job)
+/* What there is of a file, if it is not kept. */
+static void close_file(struct recorder *d, bool kept)
 {
-    write_header(d, job);
-    d->ring = d->now = d->file->ring;
-    d->mask = RECORD_RING - 1;
-    d->sequence = 0;
-    enter(d);
+    if (d->file != d->own) {
+        let_go(d);
+        munmap(d->file, sizeof(*d->file));
+        d->file = d->own;
+    }
+    if (d->fd >= 0 && !kept)
+        unlink(d->path);
+    if (d->fd >= 0)
+        close(d->fd);
+    free(d->path);
+    d->path = NULL;
+    d->fd = -1;
 }
 
 void recorder_open(struct recorder *d, const struct record_job *job)
 {
     const char *why = NULL;
     char *folder = record_folder(&why);
-    const int bytes = folder ? (int)strlen(folder) + 64 : 0;
     /* One rank of a host says it for all. */
     const coll_log_level level = job->cleans ? COLL_LOG_WARN : COLL_LOG_INFO;
-    if (!folder) {
-        if (why)
-            log_line(level, "recorder", "no flight record is kept: %s", why);
-        return;
-    }
-    if (job->cleans)
+    if (folder && job->cleans)
         record_clean(folder);
-    d->path = malloc((size_t)bytes);
-    if (d->path) {
-        snprintf(d->path, (size_t)bytes, "%s/coll-%016llx-%d-%d.rec", folder,
-                 (unsigned long long)job->job, job->rank, (int)getpid());
-        d->fd = make_file(d->path);
-    }
-    if (d->fd >= 0 && map(d)) {
-        start(d, job);
-    } else {
+    if (!folder && why)
+        log_line(level, "recorder", "no flight record is kept: %s", why);
+    if (folder && !open_file(d, folder, job)) {
         log_line(level, "recorder", "no flight record is kept: %s: %s",
                  d->path ? d->path : folder, strerror(errno));
-        recorder_close(d, false);
+        close_file(d, false);
     }
+    /* The first calls are not to wait for the memory's pages. */
+    if (d->file == d->own)
+        memset(d->own, 0, sizeof(*d->own));
     free(folder);
 }
 
 void recorder_fail(struct recorder *d, coll_status status, const char *sentence)
 {
-    if (!d->file)
-        return;
     struct record_header *h = &d->file->header;
     snprintf(h->sentence, sizeof(h->sentence), "%s", sentence);
     atomic_store_explicit(&h->failed, status, memory_order_release);
@@ -309,18 +326,9 @@ void recorder_fail(struct recorder *d, coll_status status, const char *sentence)
 
 void recorder_close(struct recorder *d, bool kept)
 {
-    if (d->file) {
-        let_go(d);
-        munmap(d->file, sizeof(*d->file));
-    }
-    if (d->fd >= 0 && !kept)
-        unlink(d->path);
-    if (d->fd >= 0)
-        close(d->fd);
-    free(d->path);
-    d->file = NULL;
-    d->path = NULL;
-    d->fd = -1;
-    d->ring = d->now = &d->spare;
-    d->mask = 0;
+    if (!d->own)
+        return;
+    close_file(d, kept);
+    munmap(d->own, sizeof(*d->own));
+    d->own = d->file = NULL;
 }

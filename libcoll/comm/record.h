@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* The flight recorder: what a rank's operations were and when, in a file that
- * is mapped, so that it can be read whatever becomes of the process.
+/* What a rank's operations were and when, in memory that is a file, so that it
+ * can be read whatever becomes of the process: the flight recorder. The rank
+ * itself reads it too, when calls that differ are looked for (calls.h).
  *
- *   header   who wrote it, two moments of its clock, why it failed, the names
- *            of kinds, datatypes and so on: a reader needs no other table
- *   ring     the last RECORD_RING operations, 64 bytes each
+ *   header    who wrote it, two moments of its clock, why it failed, the names
+ *             of kinds, datatypes and so on: a reader needs no other table
+ *   calls     the last collectives, splits and so on, 64 bytes each. All ranks
+ *             make them in the same order, so that their numbers match
  *
  * Two looks at a clock and a cache line for each operation: no lock, no system
- * call. A record's sequence is written last, and is 0 while the rest changes.
- * So what a killed process leaves is whole, and who reads twice the same
- * sequence has read a whole record meanwhile. In native byte order. Sends and
- * receives are not on record.
+ * call. A record's number is written
+ * last, over that of the one that was there before. So of a ring whose last
+ * number is n that of n + 1 - RECORD_RING may be in part another one, and no
+ * reader believes it; and who reads twice the same number of another has read a
+ * whole record meanwhile. In native byte order.
  */
 #ifndef COMM_RECORD_H
 #define COMM_RECORD_H
@@ -22,9 +25,10 @@
 #include <time.h>
 
 #include "coll/types.h"
+#include "comm/called.h"
 
 enum {
-    RECORD_VERSION = 1,
+    RECORD_VERSION = 2,
     RECORD_RING = 2048, /* a power of two */
     RECORD_HEADER_BYTES = 8192,
     RECORD_SENTENCE = 1024,
@@ -33,23 +37,39 @@ enum {
 
 enum record_flag {
     RECORD_MEETING = 1, /* the library's own barrier before this call */
-    RECORD_UNEVEN = 2,  /* a v-call; count is that of all ranks' parts */
 };
 
 struct record {
-    _Atomic uint64_t sequence; /* from 1; 0: none, or not whole */
-    uint64_t begun;            /* ticks; 0: just now */
-    _Atomic uint64_t ended;    /* 0: not yet */
-    uint64_t count;            /* as the caller says it */
-    uint32_t number;           /* of the operation, the same on all ranks:
-                                  from 1, wraps */
-    uint32_t fingerprint;      /* of what all ranks must agree on */
-    int32_t root, op;
-    int16_t kind, dtype, algo, order; /* order: of the ranks */
-    uint16_t segments, flags;
-    int32_t status; /* once ended */
+    _Atomic uint64_t number; /* from 1; 0: none */
+    struct called called;
+    _Atomic uint32_t tag;   /* of this call and all before it, see request.c */
+    uint32_t how;           /* record_how() */
+    uint64_t begun;         /* ticks */
+    _Atomic uint64_t ended; /* 0: not yet */
+    int32_t status;         /* once ended */
+    uint32_t flags, unused[2];
 };
 _Static_assert(sizeof(struct record) == 64, "a cache line");
+
+/* Algorithm, order of the ranks, and 1 << variant segments. */
+static inline uint32_t record_how(int algo, int order, int variant)
+{
+    return (uint32_t)algo << 24 | (uint32_t)order << 20
+           | (uint32_t)variant << 16;
+}
+#define RECORD_NO_ALGO 255 /* of what is no collective */
+
+/* Of a call, how it runs, and the tag of the one before. */
+static inline uint32_t record_tag(uint32_t before, uint32_t fingerprint,
+                                  uint32_t how)
+{
+    return (before ^ fingerprint ^ how) * 0x9e3779b1u + 1;
+}
+/* Without how: equal where the calls are, and all before them. */
+static inline uint32_t record_tag_of_call(uint32_t tag, uint32_t how)
+{
+    return (tag - 1) * 0xe8b2f51u ^ how; /* times the inverse */
+}
 
 /* What ticks counts. */
 enum record_clock { RECORD_TSC = 1, RECORD_CNTVCT, RECORD_NANOSECONDS };
@@ -87,22 +107,25 @@ struct record_header {
 struct record_file {
     struct record_header header;
     char names[RECORD_HEADER_BYTES - sizeof(struct record_header)];
-    struct record ring[RECORD_RING];
+    struct record calls[RECORD_RING];
 };
 
-/* Of a communicator; recorder_init() makes one that keeps nothing but the
- * running operation. */
+struct record_ring {
+    struct record *records;
+    _Atomic uint64_t last; /* number; 0: there is none yet */
+};
+
+/* Of a communicator. Where it can have no file it is kept all the same, for the
+ * rank's own looks. */
 struct recorder {
-    struct record *ring, *now; /* now: the last one begun */
-    uint64_t mask, sequence;
+    struct record_ring calls;
     bool counts; /* the processor's own counter is the clock */
     struct record_moment first;
-    struct record spare;
 
-    struct record_file *file; /* NULL: none */
-    int fd;                   /* holds the lock that says that this lives */
-    char *path;
-    struct recorder *next; /* of this process */
+    struct record_file *file, *own; /* own: memory that is no file */
+    int fd;     /* holds the lock that says that this lives; -1: no file */
+    char *path; /* of the file */
+    struct recorder *next; /* of this process, with a file */
 };
 
 static inline uint64_t record_nanoseconds(clockid_t clock)
@@ -128,56 +151,68 @@ static inline uint64_t record_ticks(bool counts)
     return record_nanoseconds(CLOCK_MONOTONIC);
 }
 
-/* The next record, to be filled in: what the caller knows, from count on. */
-static inline struct record *record_next(struct recorder *d)
+static inline struct record *record_at(const struct record_ring *ring,
+                                       uint64_t number)
 {
-    struct record *e = d->now = &d->ring[d->sequence & d->mask];
-    atomic_store_explicit(&e->sequence, 0, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release); /* for who reads meanwhile */
-    return e;
+    return &ring->records[number % RECORD_RING];
 }
 
-static inline void record_publish(struct recorder *d)
+static inline uint64_t record_last(const struct record_ring *ring)
 {
-    struct record *e = d->now;
-    e->begun = 0;
+    return atomic_load_explicit(&((struct record_ring *)ring)->last,
+                                memory_order_relaxed);
+}
+
+/* The next record, to be filled in: called, tag and how. */
+static inline struct record *record_next(const struct record_ring *ring)
+{
+    /* Who reads what follows knows the last number. */
+    atomic_thread_fence(memory_order_release);
+    return record_at(ring, record_last(ring) + 1);
+}
+
+static inline void record_publish(struct record_ring *ring, uint32_t flags,
+                                  uint64_t begun)
+{
+    const uint64_t number = record_last(ring) + 1;
+    struct record *e = record_at(ring, number);
+    e->begun = begun;
     atomic_store_explicit(&e->ended, 0, memory_order_relaxed);
-    /* Pairs with the two looks of a reader. */
-    atomic_store_explicit(&e->sequence, ++d->sequence, memory_order_release);
-}
-
-/* When it began. A short operation is asked once its vector is out, as a look
- * at the clock takes less while one waits. */
-static inline void record_begun(struct recorder *d)
-{
-    d->now->begun = record_ticks(d->counts);
+    e->status = COLL_OK;
+    e->flags = flags;
+    /* Pair with the looks of readers, of a file or as in record_copy(). */
+    atomic_store_explicit(&e->number, number, memory_order_release);
+    atomic_store_explicit(&ring->last, number, memory_order_release);
 }
 
 /* Notes a second moment, from which a reader knows the length of a tick. */
 void recorder_note(struct recorder *);
 
-/* Returns how many ticks it took. */
+/* Whether the last call has not ended. */
+static inline bool record_runs(const struct recorder *d)
+{
+    const uint64_t last = record_last(&d->calls);
+    return last
+           && !atomic_load_explicit(&record_at(&d->calls, last)->ended,
+                                    memory_order_relaxed);
+}
+
+/* Ends the last call. Returns how many ticks it took. */
 static inline uint64_t record_end(struct recorder *d, coll_status status)
 {
-    struct record *e = d->now;
+    const uint64_t last = record_last(&d->calls);
+    struct record *e = record_at(&d->calls, last);
     const uint64_t now = record_ticks(d->counts);
-    if (!e->begun)
-        e->begun = now;
-    e->status = status;
+    if (status != COLL_OK)
+        e->status = status;
     atomic_store_explicit(&e->ended, now, memory_order_release);
-    if (d->sequence % RECORD_RING == 0)
+    if (last % RECORD_RING == 0)
         recorder_note(d);
     return now - e->begun;
 }
 
-/* Whether an operation has begun and not ended. */
-static inline bool record_runs(const struct recorder *d)
-{
-    return d->sequence
-           && !atomic_load_explicit(&d->now->ended, memory_order_relaxed);
-}
-
-void recorder_init(struct recorder *);
+/* Fails with MEMORY. */
+coll_status recorder_init(struct recorder *);
 
 /* What a file says of its communicator. */
 struct record_job {
@@ -187,8 +222,8 @@ struct record_job {
     bool cleans; /* one rank of each host: removes what old jobs left */
 };
 
-/* Goes over to a file; where it cannot have one a line of the log says why, and
- * it goes on without. */
+/* Goes over to a file, before the first operation; where it cannot have one a
+ * line of the log says why, and it goes on without. */
 void recorder_open(struct recorder *, const struct record_job *);
 
 /* The reason why the communicator failed. Any thread. */

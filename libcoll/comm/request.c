@@ -19,22 +19,25 @@
 static const double news_seconds = .5, verdict_seconds = 1;
 static const double again_seconds = .1; /* until the hub is asked once more */
 
-/* All ranks are on this host, so a rank's number is its place. */
+/* All ranks are on this host, so a rank's number is its place. Field by field,
+ * as in collectives.c: the rest is not looked at. */
 static void begin_on_node(coll_request *r)
 {
     struct node *n = r->comm->node;
-    n->call = (struct node_call){
-        .kind = r->kind,
-        .root = r->root,
-        .dtype = r->dtype,
-        .in = r->in,
-        .out = r->out,
-        .count = r->count,
-        .elem_bytes = r->elem_bytes,
-        .combine = r->combine,
-        .flat = r->flat,
-        .tag = r->tag,
-    };
+    struct node_call *call = &n->call;
+    call->kind = r->kind;
+    call->root = r->root;
+    call->dtype = r->dtype;
+    call->in = r->in;
+    call->out = r->out;
+    call->count = r->count;
+    call->elem_bytes = r->elem_bytes;
+    call->whole = call->apart = 0;
+    call->parts = NULL;
+    call->combine = r->combine;
+    call->flat = r->flat;
+    call->tag = r->tag;
+    call->news = 0;
     if (r->uneven)
         uneven_set_node(r, &n->call);
     if (r->way == NODE_INLINE)
@@ -55,44 +58,35 @@ static void call_out(const coll_request *r, struct called *called)
                    r->parts ? (int)group_lengths(r) : r->root, r->count);
 }
 
+static uint32_t how_of(const coll_request *r)
+{
+    return record_how(r->choice.algo, (int)r->choice.order, r->choice.variant);
+}
+
 /* The tag stands for this call and all before it. So a call that differs is
  * noticed at the latest in the next one in which a rank hears of another. The
- * algorithm is in it too: another rule or setting must not go unseen. Of a
- * meeting the call is told that it stands before: the user knows no other. */
+ * algorithm is in it too: another rule or setting must not go unseen. */
 static void sign(coll_request *r)
 {
     coll_comm *c = r->comm;
-    const coll_request *said = r->meeting ? r->next : r;
-    const uint32_t how = (uint32_t)r->choice.algo << 24
-                         ^ (uint32_t)r->choice.order << 20
-                         ^ (uint32_t)r->choice.variant << 16;
-    r->tag = (c->history ^ r->fingerprint ^ how) * 0x9e3779b1u + 1;
+    r->tag = record_tag(c->history, r->fingerprint, how_of(r));
     c->history = r->tag;
-    call_out(said, calls_next(&c->calls, r->tag));
-    calls_publish(&c->calls);
     if (c->hosts.n && c->node)
-        node_begun(c->node, calls_begun(c), r->tag);
+        node_begun(c->node, calls_begun(c) + 1, r->tag);
 }
 
-/* Before it starts, so that a call which does not come back is on record. */
-static void record(const coll_request *r)
+/* Of a meeting the call is told that it stands before: the user knows no other.
+ */
+static void record_begun(const coll_request *r)
 {
     const coll_request *said = r->meeting ? r->next : r;
-    struct recorder *d = &r->comm->recorder;
-    struct record *e = record_next(d);
-    e->count = said->uneven ? said->uneven->all : said->count;
-    e->number = calls_begun(r->comm);
-    e->fingerprint = r->fingerprint;
-    e->root = said->root;
-    e->op = (int32_t)said->op;
-    e->dtype = (int16_t)said->dtype;
-    e->order = (int16_t)r->choice.order;
-    e->kind = (int16_t)said->kind;
-    e->algo = (int16_t)r->choice.algo;
-    e->segments = (uint16_t)(1 << r->choice.variant);
-    e->flags = (uint16_t)((r->meeting ? RECORD_MEETING : 0)
-                          | (said->uneven ? RECORD_UNEVEN : 0));
-    record_publish(d);
+    struct record_ring *ring = &r->comm->recorder.calls;
+    struct record *e = record_next(ring);
+    call_out(said, &e->called);
+    atomic_store_explicit(&e->tag, r->tag, memory_order_relaxed);
+    e->how = how_of(r);
+    record_publish(ring, r->meeting ? RECORD_MEETING : 0,
+                   record_ticks(r->comm->recorder.counts));
 }
 
 static void begin_plan(coll_request *r)
@@ -106,8 +100,7 @@ static void begin_plan(coll_request *r)
     if (r->early < 0)
         return;
     sign(r);
-    record(r);
-    record_begun(&r->comm->recorder);
+    record_begun(r);
     r->began = comm_clock();
     if (staged)
         return;
@@ -125,7 +118,6 @@ static void begin(coll_request *r)
         return;
     }
     sign(r);
-    record(r);
     if (r->comm->explains && r->comm->rank == 0 && !r->uneven)
         explain_aloud(r->comm, r->kind, request_bytes(r));
     begin_on_node(r);
@@ -172,8 +164,11 @@ void comm_cancel(coll_comm *c)
 void comm_end_requests(coll_comm *c, coll_status status)
 {
     comm_cancel(c);
-    if (c->first && record_runs(&c->recorder))
-        c->tally[c->first->kind].ticks += record_end(&c->recorder, status);
+    if (record_runs(&c->recorder)) {
+        const uint64_t ticks = record_end(&c->recorder, status);
+        if (c->first)
+            c->tally[c->first->kind].ticks += ticks;
+    }
     while (c->first) {
         coll_request *r = c->first;
         c->tally[r->kind].failures += !r->meeting;
@@ -284,8 +279,8 @@ static coll_request *begin_first(coll_comm *c)
     if (r->way == BY_PLAN && !r->timed && !r->meeting)
         news_time(r);
     begin(c->first);
-    if (c->first->way != BY_PLAN)
-        record_begun(&c->recorder);
+    if (c->first->way != BY_PLAN && c->first->early == COLL_OK)
+        record_begun(c->first);
     return c->first;
 }
 
@@ -328,18 +323,22 @@ coll_status request_step(void *context)
 
 bool request_finish_now(coll_request *r)
 {
-    /* Without a pause between them, which takes longer than a line does. */
+    /* Without a pause between them, which takes longer than a line does; but
+     * who looks too soon or too often takes the line away from the rank that
+     * is about to write it. */
     enum { LOOKS = 256 };
     coll_comm *c = r->comm;
     if (c->first || r->way == BY_PLAN)
         return false;
     begin(r);
+    if (r->early < 0)
+        return false;
     if (r->way == NODE_DIRECT)
-        record_begun(&c->recorder);
+        record_begun(r);
     coll_status status = progress(r);
-    /* Short vectors are out: a look at the clock now takes nobody's time. */
-    if (r->way == NODE_INLINE && status == COLL_IN_PROGRESS)
-        record_begun(&c->recorder);
+    /* A short vector is out by then: to write it down takes nobody's time. */
+    if (r->way == NODE_INLINE)
+        record_begun(r);
     for (int i = 1; i < (c->spins ? LOOKS : 1) && status == COLL_IN_PROGRESS;
          i++)
         status = progress(r);

@@ -164,6 +164,8 @@ static coll_status part_off(struct split *s, const coll_config *config,
         status = agree(s, prepare(s, config, newcomm));
     if (status == COLL_OK)
         status = gather_groups(s);
+    if (record_runs(&comm->recorder))
+        record_end(&comm->recorder, status);
     if (status == COLL_OK)
         *newcomm = s->new;
     else if (s->new)

@@ -278,6 +278,7 @@ static coll_status step_flat(struct node *n)
         n->at = 0;
         n->state = UP;
         node_ring_all(n);
+        return COLL_IN_PROGRESS; /* nobody has had the time to answer */
     }
     const coll_status status = hear(n);
     if (status == COLL_OK) {

@@ -32,17 +32,16 @@ static void put_operation(struct json *out, const struct trace_job *j, int job,
     const double begun = trace_job_time(j, e->rank, r->begun);
     const double ended =
         r->ended ? trace_job_time(j, e->rank, r->ended) : j->last_ns;
-    const char *kind = trace_name(f, RECORD_KINDS, r->kind);
     json_begin(out, NULL, '{');
     json_text(out, "ph", "X");
-    json_text(out, "name", kind ? kind : "unknown");
+    json_text(out, "name", trace_kind(f, r));
     json_text(out, "cat", r->flags & RECORD_MEETING ? "meeting" : "collective");
     json_number(out, "pid", job + 1);
     json_number(out, "tid", f->header.rank);
     json_number(out, "ts", 1e-3 * (begun - from_ns));
     json_number(out, "dur", 1e-3 * fmax(ended - begun, 0));
     json_begin(out, "args", '{');
-    json_number(out, "operation", r->number);
+    json_number(out, "operation", (double)r->number);
     json_text(out, "call", trace_call(f, r, call));
     json_text(out, "algorithm", trace_way(f, r, way));
     json_text(out, "status",

@@ -101,35 +101,41 @@ static bool read_names(struct trace_file *f, const unsigned char *bytes,
     return true;
 }
 
-static int by_sequence(const void *a, const void *b)
+static int by_number(const void *a, const void *b)
 {
     const struct record *x = a, *y = b;
-    return (x->sequence > y->sequence) - (x->sequence < y->sequence);
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+/* Whether a record was whole at both looks; last: the last number. */
+static bool is_whole(const struct record *one, const struct record *other,
+                     uint64_t last, size_t i, size_t room)
+{
+    return one->number && one->number == other->number
+           && one->number % room == i && last - one->number < room - 1;
 }
 
 static bool read_records(struct trace_file *f, const unsigned char *bytes,
                          const unsigned char *later)
 {
     const size_t size = sizeof(struct record), room = f->header.nrecords;
+    uint64_t last = 0;
     f->records = malloc(room * size);
     if (!f->records)
         return false;
     for (size_t i = 0; i < room; i++) {
+        struct record r;
+        memcpy(&r, later + i * size, size);
+        if (r.number > last && r.number % room == i)
+            last = r.number;
+    }
+    for (size_t i = 0; i < room; i++) {
         struct record *r = &f->records[f->n], again;
         memcpy(r, bytes + i * size, size);
         memcpy(&again, later + i * size, size);
-        f->n += r->sequence && r->sequence == again.sequence
-                && (r->sequence - 1) % room == i;
+        f->n += is_whole(r, &again, last, i, room);
     }
-    qsort(f->records, f->n, size, by_sequence);
-    /* Killed before it could look at the clock. */
-    uint64_t before = f->header.first.ticks;
-    for (size_t i = 0; i < f->n; i++) {
-        struct record *r = &f->records[i];
-        if (!r->begun)
-            r->begun = before;
-        before = r->ended ? r->ended : r->begun;
-    }
+    qsort(f->records, f->n, size, by_number);
     return true;
 }
 
@@ -231,66 +237,82 @@ const char *trace_name(const struct trace_file *f, enum record_table table,
                                                    : NULL;
 }
 
-/* The kind of this build that has the name; NKINDS: none. */
-static enum coll_kind kind_of(const char *name)
+/* The kind of this build that has the name; CALLED_END: none. */
+static int kind_of(const char *name)
 {
     int k = 0;
-    while (k < NKINDS && strcmp(name, kind_names[k]))
+    while (k < CALLED_END && strcmp(name, called_name(k)))
         k++;
-    return (enum coll_kind)k;
+    return k;
+}
+
+/* In this build's numbers, which may be others than those of the file's; false:
+ * it has none. Operators of a communicator's own have no names. */
+static bool translate(const struct trace_file *f, const struct record *r,
+                      struct called *called)
+{
+    const uint64_t what = r->called.what;
+    const char *kind = trace_name(f, RECORD_KINDS, called_kind(what));
+    const char *dtype_name = trace_name(f, RECORD_DTYPES, called_dtype(what));
+    const char *op_name = trace_name(f, RECORD_OPS, called_op(what));
+    coll_dtype dtype = COLL_U8;
+    coll_op op = (coll_op)called_op(what);
+    if (!kind || kind_of(kind) == CALLED_END || !dtype_name
+        || !coll_dtype_find(dtype_name, &dtype)
+        || (op_name && !coll_op_find(op_name, &op)))
+        return false;
+    const size_t count = (size_t)r->called.count;
+    if (what & CALLED_UNEVEN && kind_of(kind) < NKINDS)
+        called_set_uneven(called, (enum coll_kind)kind_of(kind), dtype, op,
+                          called_root(what), count);
+    else
+        called_set(called, kind_of(kind), dtype, op, (int)called_root(what),
+                   count);
+    return true;
+}
+
+const char *trace_kind(const struct trace_file *f, const struct record *r)
+{
+    const char *kind = trace_name(f, RECORD_KINDS, called_kind(r->called.what));
+    return kind ? kind : "unknown";
 }
 
 const char *trace_call(const struct trace_file *f, const struct record *r,
                        char text[TRACE_CALL])
 {
-    const char *kind = trace_name(f, RECORD_KINDS, r->kind);
-    const char *dtype_name = trace_name(f, RECORD_DTYPES, r->dtype);
-    const char *op_name = trace_name(f, RECORD_OPS, r->op);
-    coll_dtype dtype = COLL_U8;
-    coll_op op = COLL_SUM;
-    const char *before =
-        r->flags & RECORD_MEETING ? "the library's barrier before " : "";
-    int at = snprintf(text, TRACE_CALL, "%s", before);
-    if (r->flags & RECORD_UNEVEN) {
-        snprintf(text + at, TRACE_CALL - (size_t)at,
-                 "%.48s_v of %llu %.16s%s%.48s", kind ? kind : "unknown",
-                 (unsigned long long)r->count, dtype_name ? dtype_name : "?",
-                 kind && kind_reduces(kind_of(kind)) ? ", " : "",
-                 kind && kind_reduces(kind_of(kind)) && op_name ? op_name : "");
-        return text;
-    }
-    if (kind && kind_of(kind) < NKINDS && dtype_name
-        && coll_dtype_find(dtype_name, &dtype) && op_name
-        && coll_op_find(op_name, &op)) {
-        char call[CALLED_TEXT];
-        struct called called;
-        called_set(&called, kind_of(kind), dtype, op, r->root,
-                   (size_t)r->count);
+    char call[CALLED_TEXT];
+    struct called called;
+    const uint64_t what = r->called.what;
+    const int at = snprintf(
+        text, TRACE_CALL, "%s",
+        r->flags & RECORD_MEETING ? "the library's barrier before " : "");
+    if (translate(f, r, &called))
         snprintf(text + at, TRACE_CALL - (size_t)at, "%s",
                  called_text(&called, call));
-        return text;
-    }
-    if (kind)
-        at += snprintf(text + at, TRACE_CALL - (size_t)at, "%.48s", kind);
     else
-        at += snprintf(text + at, TRACE_CALL - (size_t)at, "kind %d", r->kind);
-    snprintf(text + at, TRACE_CALL - (size_t)at,
-             " of %llu, dtype %d, op %d, root %d", (unsigned long long)r->count,
-             r->dtype, (int)r->op, (int)r->root);
+        snprintf(text + at, TRACE_CALL - (size_t)at,
+                 "%.48s (kind %d) of %llu, dtype %d, op %d, root %u",
+                 trace_kind(f, r), called_kind(what),
+                 (unsigned long long)r->called.count, called_dtype(what),
+                 called_op(what), called_root(what));
     return text;
 }
 
 const char *trace_way(const struct trace_file *f, const struct record *r,
                       char text[TRACE_CALL])
 {
-    const char *algo = trace_name(f, RECORD_ALGOS, r->algo);
-    const char *order = trace_name(f, RECORD_ORDERS, r->order);
-    int at = snprintf(text, TRACE_CALL, "%.48s", algo ? algo : "unknown");
-    if (r->order && order)
+    const int number = (int)(r->how >> 24), variant = r->how >> 16 & 15;
+    const char *algo = trace_name(f, RECORD_ALGOS, number);
+    const char *order = trace_name(f, RECORD_ORDERS, r->how >> 20 & 15);
+    int at = snprintf(text, TRACE_CALL, "%.48s",
+                      algo                       ? algo
+                      : number == RECORD_NO_ALGO ? "none"
+                                                 : "unknown");
+    if (r->how >> 20 & 15 && order)
         at += snprintf(text + at, TRACE_CALL - (size_t)at, "@%.24s", order);
-    if (r->segments > 1)
+    if (variant)
         snprintf(text + at, TRACE_CALL - (size_t)at, " in %u segments",
-                 r->segments);
+                 1u << variant);
     return text;
 }
 

@@ -14,7 +14,7 @@ struct trace_file {
     char *names;                 /* of all tables */
     const char **table[RECORD_NTABLES];
     int entries[RECORD_NTABLES];
-    struct record *records; /* by sequence, ascending */
+    struct record *records; /* by number, ascending */
     size_t n;
     bool written;       /* a process has it open, and may go on */
     double ns_per_tick; /* by two moments, the second as late as possible */
@@ -33,6 +33,8 @@ void trace_file_free(struct trace_file *);
 /* An entry of a table, or NULL for a number that has none. */
 const char *trace_name(const struct trace_file *, enum record_table, int entry);
 
+/* "allreduce"; "unknown". */
+const char *trace_kind(const struct trace_file *, const struct record *);
 /* "allreduce of 8 f32, sum". Returns text. */
 const char *trace_call(const struct trace_file *, const struct record *,
                        char text[TRACE_CALL]);

@@ -15,30 +15,23 @@ static int by_rank(const void *a, const void *b)
 static int by_number(const void *a, const void *b)
 {
     const struct trace_entry *x = a, *y = b;
-    if (x->at != y->at)
-        return x->at < y->at ? -1 : 1;
+    if (x->record->number != y->record->number)
+        return x->record->number < y->record->number ? -1 : 1;
     return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
 static bool list_entries(struct trace_job *j)
 {
     size_t room = 1;
-    uint32_t base = 0;
-    bool based = false;
     for (int f = 0; f < j->n; f++)
         room += j->files[f]->n;
     j->entries = malloc(room * sizeof(*j->entries));
     if (!j->entries)
         return false;
     for (int f = 0; f < j->n; f++)
-        for (size_t i = j->files[f]->n; i-- > 0;) {
-            const struct record *r = &j->files[f]->records[i];
-            if (!based)
-                base = r->number;
-            based = true;
+        for (size_t i = 0; i < j->files[f]->n; i++)
             j->entries[j->nentries++] = (struct trace_entry){
-                .at = (int32_t)(r->number - base), .rank = f, .record = r};
-        }
+                .rank = f, .record = &j->files[f]->records[i]};
     qsort(j->entries, j->nentries, sizeof(*j->entries), by_number);
     return true;
 }
@@ -66,15 +59,15 @@ static bool waits_for_all(const struct trace_file *f, const struct record *r)
 {
     static const char *const kinds[] = {"allreduce", "allgather",
                                         "reduce_scatter", "alltoall"};
-    const char *kind = trace_name(f, RECORD_KINDS, r->kind);
-    if (!kind || !r->ended || r->status != COLL_OK
-        || r->flags & RECORD_UNEVEN) /* nobody waits for an empty part */
+    const char *kind = trace_kind(f, r);
+    if (!r->ended || r->status != COLL_OK
+        || r->called.what & CALLED_UNEVEN) /* nobody waits for an empty part */
         return false;
     if (!strcmp(kind, "barrier") || r->flags & RECORD_MEETING)
         return true;
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
         if (!strcmp(kind, kinds[i]))
-            return r->count > 0;
+            return r->called.count > 0;
     return false;
 }
 
@@ -101,7 +94,8 @@ static struct span span_of(const struct trace_job *j, size_t from, size_t n,
 size_t trace_job_run(const struct trace_job *j, size_t i)
 {
     size_t n = 1;
-    while (i + n < j->nentries && j->entries[i + n].at == j->entries[i].at)
+    while (i + n < j->nentries
+           && j->entries[i + n].record->number == j->entries[i].record->number)
         n++;
     return n;
 }

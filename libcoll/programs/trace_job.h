@@ -14,8 +14,7 @@
 
 /* One operation of one rank. */
 struct trace_entry {
-    int64_t at; /* its number less that of the job's first file's last one */
-    int rank;   /* index into files */
+    int rank; /* index into files */
     const struct record *record;
 };
 

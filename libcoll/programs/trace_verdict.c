@@ -48,18 +48,19 @@ static void tell_state(const struct trace_job *j, int i)
     char call[TRACE_CALL];
     const struct trace_file *f = j->files[i];
     const struct record *r = last_of(f);
+    const unsigned long long number = r ? r->number : 0;
     printf("  rank %d (host %s, process %d", f->header.rank, f->header.host,
            f->header.pid);
     fputs(f->written ? ") " : ", which is gone) ", stdout);
     if (!r)
         fputs("has begun no operation", stdout);
     else if (!r->ended)
-        printf("%s in operation %u, %s, begun %.3g s before the last event",
-               f->written ? "is" : "was", r->number, trace_call(f, r, call),
+        printf("%s in operation %llu, %s, begun %.3g s before the last event",
+               f->written ? "is" : "was", number, trace_call(f, r, call),
                1e-9 * (j->last_ns - trace_job_time(j, i, r->begun)));
     else
-        printf("%s operation %u, %s", r->status < 0 ? "failed in" : "ended",
-               r->number, trace_call(f, r, call));
+        printf("%s operation %llu, %s", r->status < 0 ? "failed in" : "ended",
+               number, trace_call(f, r, call));
     if (f->header.failed)
         printf("; its communicator failed: %s", f->header.sentence);
     puts("");
@@ -89,18 +90,6 @@ static void tell_missing(const struct trace_job *j)
         puts(".");
 }
 
-/* The number of a rank's last operation as the job counts, of those that have
- * one. */
-static int64_t *last_numbers(const struct trace_job *j)
-{
-    int64_t *at = malloc((size_t)j->n * sizeof(*at));
-    for (int f = 0; f < j->n && at; f++)
-        at[f] = INT64_MIN;
-    for (size_t i = 0; i < j->nentries && at; i++)
-        at[j->entries[i].rank] = j->entries[i].at; /* they ascend */
-    return at;
-}
-
 /* Who never came to the last operation. */
 static void tell_late(const struct trace_job *j, bool *marked)
 {
@@ -108,35 +97,33 @@ static void tell_late(const struct trace_job *j, bool *marked)
     if (!j->nentries)
         return;
     const struct trace_entry *e = &j->entries[j->nentries - 1];
-    int64_t *at = last_numbers(j);
+    const uint64_t number = e->record->number;
     int nlate = 0;
-    for (int f = 0; f < j->n && at; f++)
-        nlate += marked[f] = at[f] < e->at;
-    if (nlate) {
-        list_ranks(j, marked, late);
-        for (int f = 0; f < j->n; f++)
-            marked[f] = at[f] == e->at;
-        list_ranks(j, marked, there);
-        late[0] = 'R';
-        printf("%s never came to operation %u, which is %s of %s.\n", late,
-               e->record->number,
-               trace_call(j->files[e->rank], e->record, call), there);
-    }
-    free(at);
+    for (int f = 0; f < j->n; f++)
+        nlate += marked[f] =
+            !last_of(j->files[f]) || last_of(j->files[f])->number < number;
+    if (!nlate)
+        return;
+    list_ranks(j, marked, late);
+    for (int f = 0; f < j->n; f++)
+        marked[f] = !marked[f];
+    list_ranks(j, marked, there);
+    late[0] = 'R';
+    printf("%s never came to operation %llu, which is %s of %s.\n", late,
+           (unsigned long long)number,
+           trace_call(j->files[e->rank], e->record, call), there);
 }
 
-/* Whether two ranks' operations of one number can be parts of one. */
-static bool agrees(const struct record *a, const struct record *b)
+/* Whether two ranks made the same call, and the same ones before it. */
+static bool same_call(const struct trace_entry *a, const struct trace_entry *b)
 {
-    return a->fingerprint == b->fingerprint && a->flags == b->flags;
+    return record_tag_of_call(a->record->tag, a->record->how)
+           == record_tag_of_call(b->record->tag, b->record->how);
 }
 
-static bool same_way(const struct trace_job *j, const struct trace_entry *a,
-                     const struct trace_entry *b)
+static bool same_way(const struct trace_entry *a, const struct trace_entry *b)
 {
-    char one[TRACE_CALL], other[TRACE_CALL];
-    return !strcmp(trace_way(j->files[a->rank], a->record, one),
-                   trace_way(j->files[b->rank], b->record, other));
+    return a->record->how == b->record->how;
 }
 
 /* Each call, or way, with those that made it. */
@@ -152,7 +139,7 @@ static void tell_parties(const struct trace_job *j, size_t from, size_t n,
         memset(marked, 0, (size_t)j->n);
         for (size_t k = i; k < n; k++) {
             const struct trace_entry *o = &j->entries[from + k];
-            if (by_call ? agrees(e->record, o->record) : same_way(j, e, o))
+            if (by_call ? same_call(e, o) : same_way(e, o))
                 marked[o->rank] = told[k] = true;
         }
         printf("%s%s %s %s", i ? "; " : "", list_ranks(j, marked, who),
@@ -167,29 +154,31 @@ static void tell_parties(const struct trace_job *j, size_t from, size_t n,
 /* The first operation that differs; what follows it says nothing. */
 static bool tell_divergence(const struct trace_job *j, bool *marked)
 {
-    uint32_t first = 0, last = 0;
-    size_t shared = 0;
+    unsigned long long first = 0, last = 0;
     for (size_t i = 0, n; i < j->nentries; i += n) {
         bool calls = true, ways = true;
+        const struct trace_entry *e = &j->entries[i];
         n = trace_job_run(j, i);
         for (size_t k = 1; k < n; k++) {
-            calls &= agrees(j->entries[i].record, j->entries[i + k].record);
-            ways &= same_way(j, &j->entries[i], &j->entries[i + k]);
+            calls &= same_call(e, e + k);
+            ways &= same_way(e, e + k);
         }
-        const uint32_t number = j->entries[i].record->number;
+        const unsigned long long number = e->record->number;
         if (!calls || !ways) {
-            printf("Ranks diverged at operation %u: ", number);
+            /* What came before is no longer on record. */
+            printf("Ranks diverged at %soperation %llu: ",
+                   first || number == 1 ? "" : "or before ", number);
             tell_parties(j, i, n, !calls, marked);
             return true;
         }
         if (n == 1)
             continue;
-        first = shared++ ? first : number;
+        first = first ? first : number;
         last = number;
     }
-    if (shared)
-        printf("From operation %u to %u all ranks on record agree.\n", first,
-               last);
+    if (first)
+        printf("From operation %llu to %llu all ranks on record agree.\n",
+               first, last);
     else
         puts("No operation is on record of more than one rank.");
     return false;
