@@ -3,6 +3,7 @@
  * Prints TAP. A program of its own for the same reason as comm_threads.c. */
 #include <dirent.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,6 +130,13 @@ static int mistakes(coll_comm *comm, int rank, int n)
     NEED(coll_comm_split(comm, 0, 0, &group, &config) == COLL_ERR_MISMATCH);
     NEED(strstr(coll_last_error(NULL), "coll_config.algorithm"));
     config = (coll_config)COLL_CONFIG_INITIALIZER;
+    config.determinism = rank == 1 ? "ful" : "full";
+    NEED(coll_comm_split(comm, 0, 0, &group, &config) == COLL_ERR_INVALID);
+    NEED(strstr(coll_last_error(NULL), "rank 1: coll_config.determinism=ful "));
+    config.determinism = rank == 1 ? "run" : "full";
+    NEED(coll_comm_split(comm, 0, 0, &group, &config) == COLL_ERR_MISMATCH);
+    NEED(strstr(coll_last_error(NULL), "coll_config.determinism"));
+    config = (coll_config)COLL_CONFIG_INITIALIZER;
     config.op_seconds = -1;
     NEED(coll_comm_split(comm, 0, 0, &group, &config) == COLL_ERR_INVALID);
     config.size = 3;
@@ -153,6 +161,37 @@ static int configured(coll_comm *comm, int rank, int n)
     NEED(sums_to(copy, 1, n) && sums_to(ring, 1, n));
     NEED(coll_comm_destroy(copy) == COLL_OK);
     NEED(coll_comm_destroy(ring) == COLL_OK);
+    return 0;
+}
+
+static bool runs_in_order(coll_comm *comm)
+{
+    coll_choice choice;
+    return !coll_explain(comm, "allreduce", 1, COLL_F32, COLL_SUM, &choice)
+           && !strncmp(choice.algorithm, "in_order", 8);
+}
+
+/* Messages add in any order unless somebody asks for one. */
+static int repeatable(coll_comm *comm, int rank, int n)
+{
+    coll_comm *plain, *full, *copy, *off;
+    coll_config config = COLL_CONFIG_INITIALIZER;
+    (void)rank;
+    config.algorithm = "^node_inline,node_direct";
+    NEED(coll_comm_split(comm, 0, 0, &plain, &config) == COLL_OK);
+    config.determinism = "full";
+    NEED(coll_comm_split(comm, 0, 0, &full, &config) == COLL_OK);
+    NEED(coll_comm_dup(full, &copy) == COLL_OK);
+    config.determinism = "off";
+    NEED(coll_comm_split(full, 0, 0, &off, &config) == COLL_OK);
+    NEED(!runs_in_order(plain) && runs_in_order(full) && runs_in_order(copy)
+         && !runs_in_order(off));
+    NEED(sums_to(plain, 1, n) && sums_to(full, 1, n) && sums_to(copy, 1, n)
+         && sums_to(off, 1, n));
+    NEED(coll_comm_destroy(off) == COLL_OK);
+    NEED(coll_comm_destroy(copy) == COLL_OK);
+    NEED(coll_comm_destroy(full) == COLL_OK);
+    NEED(coll_comm_destroy(plain) == COLL_OK);
     return 0;
 }
 
@@ -289,7 +328,7 @@ static int by_hosts(void)
 int main(void)
 {
     int failed = 0;
-    printf("1..10\n");
+    printf("1..11\n");
     failed += report(all_at_once(1) && all_at_once(2) && init_all_refuses(),
                      "init_all makes ranks of threads, or says why not");
     const int files = entries("/proc/self/fd");
@@ -302,6 +341,7 @@ int main(void)
     failed += report(run(3, mistakes), "a rank's mistake is told to all alike");
     failed += report(run(1, configured) && run(3, configured),
                      "a config holds, and is inherited");
+    failed += report(run(3, repeatable), "repeatable sums are one's own");
     failed += report(run(3, aborts), "an abort ends the wait for others");
     failed += report(run(2, side_by_side) && run(4, side_by_side),
                      "several at once, of several threads, in any order");

@@ -99,10 +99,11 @@ typedef struct coll_config {
     double op_seconds;     /* COLL_OP_SECONDS; INFINITY: for ever */
     double join_seconds;   /* COLL_JOIN_SECONDS */
     const char *algorithm; /* COLL_ALGO; copied, and equal on all ranks */
+    const char *determinism; /* COLL_DETERMINISM; equal on all ranks */
 } coll_config;
 #define COLL_CONFIG_INITIALIZER                                                \
     {                                                                          \
-        sizeof(coll_config), 0, 0, NULL                                        \
+        sizeof(coll_config), 0, 0, NULL, NULL                                  \
     }
 
 /* Like coll_comm_init_rank(). config: may be NULL. Fails also with INVALID for

@@ -46,27 +46,6 @@ static coll_status read_switch(enum setting setting, const char *name,
     return COLL_OK;
 }
 
-/* What is measured, or takes long, must not change an algorithm. */
-static coll_status read_determinism(coll_comm *c)
-{
-    static const char *const names[NDETERMINISMS] = {"off", "run", "layout",
-                                                     "full"};
-    const char *value = setting_text(SETTING_DETERMINISM);
-    int i = 0;
-    while (i < NDETERMINISMS && strcmp(value, names[i]))
-        i++;
-    if (i == NDETERMINISMS)
-        return fail(COLL_ERR_INVALID, "comm",
-                    "COLL_DETERMINISM=%s is not off, run, layout or full",
-                    value);
-    c->determinism = (enum determinism)i;
-    if (i == DETERMINISM_RUN || i == DETERMINISM_LAYOUT)
-        c->adapts = false;
-    if (i == DETERMINISM_LAYOUT)
-        c->calibrates = false;
-    return COLL_OK;
-}
-
 static coll_status read_settings(coll_comm *c)
 {
     coll_status status =
@@ -86,7 +65,8 @@ static coll_status read_settings(coll_comm *c)
         status = read_switch(SETTING_PROGRESS, "COLL_PROGRESS", "thread",
                              &c->helped);
     if (status == COLL_OK)
-        status = read_determinism(c);
+        status = config_determinism(c, setting_text(SETTING_DETERMINISM),
+                                    "COLL_DETERMINISM");
     double lanes = 1;
     if (status == COLL_OK)
         status =
@@ -104,9 +84,9 @@ static coll_status read_settings(coll_comm *c)
 
 static coll_status describe(const coll_comm *c, struct rank_info *info)
 {
-    static const enum setting equal[] = {
-        SETTING_TRANSPORT, SETTING_CLUSTER,   SETTING_CALIBRATE,
-        SETTING_ADAPT,     SETTING_UCX_LANES, SETTING_DETERMINISM};
+    static const enum setting equal[] = {SETTING_TRANSPORT, SETTING_CLUSTER,
+                                         SETTING_CALIBRATE, SETTING_ADAPT,
+                                         SETTING_UCX_LANES};
     *info = (struct rank_info){
         .version = (uint32_t)coll_version(),
         .pid = (int32_t)getpid(),
@@ -114,6 +94,8 @@ static coll_status describe(const coll_comm *c, struct rank_info *info)
     };
     for (size_t i = 0; i < sizeof(equal) / sizeof(equal[0]); i++)
         info->settings = hash_text(info->settings, setting_text(equal[i]));
+    info->settings =
+        hash_text(info->settings, config_determinisms[c->determinism]);
     if (getrandom(&info->job, sizeof(info->job), 0) != sizeof(info->job))
         return fail(COLL_ERR_SYSTEM, "comm", "getrandom: %s", strerror(errno));
     info->job |= 1;
@@ -278,6 +260,14 @@ void comm_release(coll_comm *c, bool in_order)
     free(c);
 }
 
+/* What is measured, or takes long, must not change an algorithm. */
+static void settle(coll_comm *c)
+{
+    const bool layout = c->determinism == DETERMINISM_LAYOUT;
+    c->adapts = c->adapts && !layout && c->determinism != DETERMINISM_RUN;
+    c->calibrates = c->calibrates && !layout;
+}
+
 coll_status comm_create(coll_comm **comm, int nranks, int rank,
                         const coll_config *config, const coll_comm *parent)
 {
@@ -296,6 +286,7 @@ coll_status comm_create(coll_comm **comm, int nranks, int rank,
         status = config_inherit(c, parent);
     if (status == COLL_OK)
         status = config_apply(c, config);
+    settle(c);
     if (status < 0) {
         comm_release(c, true);
         return status;

@@ -59,6 +59,22 @@ coll_status config_rules(coll_comm *c, const char *text, const char *source)
     return COLL_OK;
 }
 
+const char *const config_determinisms[NDETERMINISMS] = {"off", "run", "layout",
+                                                        "full"};
+
+coll_status config_determinism(coll_comm *c, const char *text,
+                               const char *source)
+{
+    int i = 0;
+    while (i < NDETERMINISMS && strcmp(text, config_determinisms[i]))
+        i++;
+    if (i == NDETERMINISMS)
+        return fail(COLL_ERR_INVALID, "comm",
+                    "%s=%s is not off, run, layout or full", source, text);
+    c->determinism = (enum determinism)i;
+    return COLL_OK;
+}
+
 coll_status config_apply(coll_comm *c, const coll_config *given)
 {
     coll_config mine;
@@ -71,6 +87,9 @@ coll_status config_apply(coll_comm *c, const coll_config *given)
                               &c->join_seconds);
     if (status == COLL_OK && mine.algorithm)
         status = config_rules(c, mine.algorithm, "coll_config.algorithm");
+    if (status == COLL_OK && mine.determinism)
+        status =
+            config_determinism(c, mine.determinism, "coll_config.determinism");
     return status;
 }
 
@@ -78,5 +97,6 @@ coll_status config_inherit(coll_comm *c, const coll_comm *parent)
 {
     c->op_seconds = parent->op_seconds;
     c->join_seconds = parent->join_seconds;
+    c->determinism = parent->determinism;
     return config_rules(c, parent->rules, "coll_comm_split");
 }

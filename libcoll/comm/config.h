@@ -4,6 +4,12 @@
 
 #include "comm/comm.h"
 
+/* The words of COLL_DETERMINISM, and one of them put into *c. source is who
+ * says it, for the sentence. */
+extern const char *const config_determinisms[NDETERMINISMS];
+coll_status config_determinism(coll_comm *c, const char *text,
+                               const char *source);
+
 /* Puts what a config sets over what the settings, or the parent, said. NULL
  * sets nothing. Fails with INVALID, UNSUPPORTED (a field of a later version).
  */

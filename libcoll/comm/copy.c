@@ -37,9 +37,17 @@ coll_status copy_layout(coll_comm *c)
     return status;
 }
 
+/* What was measured is not for who may not measure, nor what was not for
+ * others.
+ */
+bool copy_serves(const coll_comm *c)
+{
+    return c->parent && c->calibrates == c->parent->calibrates;
+}
+
 bool copy_fits(const coll_comm *c)
 {
-    return c->parent && c->nranks == c->parent->nranks
+    return copy_serves(c) && c->nranks == c->parent->nranks
            && c->layout.by_hosts == c->parent->layout.by_hosts
            && layout_digest(&c->layout) == layout_digest(&c->parent->layout);
 }
@@ -48,6 +56,7 @@ coll_status copy_prices(coll_comm *c)
 {
     c->select.prices = c->parent->select.prices;
     return strcmp(c->rules, c->parent->rules)
+                   || c->determinism != c->parent->determinism
                ? COLL_OK
                : copy_learned(&c->select, &c->parent->select);
 }

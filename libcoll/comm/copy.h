@@ -11,6 +11,10 @@
 coll_status copy_rails(coll_comm *);
 coll_status copy_layout(coll_comm *);
 
+/* Whether what one may measure the other may, too; false without another one.
+ */
+bool copy_serves(const coll_comm *);
+
 /* Whether both have the same groups of as many ranks, so that prices and what
  * was learned hold. */
 bool copy_fits(const coll_comm *);

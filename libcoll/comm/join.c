@@ -33,9 +33,10 @@ coll_status comm_exchange(coll_comm *c, const struct rank_info *mine)
         if (info->settings != mine->settings)
             return fail(COLL_ERR_MISMATCH, "comm",
                         "rank %zu (host %s) has another COLL_ALGO (or "
-                        "coll_config.algorithm), COLL_TRANSPORT, COLL_CLUSTER, COLL_CALIBRATE, "
-                        "COLL_ADAPT or COLL_UCX_LANES than rank %d: they must "
-                        "be equal",
+                        "coll_config.algorithm), COLL_TRANSPORT, COLL_CLUSTER, "
+                        "COLL_CALIBRATE, COLL_ADAPT, COLL_UCX_LANES or "
+                        "COLL_DETERMINISM (coll_config.determinism) than rank "
+                        "%d: they must be equal",
                         r, info->hostname, c->rank);
         c->host_of[r] = info->host;
         size_t first = 0;
