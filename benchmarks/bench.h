@@ -5,6 +5,10 @@
 
 #include "collective.h"
 
+/* Of COLL_DETERMINISM. */
+enum { BENCH_MODES = 4 };
+extern const char *const bench_mode_names[BENCH_MODES];
+
 struct bench_options {
     bool collectives[NCOLLECTIVES]; /* which are to be measured */
     size_t min_bytes, max_bytes;
@@ -19,7 +23,9 @@ struct bench_options {
                                "auto" is the library's choice */
     const char *memory;     /* "heap" or "malloc" */
     bool in_place, cold, check_every, overlap;
-    long group; /* calls in one; 0: not asked for */
+    const char *determinism; /* NULL, or names of modes with commas */
+    bool modes[BENCH_MODES]; /* those, and off */
+    long group;              /* calls in one; 0: not asked for */
     const char *json, *csv, *plot, *baseline; /* paths or NULL */
 };
 
@@ -33,6 +39,12 @@ struct bench_overlap {
  * not asked for. */
 struct bench_group {
     double together, alone;
+};
+
+/* Of --determinism: a mode, what it runs, and its p50. name NULL: no more. */
+struct bench_mode {
+    const char *name, *algorithm; /* static storage */
+    double p50;
 };
 
 /* One row. Times in seconds. */
@@ -50,6 +62,7 @@ struct bench_result {
     double before;            /* p50 of the baseline; 0: none */
     struct bench_overlap overlap;
     struct bench_group group;
+    struct bench_mode modes[BENCH_MODES]; /* off first */
 };
 
 /* Of what machine the limits are. */

@@ -73,6 +73,9 @@ static const struct option_row rows[] = {
     {0, "group", "N", OPTION_INT, &bench.options.group, 1, 4096, NULL,
      "also time N calls in one coll_group_start() and _end(), and the same one "
      "after another; wants N times the memory"},
+    {0, "determinism", "MODE[,MODE]", OPTION_TEXT, &bench.options.determinism,
+     0, 0, NULL, "also time these of COLL_DETERMINISM's modes beside off, in "
+     "turn: run, layout, full, or all; of collectives that reduce"},
     {0, "json", "FILE", OPTION_TEXT, &bench.options.json, 0, 0, NULL,
      "write the results as JSON"},
     {0, "csv", "FILE", OPTION_TEXT, &bench.options.csv, 0, 0, NULL,
@@ -197,6 +200,36 @@ static void check_algorithms(const char *names)
             check_algorithm(name);
 }
 
+static void check_mode(const char *name)
+{
+    for (int i = 0; i < BENCH_MODES; i++)
+        if (strcmp(name, bench_mode_names[i]) == 0) {
+            bench.options.modes[i] = true;
+            return;
+        }
+    const char *const near = nearest_name(name, bench_mode_names, BENCH_MODES);
+    options_die(&program,
+                "--determinism: found \"%s\", valid are off|run|layout|full|all"
+                "%s%s%s",
+                name, near ? "; did you mean " : "", near ? near : "",
+                near ? "?" : "");
+}
+
+static void check_modes(const char *names)
+{
+    char name[ALGORITHM_BYTES];
+    if (!names)
+        return;
+    check_mode("off");
+    if (strcmp(names, "all") == 0)
+        names = "run,layout,full";
+    for (const char *at = names; collective_next_name(&at, name);)
+        check_mode(name);
+    if (bench.options.algorithms)
+        options_die(&program, "found both --determinism and --algo, valid is "
+                              "one: a mode chooses among algorithms");
+}
+
 static void parse(int argc, char **argv)
 {
     struct bench_options *const o = &bench.options;
@@ -207,6 +240,7 @@ static void parse(int argc, char **argv)
     coll_dtype_find(dtype_word, &o->dtype);
     coll_op_find(op_word, &o->op);
     check_algorithms(o->algorithms);
+    check_modes(o->determinism);
     if (warm && o->cold)
         options_die(&program, "found both --cold and --warm, valid is one");
     if (o->min_bytes > o->max_bytes)

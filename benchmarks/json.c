@@ -36,6 +36,22 @@ static bool add_group(cJSON *row, long calls, const struct bench_group *g)
            && add(to, "ratio", g->together / g->alone, 4);
 }
 
+/* An object with a key for each mode. */
+static bool add_modes(cJSON *row, const struct bench_mode *modes)
+{
+    if (!modes[0].name)
+        return true;
+    cJSON *const list = cJSON_AddObjectToObject(row, "determinism");
+    bool ok = list != NULL;
+    for (int i = 0; ok && i < BENCH_MODES && modes[i].name; i++) {
+        cJSON *const to = cJSON_AddObjectToObject(list, modes[i].name);
+        ok = to && add(to, "p50_us", modes[i].p50 * 1e6, 4)
+             && add(to, "ratio", modes[i].p50 / modes[0].p50, 4)
+             && cJSON_AddStringToObject(to, "algorithm", modes[i].algorithm);
+    }
+    return ok;
+}
+
 static bool add_result(cJSON *list, const struct bench *b,
                        const struct job *job, const struct bench_result *r)
 {
@@ -70,7 +86,8 @@ static bool add_result(cJSON *list, const struct bench *b,
            && add(row, "wrong", (double)r->wrong, 0)
            && add(row, "iterations", (double)r->iterations, 0)
            && add_overlap(row, &r->overlap)
-           && add_group(row, b->options.group, &r->group);
+           && add_group(row, b->options.group, &r->group)
+           && add_modes(row, r->modes);
 }
 
 static char *print(const struct bench *b, const struct job *job)

@@ -68,6 +68,7 @@ void measure_create(struct measure *m, const struct job *job,
     *m = (struct measure){
         .job = job,
         .bench = bench,
+        .comm = job->comm,
         .shape = {.dtype = o->dtype,
                   .op = o->op,
                   .root = (int)o->root,
@@ -142,8 +143,7 @@ void measure_flush(const struct measure *m)
 coll_status measure_call(struct measure *m,
                          coll_request *requests[SHAPE_REQUESTS])
 {
-    return shape_call(&m->shape, m->send, m->recv, m->count, m->job->comm,
-                      requests);
+    return shape_call(&m->shape, m->send, m->recv, m->count, m->comm, requests);
 }
 
 bool measure_fits(struct measure *m)

@@ -12,6 +12,8 @@
 struct measure {
     const struct job *job;
     const struct bench *bench;
+    coll_comm
+        *comm; /* of what is measured; the job's unless somebody sets it */
     struct shape shape;
     struct inputs inputs;
     size_t room;        /* bytes of each of the following */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "determinism.h"
 #include "group.h"
 #include "limit.h"
 #include "measure.h"
@@ -45,6 +46,7 @@ static void explain(const struct measure *m, struct bench_result *result)
 
 /* One row; false if the algorithm cannot serve this job. */
 static bool measure_row(struct measure *m, const char *algorithm,
+                        struct determinism *determinism,
                         struct bench_result *result)
 {
     force(m, algorithm);
@@ -57,6 +59,8 @@ static bool measure_row(struct measure *m, const char *algorithm,
             overlap_run(m, result);
         if (m->bench->options.group && collective_at_once(m->shape.collective))
             group_run(m, result);
+        if (determinism && collective_reduces(m->shape.collective))
+            determinism_run(determinism, m, result);
     }
     if (algorithm)
         job_check(m->job, coll_comm_set_algorithm(m->job->comm, NULL));
@@ -78,6 +82,7 @@ struct sweep {
     struct bench *bench;
     struct measure measure;
     struct limit *limit;
+    struct determinism *determinism;
     const struct baseline *base;
 };
 
@@ -90,7 +95,7 @@ static int sweep_size(struct sweep *s, const char *const *algorithms,
     int measured = 0;
     for (int a = 0; a < nalgorithms; a++) {
         struct bench_result *const r = new_result(s->bench);
-        if (!measure_row(m, algorithms[a], r))
+        if (!measure_row(m, algorithms[a], s->determinism, r))
             continue;
         r->limit = limit.seconds;
         r->limit_by = limit.by;
@@ -187,6 +192,7 @@ void sweep(struct bench *bench, const struct job *job,
     struct sweep s = {.bench = bench, .base = base};
     measure_create(&s.measure, job, bench, most);
     s.limit = limit_create(&s.measure, most, &bench->limits);
+    s.determinism = determinism_create(job, &bench->options);
     if (job->rank == 0) {
         table_head(bench, job);
         if (base && baseline_nranks(base) != job->nranks)
@@ -196,6 +202,7 @@ void sweep(struct bench *bench, const struct job *job,
     for (int c = 0; c < NCOLLECTIVES; c++)
         if (bench->options.collectives[c])
             sweep_collective(&s, (enum collective)c);
+    determinism_free(s.determinism);
     limit_free(s.limit);
     measure_free(&s.measure);
 }

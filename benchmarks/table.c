@@ -128,6 +128,16 @@ static void print_known(double x, int width, int decimals)
         printf(" %*s", width, "-");
 }
 
+static void print_modes(const struct bench_mode *modes)
+{
+    printf("#%11s determinism:", "");
+    for (int i = 0; i < BENCH_MODES && modes[i].name; i++)
+        printf("%s %s %.3f us (%.2f, %s)", i ? "," : "", modes[i].name,
+               modes[i].p50 * 1e6, modes[i].p50 / modes[0].p50,
+               modes[i].algorithm);
+    printf("\n");
+}
+
 void table_row(const struct bench *b, const struct job *job,
                const struct bench_result *r)
 {
@@ -155,6 +165,8 @@ void table_row(const struct bench *b, const struct job *job,
                "times that\n",
                "", b->options.group, r->group.together * 1e6,
                r->group.alone * 1e6, r->group.together / r->group.alone);
+    if (r->modes[0].name)
+        print_modes(r->modes);
     fflush(stdout);
 }
 

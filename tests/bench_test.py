@@ -245,6 +245,32 @@ def test_a_wrong_element_in_a_group_is_found():
     check(status == 1 and '# wrong elements: 27\n' in out, status, out)
 
 
+def test_modes_of_determinism_are_told_beside_off():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'out.json')
+        status, out, err = bench(
+            'all', '-b', '8', '-e', '4K', '-f', '512', '-n', 3, '-c',
+            '--determinism', 'full,run', '--json', path, ranks=3,
+            COLL_ALGO='^node_inline,node_direct')
+        check(status == 0, out, err)
+        with open(path, encoding='utf-8') as file:
+            rows = [row for row in json.load(file)['results']
+                    if row['op'] == 'sum']
+    check(len(rows) == out.count('determinism: ') == 8, out)
+    for row in rows:
+        modes = row['determinism']
+        check(list(modes) == ['off', 'run', 'full'], modes)
+        # the rule is one for allreduce
+        ordered = [name for name in modes
+                   if modes[name]['algorithm'].startswith('in_order')]
+        check(ordered == ['full'] * (row['collective'] == 'allreduce'), row)
+        for mode in modes.values():
+            check(math.isclose(mode['ratio'], mode['p50_us']
+                               / modes['off']['p50_us'], rel_tol=0.02), modes)
+    check('did you mean layout?' in refused('--determinism', 'layuot'))
+    refused('--determinism', 'full', '--algo', 'ring')
+
+
 def test_csv_and_plot_are_written():
     with tempfile.TemporaryDirectory() as folder:
         table, image = os.path.join(folder, 'a.csv'), os.path.join(folder, 'a')
