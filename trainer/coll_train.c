@@ -93,6 +93,25 @@ static int print_score(const struct report_final *f)
     return 1;
 }
 
+static enum exchange exchange(void)
+{
+    static const char *const names[] = {"auto", "packed", "layers", "buckets"};
+    int i = EXCHANGE_BUCKETS;
+    while (i > 0 && strcmp(o->exchange, names[i]))
+        i--;
+    if (o->bucket && i != EXCHANGE_BUCKETS)
+        options_die(&train_program,
+                    "--bucket: found --exchange %s, valid is "
+                    "--exchange buckets",
+                    names[i]);
+    /* Other pieces give other roundings. */
+    if (o->deterministic && i == EXCHANGE_BUCKETS && !o->bucket)
+        options_die(&train_program, "--deterministic: found --exchange buckets "
+                                    "without --bucket, which fixes them");
+    return o->deterministic && i == EXCHANGE_AUTO ? EXCHANGE_PACKED
+                                                  : (enum exchange)i;
+}
+
 static struct train_settings settings(void)
 {
     const bool own_file =
@@ -111,8 +130,12 @@ static struct train_settings settings(void)
         options_die(&train_program, "--kernel: %s", error);
     net_words = net_option(&train_program, o->net);
     struct schedule_settings schedule = {
-        .name = o->schedule, .lr = o->lr,       .gamma = o->gamma,
-        .power = o->power,   .every = o->every, .warmup = o->warmup,
+        .name = o->schedule,
+        .lr = o->lr,
+        .gamma = o->gamma,
+        .power = o->power,
+        .every = o->every,
+        .warmup = o->warmup,
     };
     const char *wrong =
         o->milestones ? schedule_milestones(&schedule, o->milestones) : NULL;
@@ -135,8 +158,10 @@ static struct train_settings settings(void)
         .kernel = o->kernel,
         .bf16 = bf16,
         .accumulate = o->accumulate,
+        .exchange = exchange(),
+        .bucket_bytes = (size_t)o->bucket,
         .optim = {o->weight_decay,
-                     {o->momentum, o->beta1, o->beta2, o->epsilon, o->trust}},
+                  {o->momentum, o->beta1, o->beta2, o->epsilon, o->trust}},
         .clip_norm = o->clip_norm,
         .average = o->ema,
         .schedule = schedule,

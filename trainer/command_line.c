@@ -11,6 +11,7 @@
 static struct options o = {
     .net = "lenet", .data = "fashion-mnist", .strategy = "sync",
     .schedule = "fixed", .precision = "f32", .kernel = "auto", .bind = "core", .epochs = 1,
+    .exchange = "auto",
     .batch = 64, .seed = 1, .lr = 0.01, .gamma = 0.1, .power = 1,
     .optimizer = "sgd", .momentum = NAN, .beta1 = NAN, .beta2 = NAN,
     .epsilon = NAN, .trust = NAN,
@@ -75,6 +76,14 @@ static const struct option_row train_rows[] = {
      "let the learning rate rise from 0 over so many steps (default 0)"},
     {0, "strategy", "NAME", OPTION_TEXT, &o.strategy, 0, 0, NULL,
      "how ranks share what they learn: sync (default)"},
+    {0, "exchange", "HOW", OPTION_TEXT, &o.exchange, 0, 0,
+     "auto|packed|layers|buckets",
+     "how gradients travel: packed as one vector, by layers, or in buckets that "
+     "travel while the layers before them work (default auto: packed on one "
+     "host, else buckets)"},
+    {0, "bucket", "BYTES", OPTION_BYTES, &o.bucket, 1, 1e15, NULL,
+     "exchange buckets: start one when so much is ready (default: chosen by "
+     "the model, corrected by what is measured)"},
     {0, "seed", "N", OPTION_INT, &o.seed, 0, 9.3e18, NULL,
      "seed of weights, order of images, dropout, --augment (default 1)"},
     {0, "deterministic", NULL, OPTION_FLAG, &o.deterministic, 0, 0, NULL,

@@ -7,10 +7,11 @@
 
 struct options {
     const char *net, *data, *strategy, *schedule, *precision, *kernel, *bind;
-    const char *optimizer, *milestones;
+    const char *optimizer, *milestones, *exchange;
     const char *log, *checkpoint, *resume, *plot, *safetensors, *trace;
     long epochs, steps, batch, global_batch, every, warmup, checkpoint_every;
     long seed, threads, accumulate;
+    size_t bucket;
     double lr, gamma, power, weight_decay, clip_norm, ema;
     double momentum, beta1, beta2, epsilon, trust; /* NAN: not given */
     bool augment, deterministic, profile;

@@ -45,8 +45,6 @@ static void grads_ready(void *context, size_t first, size_t count)
     struct train *t = context;
     for (size_t i = first; t->sum.x && i < first + count; i++)
         t->net.grads.x[i] += t->sum.x[i];
-    if (!t->strategy.ops->grads_ready)
-        return;
     profile_enter(t->profile, PROFILE_COMMUNICATION);
     /* finish() returns its error */
     t->strategy.ops->grads_ready(&t->strategy, first, count);
@@ -57,18 +55,17 @@ static void grads_ready(void *context, size_t first, size_t count)
 static double learn_pass(struct train *t, struct share share, int first, int n,
                          int *ncorrect)
 {
-    const bool last = first + n == share.count,
-               wanted = t->sum.x || t->strategy.ops->grads_ready;
+    const bool last = first + n == share.count;
     const uint64_t seed = random_u64(~t->settings.seed, (uint64_t)t->step);
     const size_t at = (size_t)first;
     int correct;
     profile_enter(t->profile, PROFILE_FORWARD);
-    const double loss = net_forward(
-        &t->net, t->images + at * shape_count(t->train.image), t->labels + at,
-        n, true, seed, share.first + at, &correct);
+    const double loss =
+        net_forward(&t->net, t->images + at * shape_count(t->train.image),
+                    t->labels + at, n, true, seed, share.first + at, &correct);
     profile_enter(t->profile, PROFILE_BACKWARD);
     net_backward(&t->net, 1.0f / (float)share.global_count,
-                 last && wanted ? grads_ready : NULL, t);
+                 last ? grads_ready : NULL, t);
     for (size_t i = 0; !last && i < t->sum.count; i++)
         t->sum.x[i] += t->net.grads.x[i];
     profile_enter(t->profile, PROFILE_REST);
@@ -82,10 +79,12 @@ static double learn(struct train *t, struct share share, int *ncorrect)
 {
     double loss = 0;
     *ncorrect = 0;
-    if (!share.count)
-        memset(t->net.grads.x, 0, t->net.grads.count * sizeof(float));
     if (t->sum.x)
         memset(t->sum.x, 0, t->sum.count * sizeof(float));
+    if (!share.count) {
+        memset(t->net.grads.x, 0, t->net.grads.count * sizeof(float));
+        net_slices(&t->net, grads_ready, t);
+    }
     for (int first = 0; first < share.count; first += t->pass) {
         const int left = share.count - first;
         loss += learn_pass(t, share, first, left < t->pass ? left : t->pass,
@@ -146,9 +145,10 @@ static bool checkpoint_due(const struct train *t, bool last)
                || (every && t->step % every == 0));
 }
 
-/* Sums over the ranks: loss, right answers, ranks asked to stop. */
+/* Sums over the ranks: loss, right answers, ranks asked to stop; rank 0's vote.
+ */
 struct sums {
-    double loss, correct, stop;
+    double loss, correct, stop, vote;
 };
 
 static int stop_signal(const struct train *t)
@@ -220,8 +220,9 @@ int train_run(struct train *t, long until, struct report *report)
         coll_status status = strategy_finish(&t->strategy);
         if (status)
             return train_comm_failed(t, status);
-        struct sums sums = {loss, ncorrect, stop_signal(t) != 0};
-        status = strategy_reduce(&t->strategy, &sums.loss, 3, COLL_SUM);
+        struct sums sums = {loss, ncorrect, stop_signal(t) != 0,
+                            t->rank ? 0 : t->strategy.vote};
+        status = strategy_reduce(&t->strategy, &sums.loss, 4, COLL_SUM);
         if (status)
             return train_comm_failed(t, status);
         if (!isfinite(sums.loss))
@@ -232,6 +233,7 @@ int train_run(struct train *t, long until, struct report *report)
         profile_end(t->profile, share.count);
         t->step++;
         stopped = sums.stop > 0;
+        t->strategy.ops->follow(&t->strategy, (int)sums.vote);
         const double seconds = clock_now() - start,
                      comm = t->strategy.seconds - talked;
         const bool last = t->step == t->nsteps;

@@ -30,6 +30,8 @@ struct train_settings {
     bool bf16;          /* and conv_allow_bf16(); here to be compared */
     struct optim_settings optim;
     double clip_norm, average; /* as of struct update */
+    enum exchange exchange;    /* as of struct strategy */
+    size_t bucket_bytes;
     struct schedule_settings schedule; /* train_open() fills in total, and
                                           every if it is 0: an epoch */
     const char *checkpoint;            /* NULL: none */

@@ -58,6 +58,8 @@ int train_open_data(struct train *t, const struct train_settings *settings)
     t->strategy.ops = strategy_find(settings->strategy, text, sizeof(text));
     if (!t->strategy.ops)
         return train_fail(t, 2, "--strategy: %s", text);
+    t->strategy.exchange = settings->exchange;
+    t->strategy.bucket_bytes = settings->bucket_bytes;
     t->update = (struct update){
         .optim = optim_find(settings->optimiser, text, sizeof(text)),
         .settings = settings->optim,
@@ -119,7 +121,7 @@ static double digest(const void *from, size_t bytes)
     return (double)crc32_z(0, from, bytes);
 }
 
-enum { MOST_CLAIMS = 16 };
+enum { MOST_CLAIMS = 24 };
 
 struct claim {
     const char *about;
@@ -288,6 +290,8 @@ static int agree(struct train *t)
          digest(numbers, sizeof(numbers))
              + digest(s->schedule.name, strlen(s->schedule.name))
              + digest(s->schedule.milestones, milestones)},
+        {"--exchange", (double)s->exchange},
+        {"--bucket", (double)s->bucket_bytes},
         {"--optimizer", digest(s->optimiser, strlen(s->optimiser))},
         {"--accumulate", t->pass},
         {"the weights",

@@ -7,11 +7,22 @@
 #include "coll/coll.h"
 #include "net/net.h"
 
+/* How gradients travel: EXCHANGE_AUTO is packed on one host, else buckets. */
+enum exchange {
+    EXCHANGE_AUTO,
+    EXCHANGE_PACKED,
+    EXCHANGE_LAYERS,
+    EXCHANGE_BUCKETS
+};
+
 struct strategy {
     const struct strategy_ops *ops;
+    enum exchange exchange;
+    size_t bucket_bytes; /* of EXCHANGE_BUCKETS; 0: chosen, and corrected */
     coll_comm *comm;
     struct net *net;
     double seconds; /* spent in communication so far */
+    int vote;       /* of rank 0: what all are to follow in the next step */
     void *own;
 };
 
@@ -19,10 +30,12 @@ struct strategy_ops {
     const char *name; /* "sync" */
     coll_status (*open)(struct strategy *);
     /* From net_backward, last layer first: this slice of the gradient arena is
-     * final. May start to communicate. NULL: waits for finish. */
+     * final. May start to communicate; adds its time to seconds. */
     coll_status (*grads_ready)(struct strategy *, size_t first, size_t count);
     /* After backward: returns once the gradients are the job's. */
     coll_status (*finish)(struct strategy *);
+    /* After a step, on all ranks: what rank 0 has voted for. */
+    void (*follow)(struct strategy *, int vote);
     void (*close)(struct strategy *);
 };
 

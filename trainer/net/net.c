@@ -396,3 +396,12 @@ void net_backward(struct net *net, float scale, grads_ready_fn *ready,
             ready(context, (size_t)(l->grads - net->grads.x), l->nparams);
     }
 }
+
+void net_slices(const struct net *net, grads_ready_fn *ready, void *context)
+{
+    for (int i = net->nlayers - 1; i >= 0; i--) {
+        const struct layer *l = &net->layers[i];
+        if (l->nparams)
+            ready(context, (size_t)(l->grads - net->grads.x), l->nparams);
+    }
+}

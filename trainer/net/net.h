@@ -83,6 +83,8 @@ double net_forward(struct net *, const float *images, const int *labels, int n,
  * became final.
  */
 typedef void grads_ready_fn(void *context, size_t first, size_t count);
+/* Calls ready as net_backward() does, for gradients that are there already. */
+void net_slices(const struct net *, grads_ready_fn *ready, void *context);
 void net_backward(struct net *, float scale, grads_ready_fn *ready,
                   void *context);
 

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* How many pieces the gradients go in: the model, and what is learned. */
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "dist/buckets.h"
+
+/* A link, and a backward pass in a millisecond's units. */
+struct world {
+    double latency, all, backward;
+};
+
+static double visible(struct world w, int choice)
+{
+    return buckets_visible(1 << choice, w.latency, w.all, w.backward);
+}
+
+static int best_of(struct world w)
+{
+    int best = 0;
+    for (int i = 1; i < BUCKETS_CHOICES; i++)
+        if (visible(w, i) < visible(w, best))
+            best = i;
+    return best;
+}
+
+Test(buckets, the_model)
+{
+    cr_assert_float_eq(buckets_visible(1, 1, 9, 100), 9, 1e-12);
+    /* Four pieces of 1 + 2, one each 25: the last alone is seen. */
+    cr_assert_float_eq(buckets_visible(4, 1, 9, 100), 3, 1e-12);
+    /* A slow link: 4 (1 + 20), of which 75 are hidden but for the first 25. */
+    cr_assert_float_eq(buckets_visible(4, 1, 81, 40), 4 * 21 - 30, 1e-12);
+    /* Nothing to hide behind: pieces only add latency. */
+    cr_assert_float_eq(buckets_visible(8, 1, 9, 0), 8 + 8, 1e-12);
+}
+
+static void run(struct buckets *b, struct world w, int steps, unsigned *noise)
+{
+    for (int i = 0; i < steps; i++) {
+        *noise = *noise * 1664525u + 1013904223u;
+        const double more = (double)(*noise >> 8) / (1 << 24);
+        buckets_step(b, visible(w, b->choice) * (1 + 0.2 * more));
+    }
+}
+
+/* Also from a model that is wrong by a factor of 10 either way. */
+Test(buckets, what_is_measured_decides)
+{
+    const struct world worlds[] = {
+        {0.1,  10,  50 },
+        {0.1,  100, 50 },
+        {1,    10,  5  },
+        {1,    20,  100},
+        {0.01, 1,   10 },
+        {3,    4,   50 },
+    };
+    unsigned noise = 1;
+    for (size_t i = 0; i < sizeof(worlds) / sizeof(worlds[0]); i++) {
+        const struct world w = worlds[i];
+        struct buckets b;
+        buckets_start(&b, w.latency, w.all, w.backward);
+        cr_assert_eq(b.choice, best_of(w));
+        run(&b, w, 100, &noise);
+        cr_assert(b.settled);
+        cr_assert(visible(w, b.choice) <= 1.25 * visible(w, best_of(w)),
+                  "world %zu: %d", i, b.choice);
+        for (int wrong = 0; wrong < 2; wrong++) {
+            const double factor = wrong ? 10 : 0.1;
+            buckets_start(&b, w.latency * factor, w.all * factor, w.backward);
+            run(&b, w, 100, &noise);
+            cr_assert(visible(w, b.choice) <= 1.25 * visible(w, best_of(w)),
+                      "world %zu, model times %g: %d", i, factor, b.choice);
+        }
+    }
+}
+
+Test(buckets, a_link_that_slows_down_is_noticed)
+{
+    const struct world fast = {0.1, 2, 50}, slow = {3, 60, 50};
+    struct buckets b;
+    unsigned noise = 7;
+    buckets_start(&b, fast.latency, fast.all, fast.backward);
+    run(&b, fast, 100, &noise);
+    const int before = b.choice;
+    run(&b, slow, 200, &noise);
+    cr_assert(b.settled);
+    cr_assert(visible(slow, b.choice) <= visible(slow, before));
+    cr_assert(visible(slow, b.choice) < 1.25 * visible(slow, best_of(slow)),
+              "%d, not %d", b.choice, best_of(slow));
+}
