@@ -260,20 +260,28 @@ static coll_status take_short(coll_request *r, int peer,
     return note_taken(r->comm, peer, bytes);
 }
 
+/* From where it lies. */
+static coll_status pull(const coll_request *r, int peer, uint64_t address,
+                        size_t bytes)
+{
+    const void *there = (const void *)(uintptr_t)address;
+    if (peer != r->comm->rank)
+        return node_pull(r->comm->node, peer, r->out, there, bytes);
+    memcpy(r->out, there, bytes);
+    return COLL_OK;
+}
+
+/* It has no elements where it came when no room was left for short ones. */
 static coll_status take_long(coll_request *r, int peer,
                              const struct p2p_head *head, uint64_t address)
 {
     coll_comm *c = r->comm;
     const size_t bytes = (size_t)head->count * r->elem_bytes;
-    const void *there = (const void *)(uintptr_t)address;
     struct transport *from = c->to[peer];
     describe(r, peer, head);
-    if (address && may_pull(c, peer, bytes)) {
-        coll_status status = COLL_OK;
-        if (peer == c->rank)
-            memcpy(r->out, there, bytes);
-        else
-            status = node_pull(c->node, peer, r->out, there, bytes);
+    if (!bytes || (address && may_pull(c, peer, bytes))) {
+        const coll_status status =
+            bytes ? pull(r, peer, address, bytes) : COLL_OK;
         finish_request(r, status);
         return status == COLL_OK ? answer(c, peer, P2P_DONE, head->id) : status;
     }
@@ -376,9 +384,9 @@ static coll_status handle_message(coll_comm *c, int peer,
     uint64_t address = 0;
     if (!elem || head->tag < 0)
         return nonsense(peer, "an impossible datatype or tag");
-    if (is_short ? head->count != bytes / elem || bytes % elem
-                 : bytes != sizeof(address) || !head->count
-                       || head->count > SIZE_MAX / 2 / elem)
+    if (is_short
+            ? head->count != bytes / elem || bytes % elem
+            : bytes != sizeof(address) || head->count > SIZE_MAX / 2 / elem)
         return nonsense(peer, "an impossible length");
     if (is_short) {
         p->heard += (uint32_t)bytes + P2P_MESSAGE_BYTES;
