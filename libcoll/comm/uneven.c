@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The calls: what they say, put into one form, and what may be wrong with it.
- */
+/* The calls: what they say, put into one form. */
 #include "comm/uneven.h"
 
 #include <stdlib.h>
@@ -26,8 +25,6 @@ static coll_status wrong(const char *name, const char *what)
 {
     return fail(COLL_ERR_INVALID, "comm", "coll_%s: %s", name, what);
 }
-
-/* --- what the caller says ------------------------------------------------- */
 
 /* Of a vector: either it has a part for each rank, or it is this rank's. */
 struct side {
@@ -59,17 +56,6 @@ static struct uneven *make(coll_comm *c, bool blocks)
     if (blocks)
         c->uneven = u;
     return u;
-}
-
-static size_t part(const struct exec_chunks *chunks, int rank)
-{
-    return chunks->before[rank + 1] - chunks->before[rank];
-}
-
-/* Where it begins in the vector, in elements. */
-static size_t place(const struct exec_chunks *chunks, int rank)
-{
-    return chunks->at ? chunks->at[rank] : chunks->before[rank];
 }
 
 /* false: together they are more than a size_t holds. Displacements are kept
@@ -118,10 +104,10 @@ static coll_status fill(coll_request *r, struct uneven *u,
         if (chunks->before[n] > u->all)
             u->all = chunks->before[n];
         for (int p = 0; p < n; p++)
-            if (part(chunks, p) > u->longest)
-                u->longest = part(chunks, p);
+            if (uneven_part(chunks, p) > u->longest)
+                u->longest = uneven_part(chunks, p);
     }
-    u->mine = part(&u->chunks[1], me);
+    u->mine = uneven_part(&u->chunks[1], me);
     u->hash = known ? hash(sides[sides[1].all].counts, n) : 1;
     r->uneven = u;
     r->count = known ? u->all : 0; /* by which to choose */
@@ -246,106 +232,4 @@ coll_status coll_alltoall_v(const void *send, const size_t *sendcounts,
     coll_request r = ask(ALLTOALL, send, recv, dtype, COLL_SUM, 0, comm);
     return run(&r, all_of("sendcounts", sendcounts, senddispls),
                all_of("recvcounts", recvcounts, recvdispls), request);
-}
-
-/* --- what is wrong with it ------------------------------------------------ */
-
-/* Bytes of a vector that are used: from the first to the last. */
-struct span {
-    uintptr_t from, to;
-};
-
-static struct span span_of(const void *vector, const struct exec_chunks *chunks,
-                           int first, int end, size_t elem)
-{
-    struct span s = {UINTPTR_MAX, 0};
-    for (int p = first; p < end; p++) {
-        const uintptr_t from = (uintptr_t)vector + place(chunks, p) * elem;
-        const uintptr_t to = from + part(chunks, p) * elem;
-        if (to == from)
-            continue;
-        s.from = from < s.from ? from : s.from;
-        s.to = to > s.to ? to : s.to;
-    }
-    return s;
-}
-
-static bool overlap(struct span a, struct span b)
-{
-    return a.from < b.to && b.from < a.to;
-}
-
-static coll_status check_overlap(const coll_request *r)
-{
-    static const char *const unless[NKINDS] = {
-        [REDUCE_SCATTER] = "recv being where this rank's part of send begins",
-        [ALLGATHER] = "send being recv + displs[rank]",
-        [GATHER] = "send being recv + displs[root]",
-        [SCATTER] = "recv being send + displs[root]",
-        [ALLTOALL] = "being equal",
-    };
-    const size_t elem = coll_dtype_bytes(r->dtype);
-    const struct exec_chunks *c = r->uneven->chunks;
-    const int n = r->comm->nranks, me = r->comm->rank;
-    const bool pairs = r->kind == ALLTOALL;
-    const struct span in = span_of(r->in, &c[0], 0, n, elem);
-    const struct span out = span_of(r->out, &c[1], 0, n, elem);
-    if (!overlap(in, out)
-        || (pairs ? r->in == r->out
-                  : (uintptr_t)r->in + place(&c[0], me) * elem
-                        == (uintptr_t)r->out + place(&c[1], me) * elem))
-        return COLL_OK;
-    /* One of the two is but a part, which may lie in a gap of the other. */
-    const bool gathers = r->kind == ALLGATHER || r->kind == GATHER;
-    bool wrongly = pairs;
-    for (int p = 0; p < n && !wrongly; p++)
-        wrongly = gathers ? overlap(in, span_of(r->out, &c[1], p, p + 1, elem))
-                          : overlap(out, span_of(r->in, &c[0], p, p + 1, elem));
-    return wrongly ? fail(COLL_ERR_INVALID, "comm",
-                          "coll_%s: send and recv overlap without %s",
-                          uneven_name(r->kind), unless[r->kind])
-                   : COLL_OK;
-}
-
-static coll_status check_places(const coll_request *r, int side, size_t elem)
-{
-    const struct exec_chunks *chunks = &r->uneven->chunks[side];
-    const int n = r->comm->nranks;
-    const size_t most = SIZE_MAX / 2 / elem;
-    if (chunks->before[n] > most)
-        return fail(COLL_ERR_INVALID, "comm",
-                    "coll_%s: %zu elements of %zu bytes are more than an "
-                    "address space holds",
-                    uneven_name(r->kind), chunks->before[n], elem);
-    for (int i = 0; i < n && chunks->at; i++)
-        if (part(chunks, i) && chunks->at[i] > most - part(chunks, i))
-            return fail(COLL_ERR_INVALID, "comm",
-                        "coll_%s: displs[%d] is %zu, which is more than an "
-                        "address space holds",
-                        uneven_name(r->kind), i, chunks->at[i]);
-    return COLL_OK;
-}
-
-coll_status uneven_check(const coll_request *r)
-{
-    const char *name = uneven_name(r->kind);
-    const struct exec_chunks *c = r->uneven->chunks;
-    const int n = r->comm->nranks, me = r->comm->rank;
-    const size_t elem = coll_dtype_bytes(r->dtype);
-    const bool rooted = kind_has_root(r->kind);
-    coll_status status = check_places(r, 0, elem);
-    if (status == COLL_OK)
-        status = check_places(r, 1, elem);
-    if (status < 0)
-        return status;
-    if (!r->in && c[0].before[n])
-        return wrong(name, "send is NULL though it has elements");
-    if (!r->out && c[1].before[n])
-        return wrong(name, "recv is NULL though it has elements");
-    if ((!rooted || r->root == me) && part(&c[0], me) != part(&c[1], me))
-        return fail(COLL_ERR_INVALID, "comm",
-                    "coll_%s: this rank sends itself %zu elements and receives "
-                    "%zu",
-                    name, part(&c[0], me), part(&c[1], me));
-    return check_overlap(r);
 }

@@ -52,7 +52,19 @@ static inline bool uneven_is_known(enum coll_kind kind)
     return kind == ALLGATHER || kind == REDUCE_SCATTER;
 }
 
-/* uneven.c: whether the vectors are such as the call asks for. Fails with
+/* Of a rank: elements, */
+static inline size_t uneven_part(const struct exec_chunks *chunks, int rank)
+{
+    return chunks->before[rank + 1] - chunks->before[rank];
+}
+
+/* and where they begin in the vector. */
+static inline size_t uneven_place(const struct exec_chunks *chunks, int rank)
+{
+    return chunks->at ? chunks->at[rank] : chunks->before[rank];
+}
+
+/* uneven_check.c: whether the vectors are such as the call asks for. Fails with
  * INVALID. */
 coll_status uneven_check(const struct coll_request *);
 
