@@ -1,40 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Persistent requests, on real processes. Calls that take memory are counted:
- * the linker puts ours in place of the C library's (--wrap). */
+/* Persistent requests, on real processes. */
 #include <criterion/criterion.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocations.h"
 #include "calls.h"
 #include "coll/coll.h"
 #include "ranks.h"
-
-static _Thread_local int allocations;
-void *__real_malloc(size_t bytes);
-void *__real_calloc(size_t n, size_t bytes);
-void *__real_aligned_alloc(size_t alignment, size_t bytes);
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t n, size_t bytes);
-void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
-
-void *__wrap_malloc(size_t bytes)
-{
-    allocations++;
-    return __real_malloc(bytes);
-}
-
-void *__wrap_calloc(size_t n, size_t bytes)
-{
-    allocations++;
-    return __real_calloc(n, bytes);
-}
-
-void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
-{
-    allocations++;
-    return __real_aligned_alloc(alignment, bytes);
-}
 
 static coll_status init(enum kind kind, const void *in, void *out, size_t count,
                         int root, coll_comm *comm, coll_request **request)

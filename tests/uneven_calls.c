@@ -128,6 +128,18 @@ static unsigned char *own(const struct call *c)
     return c->in_place && has_all(c) ? at(c, c->rank) : c->part;
 }
 
+static void fill(const struct call *c)
+{
+    const size_t elem = coll_dtype_bytes(c->dtype);
+    memset(c->all, untouched, c->room * elem);
+    memset(c->part, untouched, c->counts[c->rank] * elem);
+    for (int p = 0; p < c->n; p++)
+        for (size_t i = 0; i < c->counts[p]; i++)
+            if (gathers(c) ? p == c->rank : has_all(c))
+                put(c, gathers(c) ? own(c) : at(c, p), i,
+                    value(c->rank, c->before[p] + i));
+}
+
 void make(struct call *c, uint64_t seed, size_t longest)
 {
     static const struct {
@@ -152,14 +164,11 @@ void make(struct call *c, uint64_t seed, size_t longest)
     make_parts(c, seed, longest);
     c->all = take(c, c->room * coll_dtype_bytes(c->dtype));
     c->part = take(c, c->counts[c->rank] * coll_dtype_bytes(c->dtype));
-    for (int p = 0; p < c->n; p++)
-        for (size_t i = 0; i < c->counts[p]; i++)
-            if (gathers(c) ? p == c->rank : has_all(c))
-                put(c, gathers(c) ? own(c) : at(c, p), i,
-                    value(c->rank, c->before[p] + i));
+    fill(c);
 }
 
-coll_status start(const struct call *c, coll_comm *comm, coll_request **request)
+static coll_status run(const struct call *c, bool keeps, coll_comm *comm,
+                       coll_request **request)
 {
     size_t counts[MAX_RANKS], displs[MAX_RANKS];
     memcpy(counts, c->counts, sizeof(counts));
@@ -171,20 +180,27 @@ coll_status start(const struct call *c, coll_comm *comm, coll_request **request)
     const size_t count = c->counts[c->rank];
     coll_status status = COLL_ERR_INVALID;
     if (c->kind == ALLGATHER)
-        status =
-            coll_allgather_v(mine, all, counts, at, c->dtype, comm, request);
+        status = (keeps ? coll_allgather_v_init : coll_allgather_v)(
+            mine, all, counts, at, c->dtype, comm, request);
     else if (c->kind == REDUCE_SCATTER)
-        status = coll_reduce_scatter_v(all, mine, counts, c->dtype, c->op, comm,
-                                       request);
+        status = (keeps ? coll_reduce_scatter_v_init : coll_reduce_scatter_v)(
+            all, mine, counts, c->dtype, c->op, comm, request);
     else if (c->kind == GATHER)
-        status = coll_gather_v(mine, count, all, all ? counts : NULL, at,
-                               c->dtype, c->root, comm, request);
+        status = (keeps ? coll_gather_v_init
+                        : coll_gather_v)(mine, count, all, all ? counts : NULL,
+                                         at, c->dtype, c->root, comm, request);
     else if (c->kind == SCATTER)
-        status = coll_scatter_v(all, all ? counts : NULL, at, mine, count,
-                                c->dtype, c->root, comm, request);
+        status = (keeps ? coll_scatter_v_init : coll_scatter_v)(
+            all, all ? counts : NULL, at, mine, count, c->dtype, c->root, comm,
+            request);
     memset(counts, 0x7f, sizeof(counts));
     memset(displs, 0x7f, sizeof(displs));
     return status;
+}
+
+coll_status start(const struct call *c, coll_comm *comm, coll_request **request)
+{
+    return run(c, false, comm, request);
 }
 
 int check(const struct call *c)
@@ -212,6 +228,27 @@ int check(const struct call *c)
     return 0;
 }
 
+/* Some as a persistent request; every second rank calls anew instead. */
+static int try_again(const struct call *c, coll_comm *comm, uint64_t seed)
+{
+    const bool keeps = c->rank % 2 == 0;
+    coll_request *request = NULL;
+    if (seed % 3)
+        return 0;
+    EXPECT(!keeps || run(c, true, comm, &request) == COLL_OK, "init");
+    for (int i = 0; i < 2; i++) {
+        fill(c);
+        EXPECT((keeps ? coll_start(request) : start(c, comm, &request))
+                   == COLL_OK,
+               "%s_v, start %d", kind_names[c->kind], i);
+        EXPECT(coll_wait(&request) == COLL_OK, "wait");
+        if (check(c))
+            return 1;
+    }
+    EXPECT(coll_request_free(&request) == COLL_OK, "free");
+    return 0;
+}
+
 int try(coll_comm *comm, enum coll_kind kind, uint64_t seed, size_t longest)
 {
     struct call c = {.rank = coll_comm_user_rank(comm),
@@ -221,7 +258,7 @@ int try(coll_comm *comm, enum coll_kind kind, uint64_t seed, size_t longest)
     const coll_status status = start(&c, comm, NULL);
     EXPECT(status == COLL_OK, "%s_v, seed %lu: %d", kind_names[kind],
            (unsigned long)seed, status);
-    const int wrong = check(&c);
+    const int wrong = check(&c) || try_again(&c, comm, seed);
     give_back(&c);
     return wrong;
 }

@@ -27,7 +27,8 @@ coll_status start(const struct call *, coll_comm *, coll_request **);
 int check(const struct call *);
 void give_back(const struct call *);
 
-/* One call from its making to its end, as a rank_fn. */
+/* One call from its making to its end, as a rank_fn; of some seeds also
+ * started again and again. */
 int try(coll_comm *, enum coll_kind, uint64_t seed, size_t longest);
 /* Of many lengths, beside even calls, and with a memory that both kinds
  * share. */

@@ -39,6 +39,41 @@ static struct layout_of_parts lay_out(int n, const size_t *counts, bool apart,
     return l;
 }
 
+static void lay_elements(const struct layout_of_parts *s,
+                         const struct layout_of_parts *d, int rank, int n)
+{
+    for (size_t i = 0; i <= s->room; i++)
+        s->x[i] = d->x[i] = -1;
+    for (int r = 0; r < n; r++)
+        for (size_t i = 0; i < s->counts[r]; i++)
+            s->x[s->displs[r] + i] = element(rank, r, i);
+}
+
+/* Again: twice, by a persistent request at every second rank. */
+static coll_status exchange(const struct layout_of_parts *s,
+                            const struct layout_of_parts *d, bool apart,
+                            bool again, coll_comm *comm)
+{
+    const int rank = coll_comm_user_rank(comm), n = coll_comm_count(comm);
+    const size_t *const s_at = apart ? s->displs : NULL;
+    const size_t *const d_at = apart ? d->displs : NULL;
+    const bool keeps = again && rank % 2 == 0;
+    coll_request *request = NULL;
+    coll_status status =
+        keeps ? coll_alltoall_v_init(s->x, s->counts, s_at, d->x, d->counts,
+                                     d_at, COLL_I32, comm, &request)
+              : COLL_OK;
+    for (int i = 0; i <= again && status == COLL_OK; i++) {
+        lay_elements(s, d, rank, n);
+        status = keeps ? coll_start(request)
+                       : coll_alltoall_v(s->x, s->counts, s_at, d->x, d->counts,
+                                         d_at, COLL_I32, comm, &request);
+        if (status == COLL_OK)
+            status = coll_wait(&request);
+    }
+    return status == COLL_OK ? coll_request_free(&request) : status;
+}
+
 static int try_pairs(coll_comm *comm, uint64_t seed, size_t longest)
 {
     const int rank = coll_comm_user_rank(comm), n = coll_comm_count(comm);
@@ -53,15 +88,9 @@ static int try_pairs(coll_comm *comm, uint64_t seed, size_t longest)
     const size_t room = s.room > d.room ? s.room : d.room;
     s.x = malloc((room + 1) * sizeof(int));
     d.x = in_place ? s.x : malloc((room + 1) * sizeof(int));
-    for (size_t i = 0; i <= room; i++)
-        s.x[i] = d.x[i] = -1;
-    for (int r = 0; r < n; r++)
-        for (size_t i = 0; i < to[r]; i++)
-            s.x[s.displs[r] + i] = element(rank, r, i);
-    const coll_status status =
-        coll_alltoall_v(s.x, s.counts, apart ? s.displs : NULL, d.x, d.counts,
-                        apart ? d.displs : NULL, COLL_I32, comm, NULL);
-    EXPECT(status == COLL_OK, "alltoall_v: %d", status);
+    s.room = d.room = room;
+    EXPECT(exchange(&s, &d, apart, seed % 3 == 0, comm) == COLL_OK,
+           "alltoall_v");
     for (int r = 0; r < n; r++)
         for (size_t i = 0; i < from[r]; i++, read++)
             EXPECT(d.x[d.displs[r] + i] == element(r, rank, i),

@@ -427,11 +427,13 @@ coll_status coll_wait_any(int n, coll_request *requests[], int *index);
 coll_status coll_test_any(int n, coll_request *requests[], int *index);
 
 /* Persistent requests: a call that is made once and started often. Arguments
- * are those of the collective, are checked here, and hold for every start: the
- * addresses, not what is there. *request is not NULL and starts nothing; it is
- * the caller's until coll_request_free(). Fails as the collective does before it
- * starts. Other ranks need not make it, nor use persistent requests: it is the
- * starts that must come in the same order as their calls. */
+ * are those of the call without _init, are checked here, and hold for every
+ * start: the addresses, not what is there; but counts and displs of a v-call
+ * are copied. *request is not NULL and starts nothing; it is the caller's until
+ * coll_request_free(). Fails as the call does before it starts. Other ranks
+ * need not make it, nor use persistent requests: it is the starts of
+ * collectives that must come in the same order as their calls. A send or
+ * receive matches as if it were called when it is started. */
 coll_status coll_allreduce_init(const void *send, void *recv, size_t count,
                                 coll_dtype dtype, coll_op op, coll_comm *comm,
                                 coll_request **request);
@@ -457,14 +459,42 @@ coll_status coll_scatter_init(const void *send, void *recv, size_t recvcount,
 coll_status coll_alltoall_init(const void *send, void *recv, size_t count,
                                coll_dtype dtype, coll_comm *comm,
                                coll_request **request);
+coll_status coll_allgather_v_init(const void *send, void *recv,
+                                  const size_t *recvcounts,
+                                  const size_t *displs, coll_dtype dtype,
+                                  coll_comm *comm, coll_request **request);
+coll_status coll_reduce_scatter_v_init(const void *send, void *recv,
+                                       const size_t *recvcounts,
+                                       coll_dtype dtype, coll_op op,
+                                       coll_comm *comm, coll_request **request);
+coll_status coll_gather_v_init(const void *send, size_t sendcount, void *recv,
+                               const size_t *recvcounts, const size_t *displs,
+                               coll_dtype dtype, int root, coll_comm *comm,
+                               coll_request **request);
+coll_status coll_scatter_v_init(const void *send, const size_t *sendcounts,
+                                const size_t *displs, void *recv,
+                                size_t recvcount, coll_dtype dtype, int root,
+                                coll_comm *comm, coll_request **request);
+coll_status coll_alltoall_v_init(const void *send, const size_t *sendcounts,
+                                 const size_t *senddispls, void *recv,
+                                 const size_t *recvcounts,
+                                 const size_t *recvdispls, coll_dtype dtype,
+                                 coll_comm *comm, coll_request **request);
 coll_status coll_barrier_init(coll_comm *comm, coll_request **request);
+coll_status coll_send_init(const void *send, size_t count, coll_dtype dtype,
+                           int peer, int tag, coll_comm *comm,
+                           coll_request **request);
+coll_status coll_recv_init(void *recv, size_t count, coll_dtype dtype, int peer,
+                           int tag, coll_comm *comm, coll_message *message,
+                           coll_request **request);
 
-/* Starts a persistent request, behind those outstanding; returns at once. It is
- * then waited for or tested like any other, which leaves it not started instead
- * of freeing it. Any number may be under way, each once. Allocates nothing but
- * what the first run of an algorithm needs. Fails with INVALID (NULL, not
- * persistent, still under way: wait for it first), BUSY, and an earlier failure
- * of the communicator; it is then not started. */
+/* Starts a persistent request, a collective behind those outstanding; returns at
+ * once. It is then waited for or tested like any other, which leaves it not
+ * started instead of freeing it. Any number may be under way, each once.
+ * Allocates nothing but what the first run of an algorithm needs, and a message
+ * that has to wait. Fails with INVALID (NULL, not persistent, still under way:
+ * wait for it first), BUSY, and an earlier failure of the communicator; it is
+ * then not started. */
 coll_status coll_start(coll_request *request);
 
 /* Frees a persistent request and sets *request to NULL; before the communicator

@@ -91,17 +91,35 @@ static void look(const coll_request *r)
         comm_progress(r->comm);
 }
 
+static coll_status check_comm(coll_comm *c)
+{
+    return comm_check(c) < 0 ? fail(comm_check(c), "comm", "%s", c->sentence)
+                             : COLL_OK;
+}
+
+coll_status request_restart_p2p(coll_request *r)
+{
+    const coll_status status = check_comm(r->comm);
+    if (status < 0)
+        return status;
+    r->active = true;
+    request_start_p2p(r);
+    return COLL_OK;
+}
+
 static coll_status run_inside(coll_request *here, coll_request **request)
 {
     coll_comm *c = here->comm;
     coll_request *r = here;
     coll_status status = check(here);
-    if (status == COLL_OK && comm_check(c) < 0)
-        status = fail(comm_check(c), "comm", "%s", c->sentence);
+    if (status == COLL_OK)
+        status = check_comm(c);
     if (status < 0)
         return status;
     here->elem_bytes = coll_dtype_bytes(here->dtype);
     here->p2p.bytes = here->count * here->elem_bytes;
+    if (here->persistent)
+        return request_keep(here, request);
     if (group_is_open())
         return group_add(here, request);
     if (request) {
@@ -123,7 +141,7 @@ static coll_status run_inside(coll_request *here, coll_request **request)
                          : r->status;
 }
 
-static coll_status run(coll_request *here, coll_request **request)
+static coll_status enter(coll_request *here, coll_request **request)
 {
     coll_comm *c = here->comm;
     coll_status status =
@@ -132,7 +150,20 @@ static coll_status run(coll_request *here, coll_request **request)
         status = run_inside(here, request);
         comm_leave(c);
     }
+    return status;
+}
+
+static coll_status run(coll_request *here, coll_request **request)
+{
+    const coll_status status = enter(here, request);
     return status < 0 ? group_noted(status) : status;
+}
+
+static coll_status keep(coll_request *here, coll_request **request)
+{
+    here->persistent = true;
+    return request ? enter(here, request)
+                   : request_not_given(name_of(here) + strlen("coll_"));
 }
 
 /* Field by field, see collectives.c. */
@@ -171,4 +202,23 @@ coll_status coll_recv(void *recv, size_t count, coll_dtype dtype, int peer,
     r.out = recv;
     r.p2p.message = message;
     return run(&r, request);
+}
+
+coll_status coll_send_init(const void *send, size_t count, coll_dtype dtype,
+                           int peer, int tag, coll_comm *comm,
+                           coll_request **request)
+{
+    coll_request r = ask(P2P_SEND, count, dtype, peer, tag, comm);
+    r.in = send;
+    return keep(&r, request);
+}
+
+coll_status coll_recv_init(void *recv, size_t count, coll_dtype dtype, int peer,
+                           int tag, coll_comm *comm, coll_message *message,
+                           coll_request **request)
+{
+    coll_request r = ask(P2P_RECEIVE, count, dtype, peer, tag, comm);
+    r.out = recv;
+    r.p2p.message = message;
+    return keep(&r, request);
 }

@@ -7,21 +7,40 @@
 #include "comm/owner.h"
 #include "comm/request.h"
 
-static coll_status keep(coll_request here, coll_request **request)
+coll_status request_not_given(const char *name)
 {
-    if (!request)
-        return fail(COLL_ERR_INVALID, "comm", "coll_%s_init: request is NULL",
-                    kind_names[here.kind]);
-    const coll_status status = request_check(&here);
+    return fail(COLL_ERR_INVALID, "comm", "coll_%s_init: request is NULL",
+                name);
+}
+
+coll_status request_keep(const coll_request *here, coll_request **request)
+{
+    const coll_status status =
+        here->p2p.way == NOT_P2P ? request_check(here) : COLL_OK;
     if (status < 0)
         return status;
     coll_request *r = malloc(sizeof(*r));
     if (!r)
         return fail(COLL_ERR_MEMORY, "comm", "no memory for a request");
-    *r = here;
+    *r = *here;
     r->persistent = true;
+    r->active = false;
     *request = r;
     return COLL_OK;
+}
+
+static coll_status keep(coll_request here, coll_request **request)
+{
+    if (!request)
+        return request_not_given(kind_names[here.kind]);
+    if (!here.comm)
+        return request_check(&here);
+    coll_status status = comm_enter(here.comm, kind_names[here.kind]);
+    if (status < 0)
+        return status;
+    status = request_keep(&here, request);
+    comm_leave(here.comm);
+    return status;
 }
 
 coll_status coll_allreduce_init(const void *send, void *recv, size_t count,
@@ -163,11 +182,13 @@ coll_status coll_start(coll_request *request)
     coll_status status = comm_enter(request->comm, "start");
     if (status < 0)
         return status;
-    status = request->active
-                 ? fail(COLL_ERR_INVALID, "comm",
-                        "coll_start: the request is still under way; wait for "
-                        "it first")
-                 : request_start(request);
+    if (request->active)
+        status = fail(COLL_ERR_INVALID, "comm",
+                      "coll_start: the request is still under way; wait for it "
+                      "first");
+    else
+        status = request->p2p.way == NOT_P2P ? request_start(request)
+                                             : request_restart_p2p(request);
     comm_leave(request->comm);
     return status;
 }
@@ -185,6 +206,7 @@ coll_status coll_request_free(coll_request **request)
         return fail(COLL_ERR_INVALID, "comm",
                     "coll_request_free: the request is still under way; wait "
                     "for it first");
+    free((*request)->uneven);
     free(*request);
     *request = NULL;
     return COLL_OK;

@@ -92,14 +92,23 @@ coll_status request_choose(coll_request *);
 /* Makes its plan ready, if it runs by messages alone. */
 coll_status request_prepare(coll_request *, struct exec_call *);
 
-/* collectives.c: whether its call is right, and something can serve it. */
+/* collectives.c: whether its call is right, and something can serve it. Between
+ * comm_enter() and comm_leave(), if it has a communicator. */
 coll_status request_check(const coll_request *);
 /* Starts one that was found right, behind those outstanding. */
 coll_status request_start(coll_request *);
 
+/* persistent.c: makes a persistent request of a call; of a send or receive, of
+ * one that was found right. Between comm_enter() and comm_leave(). */
+coll_status request_keep(const coll_request *, coll_request **request);
+/* INVALID: there is nowhere to put it. name: "allreduce". */
+coll_status request_not_given(const char *name);
+
 /* p2p_calls.c: starts a send or a receive, and finishes it if that takes a
  * moment only. */
 void request_start_p2p(coll_request *);
+/* The same for a persistent one. Fails if the communicator has failed. */
+coll_status request_restart_p2p(coll_request *);
 /* What they met has failed: so does the communicator. */
 void request_fail_p2p(coll_comm *, coll_status);
 

@@ -124,7 +124,8 @@ static coll_status run_inside(coll_request *r, const struct side sides[2],
                     r->comm->nranks);
     coll_status status = fill(r, u, sides);
     if (status == COLL_OK)
-        status = request_run(r, request);
+        status =
+            r->persistent ? request_keep(r, request) : request_run(r, request);
     if (status < 0 && keeps)
         free(u);
     return status;
@@ -136,6 +137,8 @@ static coll_status enter(coll_request *r, struct side in, struct side out,
 {
     const char *name = uneven_name(r->kind);
     const struct side sides[2] = {in, out};
+    if (r->persistent && !request)
+        return request_not_given(name);
     if (!r->comm)
         return wrong(name, "the communicator is NULL");
     for (int i = 0; i < 2; i++)
@@ -150,15 +153,17 @@ static coll_status enter(coll_request *r, struct side in, struct side out,
     return status;
 }
 
+/* Runs the call, or keeps it if it is persistent. */
 static coll_status run(coll_request *r, struct side in, struct side out,
                        coll_request **request)
 {
     const coll_status status = enter(r, in, out, request);
-    return status < 0 ? group_noted(status) : status;
+    return status < 0 && !r->persistent ? group_noted(status) : status;
 }
 
-static coll_request ask(enum coll_kind kind, const void *in, void *out,
-                        coll_dtype dtype, coll_op op, int root, coll_comm *comm)
+static coll_request ask(enum coll_kind kind, bool persistent, const void *in,
+                        void *out, coll_dtype dtype, coll_op op, int root,
+                        coll_comm *comm)
 {
     return (coll_request){
         .comm = comm,
@@ -169,6 +174,7 @@ static coll_request ask(enum coll_kind kind, const void *in, void *out,
         .in = in,
         .out = out,
         .active = true,
+        .persistent = persistent,
     };
 }
 
@@ -177,32 +183,35 @@ static size_t own_count(const coll_comm *c, const size_t *counts)
     return c && counts ? counts[c->rank] : 0;
 }
 
-coll_status coll_allgather_v(const void *send, void *recv,
+static coll_status allgather(bool persistent, const void *send, void *recv,
                              const size_t *recvcounts, const size_t *displs,
                              coll_dtype dtype, coll_comm *comm,
                              coll_request **request)
 {
-    coll_request r = ask(ALLGATHER, send, recv, dtype, COLL_SUM, 0, comm);
+    coll_request r =
+        ask(ALLGATHER, persistent, send, recv, dtype, COLL_SUM, 0, comm);
     return run(&r, own(own_count(comm, recvcounts)),
                all_of("recvcounts", recvcounts, displs), request);
 }
 
-coll_status coll_reduce_scatter_v(const void *send, void *recv,
+static coll_status reduce_scatter(bool persistent, const void *send, void *recv,
                                   const size_t *recvcounts, coll_dtype dtype,
                                   coll_op op, coll_comm *comm,
                                   coll_request **request)
 {
-    coll_request r = ask(REDUCE_SCATTER, send, recv, dtype, op, 0, comm);
+    coll_request r =
+        ask(REDUCE_SCATTER, persistent, send, recv, dtype, op, 0, comm);
     return run(&r, all_of("recvcounts", recvcounts, NULL),
                own(own_count(comm, recvcounts)), request);
 }
 
-coll_status coll_gather_v(const void *send, size_t sendcount, void *recv,
-                          const size_t *recvcounts, const size_t *displs,
-                          coll_dtype dtype, int root, coll_comm *comm,
-                          coll_request **request)
+static coll_status gather(bool persistent, const void *send, size_t sendcount,
+                          void *recv, const size_t *recvcounts,
+                          const size_t *displs, coll_dtype dtype, int root,
+                          coll_comm *comm, coll_request **request)
 {
-    coll_request r = ask(GATHER, send, recv, dtype, COLL_SUM, root, comm);
+    coll_request r =
+        ask(GATHER, persistent, send, recv, dtype, COLL_SUM, root, comm);
     return run(&r, own(sendcount),
                comm && comm->rank == root
                    ? all_of("recvcounts", recvcounts, displs)
@@ -210,17 +219,66 @@ coll_status coll_gather_v(const void *send, size_t sendcount, void *recv,
                request);
 }
 
-coll_status coll_scatter_v(const void *send, const size_t *sendcounts,
-                           const size_t *displs, void *recv, size_t recvcount,
-                           coll_dtype dtype, int root, coll_comm *comm,
-                           coll_request **request)
+static coll_status scatter(bool persistent, const void *send,
+                           const size_t *sendcounts, const size_t *displs,
+                           void *recv, size_t recvcount, coll_dtype dtype,
+                           int root, coll_comm *comm, coll_request **request)
 {
-    coll_request r = ask(SCATTER, send, recv, dtype, COLL_SUM, root, comm);
+    coll_request r =
+        ask(SCATTER, persistent, send, recv, dtype, COLL_SUM, root, comm);
     return run(&r,
                comm && comm->rank == root
                    ? all_of("sendcounts", sendcounts, displs)
                    : own(0),
                own(recvcount), request);
+}
+
+static coll_status alltoall(bool persistent, const void *send,
+                            const size_t *sendcounts, const size_t *senddispls,
+                            void *recv, const size_t *recvcounts,
+                            const size_t *recvdispls, coll_dtype dtype,
+                            coll_comm *comm, coll_request **request)
+{
+    coll_request r =
+        ask(ALLTOALL, persistent, send, recv, dtype, COLL_SUM, 0, comm);
+    return run(&r, all_of("sendcounts", sendcounts, senddispls),
+               all_of("recvcounts", recvcounts, recvdispls), request);
+}
+
+coll_status coll_allgather_v(const void *send, void *recv,
+                             const size_t *recvcounts, const size_t *displs,
+                             coll_dtype dtype, coll_comm *comm,
+                             coll_request **request)
+{
+    return allgather(false, send, recv, recvcounts, displs, dtype, comm,
+                     request);
+}
+
+coll_status coll_reduce_scatter_v(const void *send, void *recv,
+                                  const size_t *recvcounts, coll_dtype dtype,
+                                  coll_op op, coll_comm *comm,
+                                  coll_request **request)
+{
+    return reduce_scatter(false, send, recv, recvcounts, dtype, op, comm,
+                          request);
+}
+
+coll_status coll_gather_v(const void *send, size_t sendcount, void *recv,
+                          const size_t *recvcounts, const size_t *displs,
+                          coll_dtype dtype, int root, coll_comm *comm,
+                          coll_request **request)
+{
+    return gather(false, send, sendcount, recv, recvcounts, displs, dtype, root,
+                  comm, request);
+}
+
+coll_status coll_scatter_v(const void *send, const size_t *sendcounts,
+                           const size_t *displs, void *recv, size_t recvcount,
+                           coll_dtype dtype, int root, coll_comm *comm,
+                           coll_request **request)
+{
+    return scatter(false, send, sendcounts, displs, recv, recvcount, dtype,
+                   root, comm, request);
 }
 
 coll_status coll_alltoall_v(const void *send, const size_t *sendcounts,
@@ -229,7 +287,52 @@ coll_status coll_alltoall_v(const void *send, const size_t *sendcounts,
                             coll_dtype dtype, coll_comm *comm,
                             coll_request **request)
 {
-    coll_request r = ask(ALLTOALL, send, recv, dtype, COLL_SUM, 0, comm);
-    return run(&r, all_of("sendcounts", sendcounts, senddispls),
-               all_of("recvcounts", recvcounts, recvdispls), request);
+    return alltoall(false, send, sendcounts, senddispls, recv, recvcounts,
+                    recvdispls, dtype, comm, request);
+}
+
+coll_status coll_allgather_v_init(const void *send, void *recv,
+                                  const size_t *recvcounts,
+                                  const size_t *displs, coll_dtype dtype,
+                                  coll_comm *comm, coll_request **request)
+{
+    return allgather(true, send, recv, recvcounts, displs, dtype, comm,
+                     request);
+}
+
+coll_status coll_reduce_scatter_v_init(const void *send, void *recv,
+                                       const size_t *recvcounts,
+                                       coll_dtype dtype, coll_op op,
+                                       coll_comm *comm, coll_request **request)
+{
+    return reduce_scatter(true, send, recv, recvcounts, dtype, op, comm,
+                          request);
+}
+
+coll_status coll_gather_v_init(const void *send, size_t sendcount, void *recv,
+                               const size_t *recvcounts, const size_t *displs,
+                               coll_dtype dtype, int root, coll_comm *comm,
+                               coll_request **request)
+{
+    return gather(true, send, sendcount, recv, recvcounts, displs, dtype, root,
+                  comm, request);
+}
+
+coll_status coll_scatter_v_init(const void *send, const size_t *sendcounts,
+                                const size_t *displs, void *recv,
+                                size_t recvcount, coll_dtype dtype, int root,
+                                coll_comm *comm, coll_request **request)
+{
+    return scatter(true, send, sendcounts, displs, recv, recvcount, dtype, root,
+                   comm, request);
+}
+
+coll_status coll_alltoall_v_init(const void *send, const size_t *sendcounts,
+                                 const size_t *senddispls, void *recv,
+                                 const size_t *recvcounts,
+                                 const size_t *recvdispls, coll_dtype dtype,
+                                 coll_comm *comm, coll_request **request)
+{
+    return alltoall(true, send, sendcounts, senddispls, recv, recvcounts,
+                    recvdispls, dtype, comm, request);
 }

@@ -28,7 +28,8 @@ struct coll_comm;
 struct coll_request;
 struct select_choice;
 
-/* What a request has of it. One block of memory: a blocking call's is the
+/* What a request has of it: what was called, down to the chunks, and what is
+ * made of it at each start. One block of memory: a blocking call's is the
  * communicator's, else it goes with the request. */
 struct uneven {
     uint32_t hash;  /* of all lengths, if all ranks know them */
@@ -37,9 +38,10 @@ struct uneven {
     size_t mine;    /* and of this rank's own in its result */
     struct exec_chunks chunks[2]; /* of send and recv; what is not for or from
                                      this rank has no length */
+    struct exec_chunks plan[2];   /* the same, as a plan runs on them */
     struct node_parts parts;
-    const size_t *displs; /* where the parts of a result in scratch belong */
-    char *packed;         /* that, until it is over; NULL: it is in its place */
+    char *packed; /* a result in scratch, until the operation is over; NULL: it
+                     is in its place */
     size_t numbers[];
 };
 

@@ -40,15 +40,14 @@ void uneven_set_node(coll_request *r, struct node_call *call)
 
 /* Parts, from where they lie one after another to their places or back. */
 static void move(coll_request *r, const struct exec_chunks *chunks,
-                 const size_t *at, char *vector, char *packed, bool back)
+                 char *vector, char *packed, bool back)
 {
     coll_comm *c = r->comm;
     const size_t elem = r->elem_bytes;
     for (int i = 0; i < c->nranks; i++) {
-        const size_t first = chunks->before[i];
-        const size_t bytes = (chunks->before[i + 1] - first) * elem;
-        char *const one = vector + (at ? at[i] : first) * elem;
-        char *const other = packed + first * elem;
+        const size_t bytes = uneven_part(chunks, i) * elem;
+        char *const one = vector + uneven_place(chunks, i) * elem;
+        char *const other = packed + chunks->before[i] * elem;
         if (bytes)
             memcpy(back ? one : other, back ? other : one, bytes);
         c->tally[r->kind].bytes_read += bytes;
@@ -62,11 +61,11 @@ coll_status uneven_prepare(coll_request *r, struct exec_call *call)
     coll_comm *c = r->comm;
     struct uneven *u = r->uneven;
     struct exec *e = &r->prepared->exec;
-    struct exec_chunks *in = &u->chunks[0], *out = &u->chunks[1];
-    const bool packs = out->at && e->plan->runs;
+    struct exec_chunks *in = &u->plan[0], *out = &u->plan[1];
+    const bool packs = u->chunks[1].at && e->plan->runs;
     const bool aside = r->kind == ALLTOALL && r->in == r->out;
     size_t scratch;
-    coll_status status = exec_lay_out(e, in, r->elem_bytes, &scratch);
+    coll_status status = exec_lay_out(e, u->chunks, r->elem_bytes, &scratch);
     if (status < 0)
         return fail(status, "comm", "no memory for the chunks of a plan");
     scratch = (scratch + LINE - 1) / LINE * LINE;
@@ -75,17 +74,18 @@ coll_status uneven_prepare(coll_request *r, struct exec_call *call)
     if (status < 0)
         return status;
     char *const more = (char *)c->tmp + scratch;
+    *in = u->chunks[0];
+    *out = u->chunks[1];
     call->tmp = c->tmp;
-    call->chunks = u->chunks;
+    call->chunks = u->plan;
     call->in_first = call->out_first = 0;
     u->packed = NULL;
     if (packs) {
-        u->displs = out->at;
         u->packed = call->out = more;
         out->at = NULL;
     }
     if (aside) {
-        move(r, in, in->at, r->out, more, false);
+        move(r, in, r->out, more, false);
         call->in = more;
         in->at = NULL;
     }
@@ -113,5 +113,5 @@ void uneven_finish(coll_request *r)
 {
     struct uneven *u = r->uneven;
     if (u->packed)
-        move(r, &u->chunks[1], u->displs, r->out, u->packed, true);
+        move(r, &u->chunks[1], r->out, u->packed, true);
 }
