@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "collective.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* One row each, in the order of the enum. */
 static const struct {
     const char *name;
@@ -91,39 +88,6 @@ double collective_busbw(enum collective c, int nranks)
 size_t collective_parts(enum collective c, int nranks)
 {
     return table[c].cuts ? (size_t)nranks : 1;
-}
-
-int collective_algorithms(enum collective c,
-                          const char *out[COLLECTIVE_ALGORITHMS])
-{
-    const char *const model = collective_model(c);
-    coll_algorithm_info info;
-    int n = 0;
-    for (int i = 0;
-         model && coll_algorithm_get(i, &info) && n < COLLECTIVE_ALGORITHMS;
-         i++)
-        if (strcmp(info.collective, model) == 0)
-            out[n++] = info.name;
-    return n;
-}
-
-bool collective_has_algorithm(enum collective c, const char *name)
-{
-    const char *of[COLLECTIVE_ALGORITHMS];
-    for (int i = collective_algorithms(c, of) - 1; i >= 0; i--)
-        if (strcmp(of[i], name) == 0)
-            return true;
-    return false;
-}
-
-bool collective_next_name(const char **at, char name[ALGORITHM_BYTES])
-{
-    const size_t length = strcspn(*at, ",");
-    if (!**at)
-        return false;
-    snprintf(name, ALGORITHM_BYTES, "%.*s", (int)length, *at);
-    *at += length + ((*at)[length] == ',');
-    return true;
 }
 
 /* Elements that it has of all. */

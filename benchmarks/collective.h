@@ -33,6 +33,10 @@
 
 #include "coll/coll.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum collective {
     ALLREDUCE,
     REDUCE,
@@ -88,7 +92,8 @@ double collective_busbw(enum collective, int nranks);
 /* What one count of the call is in S: n for those that cut S into parts. */
 size_t collective_parts(enum collective, int nranks);
 
-/* Fills in the names of the library's algorithms for it; returns how many. */
+/* algorithms.c. Fills in the names of the library's algorithms for it; returns
+ * how many. */
 enum { COLLECTIVE_ALGORITHMS = 64 };
 int collective_algorithms(enum collective,
                           const char *names[COLLECTIVE_ALGORITHMS]);
@@ -130,4 +135,7 @@ coll_status shape_call(const struct shape *, const void *send, void *recv,
                        size_t count, coll_comm *comm,
                        coll_request *requests[SHAPE_REQUESTS]);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

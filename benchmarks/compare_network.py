@@ -136,10 +136,7 @@ class Mpi:
                             else compare_peers.COLLECTIVES)
         self.program = os.path.join(folder, f'peer_{family}')
         if not os.path.exists(self.program):
-            compare_peers.run(
-                [f'mpicc.{family}', '-std=c17', *compare_peers.FLAGS, '-o',
-                 self.program, os.path.join(HERE, 'peer_mpi.c'),
-                 os.path.join(HERE, 'peer.c'), '-lm'])
+            compare_peers.build_mpi(family, self.program)
         extra = []
         if kind.isdigit():
             extra = ['--mca', 'coll_tuned_use_dynamic_rules', '1', '--mca',
@@ -173,7 +170,7 @@ class Gloo:
     def __init__(self, name, folder, lab, clock):
         self.name, self.algorithm = name, name.partition('-')[2]
         self.lab, self.clock = lab, clock
-        self.collectives = (compare_peers.COLLECTIVES
+        self.collectives = (compare_peers.GLOO
                             if self.algorithm == 'ring' else ['allreduce'])
         self.program = os.path.join(folder, 'peer_gloo')
         if not os.path.exists(self.program):
@@ -182,15 +179,10 @@ class Gloo:
         self.command = f'peer_gloo {self.algorithm}'
 
     def build(self, folder):
-        part = os.path.join(folder, 'peer.o')
         source = os.path.join(folder, 'peer_gloo_network.cc')
         with open(source, 'w', encoding='utf-8') as file:
             file.write(GLOO_SOURCE)
-        compare_peers.run(['gcc', '-std=c17', *compare_peers.FLAGS, '-c', '-o',
-                           part, os.path.join(HERE, 'peer.c')])
-        compare_peers.run(['g++', '-std=c++17', '-w', *compare_peers.FLAGS,
-                           '-I', HERE, '-o', self.program, source, part,
-                           '-lgloo', '-lpthread'])
+        compare_peers.build_gloo(source, folder, self.program)
 
     def measure(self, *what):
         program = [self.program, self.algorithm, *map(str, what)]

@@ -29,12 +29,17 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-COLLECTIVES = ['allreduce', 'reduce', 'broadcast', 'reduce_scatter',
-               'allgather', 'gather', 'scatter', 'alltoall', 'barrier']
+GLOO = ['allreduce', 'reduce', 'broadcast', 'reduce_scatter', 'allgather',
+        'gather', 'scatter', 'alltoall', 'barrier']
+COLLECTIVES = GLOO + ['reduce_scatter_v', 'allgather_v', 'gather_v',
+                      'scatter_v', 'alltoall_v', 'sendrecv', 'pingpong']
 PEERS = ['openmpi', 'mpich', 'gloo']
 PACKAGES = {'openmpi': 'openmpi-bin libopenmpi-dev',
             'mpich': 'mpich libmpich-dev', 'gloo': 'libgloo-dev g++'}
-FLAGS = ['-D_GNU_SOURCE', '-O3']
+FLAGS = ['-D_GNU_SOURCE', '-O3', '-I', os.path.join(HERE, '..', 'include')]
+# What peers share with coll_bench lies beside them.
+SHARED = [os.path.join(HERE, name)
+          for name in ('peer.c', 'collective.c', 'parts.c')]
 # So that a round of all programs takes a minute at most: few sizes in a group,
 # and long vectors alone.
 GROUP_SIZES, GROUP_BYTES = 5, 48 << 20
@@ -96,6 +101,20 @@ def parse(name, text):
     return found
 
 
+def build_mpi(name, program):
+    run([f'mpicc.{name}', '-std=c17', *FLAGS, '-o', program,
+         os.path.join(HERE, 'peer_mpi.c'), *SHARED, '-lm'])
+
+
+def build_gloo(source, folder, program):
+    parts = []
+    for part in SHARED:
+        parts.append(os.path.join(folder, os.path.basename(part) + '.o'))
+        run(['gcc', '-std=c17', *FLAGS, '-c', '-o', parts[-1], part])
+    run(['g++', '-std=c++17', '-w', *FLAGS, '-I', HERE, '-o', program, source,
+         *parts, '-lgloo', '-lpthread'])
+
+
 class Mpi:
     """An MPI whose commands end in .NAME, as Debian calls them. With an
     algorithm it is Open MPI's, by number, for allreduce alone."""
@@ -116,9 +135,7 @@ class Mpi:
                          str(algorithm)]
         self.launcher = launcher
         if not os.path.exists(self.program):
-            run([f'mpicc.{name}', '-std=c17', *FLAGS, '-o', self.program,
-                 os.path.join(HERE, 'peer_mpi.c'),
-                 os.path.join(HERE, 'peer.c'), '-lm'])
+            build_mpi(name, self.program)
         lines = run([f'mpirun.{name}', '--version']).split('\n')
         # MPICH says its version in the second line.
         self.version = (lines[0] if name == 'openmpi' else
@@ -135,17 +152,12 @@ class Gloo:
 
     def __init__(self, options, folder, algorithm='ring'):
         self.name = 'gloo' if algorithm == 'ring' else f'gloo-{algorithm}'
-        self.collectives = (COLLECTIVES if algorithm == 'ring'
-                            else ['allreduce'])
+        self.collectives = GLOO if algorithm == 'ring' else ['allreduce']
         self.n, self.algorithm, self.folder = options.n, algorithm, folder
         self.program = os.path.join(folder, 'peer_gloo')
-        part = os.path.join(folder, 'peer.o')
         if not os.path.exists(self.program):
-            run(['gcc', '-std=c17', *FLAGS, '-c', '-o', part,
-                 os.path.join(HERE, 'peer.c')])
-            run(['g++', '-std=c++17', '-w', *FLAGS, '-o', self.program,
-                 os.path.join(HERE, 'peer_gloo.cc'), part, '-lgloo',
-                 '-lpthread'])
+            build_gloo(os.path.join(HERE, 'peer_gloo.cc'), folder,
+                       self.program)
         self.version = 'Gloo ' + package_version('libgloo0')
         self.command = f'peer_gloo {algorithm}, TCP on lo'
 

@@ -22,26 +22,12 @@ static const double most_seconds = 1.5;
 
 struct run {
     const struct peer *peer;
-    enum peer_collective collective;
-    size_t count, parts; /* the call's; of S, whole vectors have one */
-    double pause;        /* ns for each byte of S */
-    float *send, *recv, *result;
+    struct peer_call call;
+    double pause; /* ns for each byte of S */
+    float *result;
     float *blocks; /* one of PERIOD elements for each rank */
     float sum[PERIOD];
 };
-
-static const char *const names[PEER_NCOLLECTIVES] = {
-    "allreduce", "reduce",  "broadcast", "reduce_scatter", "allgather",
-    "gather",    "scatter", "alltoall",  "barrier",
-};
-
-enum peer_collective peer_collective_find(const char *name)
-{
-    int c = 0;
-    while (c < PEER_NCOLLECTIVES && strcmp(name, names[c]) != 0)
-        c++;
-    return (enum peer_collective)c;
-}
 
 static double now(void)
 {
@@ -77,93 +63,90 @@ static void fill_blocks(struct run *run)
     }
 }
 
-static size_t sends(const struct run *run)
+/* Elements of S. */
+static size_t whole(const struct run *run)
 {
-    switch (run->collective) {
-    case PEER_BROADCAST:
-        return run->peer->rank == 0 ? run->count : 0;
-    case PEER_SCATTER:
-        return run->peer->rank == 0 ? run->count * run->parts : 0;
-    case PEER_REDUCE_SCATTER:
-    case PEER_ALLTOALL:
-        return run->count * run->parts;
-    default:
-        return run->count;
-    }
-}
-
-static size_t receives(const struct run *run)
-{
-    switch (run->collective) {
-    case PEER_REDUCE:
-        return run->peer->rank == 0 ? run->count : 0;
-    case PEER_GATHER:
-        return run->peer->rank == 0 ? run->count * run->parts : 0;
-    case PEER_ALLGATHER:
-    case PEER_ALLTOALL:
-        return run->count * run->parts;
-    default:
-        return run->count;
-    }
+    const struct peer_call *const c = &run->call;
+    return c->count * collective_parts(c->shape.collective, c->shape.nranks);
 }
 
 static void write_input(const struct run *run, long iteration)
 {
     const float *const mine = run->blocks + run->peer->rank * PERIOD;
-    const size_t all = sends(run);
+    const size_t all = shape_sends(&run->call.shape, run->call.count);
     for (size_t i = 0, n; i < all; i += n) {
         const size_t from = (i + (size_t)iteration) % PERIOD;
         n = PERIOD - from < all - i ? PERIOD - from : all - i;
-        memcpy(run->send + i, mine + from, n * sizeof(float));
+        memcpy(run->call.send + i, mine + from, n * sizeof(float));
     }
 }
 
 static void read_output(const struct run *run)
 {
     const volatile unsigned char *const x = (const void *)run->result;
-    const size_t bytes = receives(run) * sizeof(float);
+    const size_t bytes =
+        shape_receives(&run->call.shape, run->call.count) * sizeof(float);
     unsigned char seen = 0;
     for (size_t i = 0; i < bytes; i += 64)
         seen ^= x[i];
     (void)seen;
 }
 
-/* Element i of this rank's result. */
-static float expected(const struct run *run, size_t i, long iteration)
+/* Of n elements of the result, which are those of a block from its element
+ * first.
+ */
+static double wrong_in(const struct run *run, size_t at, size_t n,
+                       const float *block, size_t first, long iteration)
 {
-    const size_t turn = (size_t)iteration;
-    const size_t mine = (size_t)run->peer->rank * run->count;
-    switch (run->collective) {
-    case PEER_BROADCAST:
-        return run->blocks[(i + turn) % PERIOD];
-    case PEER_SCATTER:
-        return run->blocks[(mine + i + turn) % PERIOD];
-    case PEER_GATHER:
-    case PEER_ALLGATHER:
-        return run->blocks[i / run->count * PERIOD
-                           + (i % run->count + turn) % PERIOD];
-    case PEER_ALLTOALL:
-        return run->blocks[i / run->count * PERIOD
-                           + (mine + i % run->count + turn) % PERIOD];
-    case PEER_REDUCE_SCATTER:
-        return run->sum[(mine + i + turn) % PERIOD];
-    default:
-        return run->sum[(i + turn) % PERIOD];
-    }
+    double wrong = 0;
+    for (size_t i = 0; i < n; i++)
+        wrong += run->result[at + i]
+                 != block[(first + i + (size_t)iteration) % PERIOD];
+    return wrong;
+}
+
+static double wrong_parts(const struct run *run, long iteration)
+{
+    const struct shape *const s = &run->call.shape;
+    const size_t all = whole(run);
+    const bool cut = collective_even(s->collective) == ALLTOALL;
+    double wrong = 0;
+    for (int r = 0; r < s->nranks; r++)
+        wrong +=
+            wrong_in(run, shape_part_begin(s, all, s->rank, r),
+                     shape_part(s, all, s->rank, r), run->blocks + r * PERIOD,
+                     cut ? shape_part_begin(s, all, r, s->rank) : 0, iteration);
+    return wrong;
 }
 
 static double count_wrong(const struct run *run, long iteration)
 {
-    const size_t all = receives(run);
-    double wrong = 0;
-    for (size_t i = 0; i < all; i++)
-        wrong += run->result[i] != expected(run, i, iteration);
-    return wrong;
+    const struct shape *const s = &run->call.shape;
+    const size_t n = shape_receives(s, run->call.count);
+    if (n == 0)
+        return 0;
+    switch (collective_even(s->collective)) {
+    case ALLGATHER:
+    case GATHER:
+    case ALLTOALL:
+        return wrong_parts(run, iteration);
+    case BROADCAST:
+    case SCATTER:
+        return wrong_in(run, 0, n, run->blocks,
+                        shape_recv_offset(s, run->call.count), iteration);
+    case SENDRECV:
+    case PINGPONG:
+        return wrong_in(run, 0, n, run->blocks + shape_source(s) * PERIOD, 0,
+                        iteration);
+    default:
+        return wrong_in(run, 0, n, run->sum,
+                        shape_recv_offset(s, run->call.count), iteration);
+    }
 }
 
 static void rest(const struct run *run)
 {
-    const double bytes = (double)(run->count * run->parts * sizeof(float));
+    const double bytes = (double)(whole(run) * sizeof(float));
     const double seconds = fmin(1e-9 * run->pause * bytes, longest_pause);
     if (seconds > shortest_pause)
         nanosleep(&(struct timespec){.tv_nsec = lrint(1e9 * seconds)}, NULL);
@@ -176,11 +159,10 @@ static double iterate(struct run *run, long iteration)
     rest(run);
     p->together(p->context);
     const double start = now();
-    run->result =
-        p->call(p->context, run->collective, run->send, run->recv, run->count);
+    run->result = p->call(p->context, &run->call);
     const double seconds = now() - start;
     read_output(run);
-    return seconds;
+    return seconds * collective_share(run->call.shape.collective);
 }
 
 static double largest(const struct run *run, double x)
@@ -215,7 +197,7 @@ static double percentile_us(const double *sorted, long n, double p)
 
 static void print(const struct run *run, double *seconds, long n, double wrong)
 {
-    const size_t bytes = run->count * run->parts * sizeof(float);
+    const size_t bytes = whole(run) * sizeof(float);
     qsort(seconds, (size_t)n, sizeof *seconds, ascending);
     printf("%zu %.4f %.4f %.4f %.4f %.0f %ld\n", bytes, seconds[0] * 1e6,
            percentile_us(seconds, n, 0.5), percentile_us(seconds, n, 0.99),
@@ -251,38 +233,72 @@ static int usage(void)
     return 2;
 }
 
+static enum collective find(const char *name)
+{
+    int c = 0;
+    while (c < NCOLLECTIVES
+           && strcmp(name, collective_name((enum collective)c)) != 0)
+        c++;
+    return (enum collective)c;
+}
+
+/* What the call says besides its vectors. */
+static void set_count(struct run *run, size_t count)
+{
+    struct peer_call *const c = &run->call;
+    const struct shape *const s = &c->shape;
+    c->count = count;
+    for (int r = 0; r < s->nranks; r++) {
+        c->begins[r] = (int)shape_part_begin(s, whole(run), s->rank, r);
+        c->lengths[r] = (int)shape_part(s, whole(run), s->rank, r);
+    }
+}
+
+static void sweep(struct run *run, double min, double max, double factor)
+{
+    const enum collective c = run->call.shape.collective;
+    const size_t unit = collective_parts(c, run->peer->nranks) * sizeof(float);
+    size_t last = 0;
+    for (double bytes = min; bytes <= max; bytes *= factor) {
+        const size_t count =
+            (size_t)bytes / unit > 0 ? (size_t)bytes / unit : 1;
+        if (count == last)
+            continue;
+        last = count;
+        set_count(run, c == BARRIER ? 0 : count);
+        measure(run);
+        if (c == BARRIER)
+            break;
+    }
+}
+
 int peer_run(const struct peer *peer, int argc, char **argv)
 {
-    struct run run = {.peer = peer, .parts = 1};
+    struct run run = {.peer = peer};
     if (argc != 5 && argc != 6)
         return usage();
     run.pause = argc == 6 ? fmax(atof(argv[5]), 0) : 0;
-    run.collective = peer_collective_find(argv[1]);
+    run.call.shape = (struct shape){
+        .collective = find(argv[1]),
+        .rank = peer->rank,
+        .nranks = peer->nranks,
+    };
     const double min = atof(argv[2]), max = atof(argv[3]);
-    const double factor = fmax(atof(argv[4]), 1.1);
-    if (run.collective == PEER_NCOLLECTIVES || !(min >= 1) || !(max >= min))
+    if (run.call.shape.collective == NCOLLECTIVES || !(min >= 1)
+        || !(max >= min))
         return usage();
-    if (run.collective >= PEER_REDUCE_SCATTER
-        && run.collective <= PEER_ALLTOALL)
-        run.parts = (size_t)peer->nranks;
-    const size_t unit = run.parts * sizeof(float);
-    run.send = pages((size_t)max + unit);
-    run.recv = pages((size_t)max + unit);
+    const size_t numbers = (size_t)peer->nranks * sizeof(int);
+    const size_t room = (size_t)max + (size_t)peer->nranks * sizeof(float);
+    run.call.send = pages(room);
+    run.call.recv = pages(room);
+    run.call.lengths = pages(numbers);
+    run.call.begins = pages(numbers);
     fill_blocks(&run);
-    size_t last = 0;
-    for (double bytes = min; bytes <= max; bytes *= factor) {
-        run.count = (size_t)bytes / unit > 0 ? (size_t)bytes / unit : 1;
-        if (run.collective == PEER_BARRIER)
-            run.count = 0;
-        else if (run.count == last)
-            continue;
-        last = run.count;
-        measure(&run);
-        if (run.count == 0)
-            break;
-    }
-    free(run.send);
-    free(run.recv);
+    sweep(&run, min, max, fmax(atof(argv[4]), 1.1));
+    free(run.call.send);
+    free(run.call.recv);
+    free(run.call.lengths);
+    free(run.call.begins);
     free(run.blocks);
     return 0;
 }

@@ -12,41 +12,32 @@
 #ifndef PEER_H
 #define PEER_H
 
-#include <stddef.h>
+#include "collective.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-enum peer_collective {
-    PEER_ALLREDUCE,
-    PEER_REDUCE,
-    PEER_BROADCAST,
-    PEER_REDUCE_SCATTER,
-    PEER_ALLGATHER,
-    PEER_GATHER,
-    PEER_SCATTER,
-    PEER_ALLTOALL,
-    PEER_BARRIER,
-    PEER_NCOLLECTIVES
+/* One call of the collective under test. Parts of a _v and of nothing else have
+ * lengths, and lie one after another: rank r's begins at begins[r]. */
+struct peer_call {
+    struct shape shape;
+    float *send, *recv;
+    size_t count;
+    int *lengths, *begins;
 };
 
 struct peer {
     int rank, nranks;
     void *context;
-    /* The collective under test; count as in the table of collective.h. Where
-     * the library leaves the result is returned: recv, or send if it only works
-     * in place. */
-    float *(*call)(void *context, enum peer_collective, float *send,
-                   float *recv, size_t count);
+    /* Makes it. Where the library leaves the result is returned: recv, or send
+     * if it only works in place. */
+    float *(*call)(void *context, const struct peer_call *);
     /* Returns once every rank has come: an allreduce of one byte. */
     void (*together)(void *context);
     /* x[i] becomes the largest of all ranks' x[i]. */
     void (*largest)(void *context, double *x, size_t count);
 };
-
-/* PEER_NCOLLECTIVES for an unknown name. */
-enum peer_collective peer_collective_find(const char *name);
 
 /* Measures what the arguments after the program's name ask for. Returns the
  * exit status: 2 for bad arguments. */

@@ -143,33 +143,34 @@ void reduce_scatter(Gloo &g, float *vector, size_t count)
     algorithm->run();
 }
 
-float *call(void *context, peer_collective c, float *send, float *recv,
-            size_t count)
+float *call(void *context, const peer_call *c)
 {
     Gloo &g = *static_cast<Gloo *>(context);
-    switch (c) {
-    case PEER_REDUCE:
+    float *const send = c->send, *const recv = c->recv;
+    const size_t count = c->count;
+    switch (c->shape.collective) {
+    case REDUCE:
         reduce(g, send, recv, count);
         return recv;
-    case PEER_BROADCAST:
+    case BROADCAST:
         broadcast(g, send, recv, count);
         return recv;
-    case PEER_REDUCE_SCATTER:
+    case REDUCE_SCATTER:
         reduce_scatter(g, send, count);
         return send;
-    case PEER_ALLGATHER:
+    case ALLGATHER:
         allgather(g, send, recv, count);
         return recv;
-    case PEER_GATHER:
+    case GATHER:
         gather(g, send, recv, count);
         return recv;
-    case PEER_SCATTER:
+    case SCATTER:
         scatter(g, send, recv, count);
         return recv;
-    case PEER_ALLTOALL:
+    case ALLTOALL:
         alltoall(g, send, recv, count);
         return recv;
-    case PEER_BARRIER: {
+    case BARRIER: {
         gloo::BarrierOptions options(g.context);
         gloo::barrier(options);
         return recv;

@@ -4,36 +4,92 @@
 
 #include "peer.h"
 
-static float *call(void *context, enum peer_collective c, float *send,
-                   float *recv, size_t count)
+static void sendrecv(const struct peer_call *c, MPI_Comm comm)
+{
+    const int n = (int)c->count, next = (c->shape.rank + 1) % c->shape.nranks;
+    MPI_Sendrecv(c->send, n, MPI_FLOAT, next, 0, c->recv, n, MPI_FLOAT,
+                 shape_source(&c->shape), 0, comm, MPI_STATUS_IGNORE);
+}
+
+static void pingpong(const struct peer_call *c, MPI_Comm comm)
+{
+    const int n = (int)c->count, peer = shape_source(&c->shape);
+    if (peer < 0)
+        return;
+    if (c->shape.rank == 0)
+        MPI_Send(c->send, n, MPI_FLOAT, peer, 0, comm);
+    MPI_Recv(c->recv, n, MPI_FLOAT, peer, 0, comm, MPI_STATUS_IGNORE);
+    if (c->shape.rank > 0)
+        MPI_Send(c->send, n, MPI_FLOAT, peer, 0, comm);
+}
+
+static void call_v(const struct peer_call *c, MPI_Comm comm)
+{
+    const int *const lengths = c->lengths, *const begins = c->begins;
+    const int mine = lengths[c->shape.rank];
+    switch (c->shape.collective) {
+    case REDUCE_SCATTER_V:
+        MPI_Reduce_scatter(c->send, c->recv, lengths, MPI_FLOAT, MPI_SUM, comm);
+        break;
+    case ALLGATHER_V:
+        MPI_Allgatherv(c->send, mine, MPI_FLOAT, c->recv, lengths, begins,
+                       MPI_FLOAT, comm);
+        break;
+    case GATHER_V:
+        MPI_Gatherv(c->send, mine, MPI_FLOAT, c->recv, lengths, begins,
+                    MPI_FLOAT, 0, comm);
+        break;
+    case SCATTER_V:
+        MPI_Scatterv(c->send, lengths, begins, MPI_FLOAT, c->recv, mine,
+                     MPI_FLOAT, 0, comm);
+        break;
+    default:
+        MPI_Alltoallv(c->send, lengths, begins, MPI_FLOAT, c->recv, lengths,
+                      begins, MPI_FLOAT, comm);
+    }
+}
+
+static float *call(void *context, const struct peer_call *c)
 {
     const MPI_Comm comm = *(MPI_Comm *)context;
-    const int n = (int)count;
-    int rank;
-    switch (c) {
-    case PEER_REDUCE:
+    const enum collective kind = c->shape.collective;
+    const int n = (int)c->count;
+    float *const send = c->send, *const recv = c->recv;
+    if (kind != collective_even(kind)) {
+        call_v(c, comm);
+        return recv;
+    }
+    switch (kind) {
+    case REDUCE:
         MPI_Reduce(send, recv, n, MPI_FLOAT, MPI_SUM, 0, comm);
         break;
-    case PEER_BROADCAST: /* knows one vector only */
-        MPI_Comm_rank(comm, &rank);
-        MPI_Bcast(rank == 0 ? send : recv, n, MPI_FLOAT, 0, comm);
-        return rank == 0 ? send : recv;
-    case PEER_REDUCE_SCATTER:
+    case BROADCAST: { /* knows one vector only */
+        float *const vector = c->shape.rank == 0 ? send : recv;
+        MPI_Bcast(vector, n, MPI_FLOAT, 0, comm);
+        return vector;
+    }
+    case REDUCE_SCATTER:
         MPI_Reduce_scatter_block(send, recv, n, MPI_FLOAT, MPI_SUM, comm);
         break;
-    case PEER_ALLGATHER:
+    case ALLGATHER:
         MPI_Allgather(send, n, MPI_FLOAT, recv, n, MPI_FLOAT, comm);
         break;
-    case PEER_GATHER:
+    case GATHER:
         MPI_Gather(send, n, MPI_FLOAT, recv, n, MPI_FLOAT, 0, comm);
         break;
-    case PEER_SCATTER:
+    case SCATTER:
         MPI_Scatter(send, n, MPI_FLOAT, recv, n, MPI_FLOAT, 0, comm);
         break;
-    case PEER_ALLTOALL:
+    case ALLTOALL:
         MPI_Alltoall(send, n, MPI_FLOAT, recv, n, MPI_FLOAT, comm);
         break;
-    case PEER_BARRIER:
+    case SENDRECV:
+        sendrecv(c, comm);
+        break;
+    case PINGPONG:
+        pingpong(c, comm);
+        break;
+    case BARRIER:
         MPI_Barrier(comm);
         break;
     default:
