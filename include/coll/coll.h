@@ -96,9 +96,9 @@ coll_status coll_comm_init_rank(coll_comm **comm, int nranks, coll_unique_id id,
  * field 0 or NULL means the setting, or the parent's in coll_comm_split(). */
 typedef struct coll_config {
     size_t size;
-    double op_seconds;     /* COLL_OP_SECONDS; INFINITY: for ever */
-    double join_seconds;   /* COLL_JOIN_SECONDS */
-    const char *algorithm; /* COLL_ALGO; copied, and equal on all ranks */
+    double op_seconds;       /* COLL_OP_SECONDS; INFINITY: for ever */
+    double join_seconds;     /* COLL_JOIN_SECONDS */
+    const char *algorithm;   /* COLL_ALGO; copied, and equal on all ranks */
     const char *determinism; /* COLL_DETERMINISM; equal on all ranks */
 } coll_config;
 #define COLL_CONFIG_INITIALIZER                                                \

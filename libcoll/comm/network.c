@@ -89,8 +89,7 @@ static coll_status probe(coll_comm *c, struct layout_costs *costs,
  * time. */
 static void measure_work(const coll_comm *c, struct layout_costs *costs)
 {
-    const struct layout *known =
-        copy_serves(c) ? &c->parent->layout : NULL;
+    const struct layout *known = copy_serves(c) ? &c->parent->layout : NULL;
     costs->gamma = known ? known->net.gamma : roofline_sum();
     if (c->nhosts == 1) /* by plans only if somebody asks for it */
         return;
@@ -165,7 +164,8 @@ static coll_status price(coll_comm *c)
 
 coll_status comm_price(coll_comm *c)
 {
-    coll_status status = c->same && copy_serves(c) ? copy_layout(c) : lay_out(c);
+    coll_status status =
+        c->same && copy_serves(c) ? copy_layout(c) : lay_out(c);
     if (status == COLL_OK && c->layout.by_hosts)
         status = layout_of_hosts(&c->layout, &c->hosts.layout);
     if (status == COLL_OK)
