@@ -11,8 +11,7 @@
 #include "programs/options.h"
 #include "report.h"
 #include "sweep.h"
-
-enum { CHOICES_BYTES = 1024 };
+#include "words.h"
 
 static struct bench bench = {
     .options =
@@ -28,7 +27,7 @@ static struct bench bench = {
 };
 static const char *dtype_word = "f32", *op_word = "sum";
 static bool warm;
-static char dtypes[CHOICES_BYTES], ops[CHOICES_BYTES];
+static char dtypes[WORDS_BYTES], ops[WORDS_BYTES];
 
 /* clang-format off */
 static const struct option_row rows[] = {
@@ -103,131 +102,13 @@ static const struct program program = {
                 "same\noptions.",
 };
 
-/* Adds "|word", without the bar at first. */
-static void add_choice(char *choices, const char *word)
-{
-    const size_t used = strlen(choices);
-    snprintf(choices + used, CHOICES_BYTES - used, "%s%s", used ? "|" : "",
-             word);
-}
-
 static void list_choices(void)
 {
     const char *word;
     for (int i = 0; (word = coll_dtype_name((coll_dtype)i)); i++)
-        add_choice(dtypes, word);
+        words_add(dtypes, word);
     for (int i = 0; (word = coll_op_name((coll_op)i)); i++)
-        add_choice(ops, word);
-}
-
-/* Those that have two vectors are left out of all. */
-static void check_in_place(const char *word)
-{
-    for (int c = 0; c < NCOLLECTIVES && bench.options.in_place; c++) {
-        if (collective_in_place((enum collective)c))
-            continue;
-        if (strcmp(word, collective_name((enum collective)c)) == 0)
-            options_die(&program,
-                        "--in-place: found with %s, which has two "
-                        "vectors; valid are collectives without send or "
-                        "receive",
-                        word);
-        bench.options.collectives[c] = false;
-    }
-}
-
-static void check_collective(int noperands, char **operands)
-{
-    const char *known[NCOLLECTIVES + 1];
-    char list[CHOICES_BYTES] = "";
-    const char *const word = noperands > 0 ? operands[0] : "allreduce";
-    bool found = false;
-    if (noperands > 1)
-        options_die(&program,
-                    "found \"%s\" after \"%s\", valid is one "
-                    "collective",
-                    operands[1], operands[0]);
-    for (int c = 0; c < NCOLLECTIVES; c++) {
-        known[c] = collective_name((enum collective)c);
-        bench.options.collectives[c] =
-            strcmp(word, known[c]) == 0 || strcmp(word, "all") == 0;
-        found = found || bench.options.collectives[c];
-        add_choice(list, known[c]);
-    }
-    if (found) {
-        check_in_place(word);
-        return;
-    }
-    known[NCOLLECTIVES] = "all";
-    add_choice(list, "all");
-    const char *const near = nearest_name(word, known, NCOLLECTIVES + 1);
-    options_die(&program, "found the collective \"%s\", valid are %s%s%s%s",
-                word, list, near ? "; did you mean " : "", near ? near : "",
-                near ? "?" : "");
-}
-
-/* What is the algorithm of no collective that is measured is a mistake. */
-static void check_algorithm(const char *name)
-{
-    const char *of[COLLECTIVE_ALGORITHMS];
-    char list[CHOICES_BYTES] = "";
-    int last = 0;
-    for (int c = 0; c < NCOLLECTIVES; c++) {
-        if (!bench.options.collectives[c])
-            continue;
-        if (collective_has_algorithm((enum collective)c, name))
-            return;
-        last = c;
-    }
-    /* With more than one of them it has already been looked for in all. */
-    const int n = collective_algorithms((enum collective)last, of);
-    for (int i = 0; i < n; i++)
-        add_choice(list, of[i]);
-    const char *const near = nearest_name(name, of, n);
-    options_die(&program, "--algo: found \"%s\", valid for %s are %s%s%s%s",
-                name, collective_name((enum collective)last), n ? list : "none",
-                near ? "; did you mean " : "", near ? near : "",
-                near ? "?" : "");
-}
-
-static void check_algorithms(const char *names)
-{
-    if (!names || strcmp(names, "all") == 0)
-        return;
-    char name[ALGORITHM_BYTES];
-    for (const char *at = names; collective_next_name(&at, name);)
-        if (strcmp(name, "auto") != 0)
-            check_algorithm(name);
-}
-
-static void check_mode(const char *name)
-{
-    for (int i = 0; i < BENCH_MODES; i++)
-        if (strcmp(name, bench_mode_names[i]) == 0) {
-            bench.options.modes[i] = true;
-            return;
-        }
-    const char *const near = nearest_name(name, bench_mode_names, BENCH_MODES);
-    options_die(&program,
-                "--determinism: found \"%s\", valid are off|run|layout|full|all"
-                "%s%s%s",
-                name, near ? "; did you mean " : "", near ? near : "",
-                near ? "?" : "");
-}
-
-static void check_modes(const char *names)
-{
-    char name[ALGORITHM_BYTES];
-    if (!names)
-        return;
-    check_mode("off");
-    if (strcmp(names, "all") == 0)
-        names = "run,layout,full";
-    for (const char *at = names; collective_next_name(&at, name);)
-        check_mode(name);
-    if (bench.options.algorithms)
-        options_die(&program, "found both --determinism and --algo, valid is "
-                              "one: a mode chooses among algorithms");
+        words_add(ops, word);
 }
 
 static void parse(int argc, char **argv)
@@ -236,11 +117,11 @@ static void parse(int argc, char **argv)
     int noperands;
     list_choices();
     options_parse(&program, argc, argv, &noperands, false);
-    check_collective(noperands, argv + 1);
+    words_collective(&program, o, noperands, argv + 1);
     coll_dtype_find(dtype_word, &o->dtype);
     coll_op_find(op_word, &o->op);
-    check_algorithms(o->algorithms);
-    check_modes(o->determinism);
+    words_algorithms(&program, o);
+    words_modes(&program, o);
     if (warm && o->cold)
         options_die(&program, "found both --cold and --warm, valid is one");
     if (o->min_bytes > o->max_bytes)
