@@ -301,6 +301,13 @@ static size_t wrong_parts(const struct inputs *in, const char *recv,
     return wrong;
 }
 
+size_t inputs_changed(const struct inputs *in, const void *send, size_t count,
+                      long iteration)
+{
+    return wrong_in(in->mine, in->elem_bytes, send, 0,
+                    shape_sends(&in->shape, count), iteration);
+}
+
 size_t inputs_wrong(const struct inputs *in, const void *recv, size_t count,
                     long iteration)
 {

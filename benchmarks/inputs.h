@@ -36,6 +36,10 @@ void inputs_free(struct inputs *);
 void inputs_write(const struct inputs *, void *send, size_t count,
                   long iteration);
 
+/* The number of elements of such an input that are no longer what they were. */
+size_t inputs_changed(const struct inputs *, const void *send, size_t count,
+                      long iteration);
+
 /* Reads every cache line. */
 void inputs_read(const void *recv, size_t bytes);
 

@@ -320,7 +320,8 @@ static bool has_plan(const struct trial *t)
 Test(hierarchy, levels_in_levels_in_levels_are_right, .timeout = 600)
 {
     int deepest = 0, without = 0;
-    for (unsigned seed = 1; seed <= cases(150, 50); seed++) {
+    const unsigned seeds = cases(150, 50);
+    for (unsigned seed = 1; seed <= seeds; seed++) {
         struct layout l;
         draw_state = seed;
         const int n = 2 + draw(MAX_RANKS - 2);
@@ -350,7 +351,7 @@ Test(hierarchy, levels_in_levels_in_levels_are_right, .timeout = 600)
         }
         layout_free(&l);
     }
-    cr_assert_gt(deepest, 10);
+    cr_assert_geq(deepest, (int)seeds / 6);
     cr_assert_lt(without, 3 * 150 / 20, "%d", without);
 }
 
@@ -441,7 +442,8 @@ Test(hierarchy, very_uneven_groups_are_right_or_left_out, .timeout = 600)
          1,  1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1},
         {8,  8,  8,  8,              8,    8,    8, 8},
     };
-    for (size_t i = 0; i < sizeof(uneven) / sizeof(uneven[0]); i++)
+    const size_t all = sizeof(uneven) / sizeof(uneven[0]);
+    for (size_t i = 0; i < (only_few() ? 3 : all); i++)
         for (int segments = 1; segments <= PLAN_SEGMENTS_MAX; segments *= 4)
             if (thorough() || segments == (i % 2 ? 1 : PLAN_SEGMENTS_MAX))
                 check_uneven(uneven[i], segments);

@@ -22,9 +22,9 @@ typedef void matrix_try(void *context, const struct shape *,
 void matrix_each(int nranks, size_t longest, matrix_try *, void *context);
 
 struct vectors {
-    char *send, *recv, *kept; /* memory for the longest and a guard */
-    char *in, *out;           /* what the call gets */
-    size_t *lengths;          /* of a v-call's parts: to be the shape's */
+    char *send, *recv; /* memory for the longest and a guard */
+    char *in, *out;    /* what the call gets */
+    size_t *lengths;   /* of a v-call's parts: to be the shape's */
 };
 
 void vectors_create(struct vectors *, int nranks, size_t longest);

@@ -15,6 +15,7 @@
 #include "comm/roofline.h"
 #include "comm/sound.h"
 #include "hosts.h"
+#include "thorough.h"
 
 /* What all must agree on. */
 struct figures {
@@ -171,7 +172,8 @@ static void *spin(void *arg)
 /* Who is interrupted while it adds is not slow. */
 Test(probe, sums_are_as_fast_beside_others)
 {
-    enum { OTHERS = 3, CALLS = 4000 };
+    enum { OTHERS = 3 };
+    const unsigned calls = cases(4000, 4000);
     pthread_t others[OTHERS];
     cpu_set_t one;
     double least = 1, most = 0;
@@ -180,7 +182,7 @@ Test(probe, sums_are_as_fast_beside_others)
     cr_assert_eq(sched_setaffinity(0, sizeof(one), &one), 0);
     for (int i = 0; i < OTHERS; i++)
         cr_assert_eq(pthread_create(&others[i], NULL, spin, NULL), 0);
-    for (int i = 0; i < CALLS; i++) {
+    for (unsigned i = 0; i < calls; i++) {
         const double seconds = roofline_sum();
         least = fmin(least, seconds);
         most = fmax(most, seconds);

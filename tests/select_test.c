@@ -181,7 +181,7 @@ Test(select, long_vectors_take_what_sends_least)
 {
     const uint64_t one[64] = {0};
     struct select s = {0};
-    for (int n = 4; n <= 64; n *= 4) {
+    for (int n = 4; n <= (thorough() ? 64 : 16); n *= 4) {
         price(&s, n, one, NULL, &fast);
         for (enum coll_kind kind = ALLREDUCE; kind < BARRIER; kind++) {
             const double few = choice_of(&s, kind, 64).predicted;
@@ -386,7 +386,9 @@ Test(select, parts_for_each_rank_take_the_best_way)
             COLL_OK);
         l.by_hosts = i / 2 % 2 ? each : 0;
         cr_assert_eq(price_all(&s.prices, &l, 1e6, 1e9), COLL_OK);
-        for (int class = 6; class <= 26; class += 2)
+        for (int class = 6; class <= 26; class += thorough()   ? 2
+                                                  : only_few() ? 10
+                                                               : 4)
             for (int k = REDUCE_SCATTER; k <= ALLGATHER; k++) {
                 const enum coll_kind kind = (enum coll_kind)k;
                 const size_t bytes = price_bytes(class);

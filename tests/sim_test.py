@@ -239,7 +239,7 @@ def by_hosts_takes_what_the_library_prices():
     """The plan of one rank a host and two passes inside; and the price that
     coll_info tells, which is kept in steps of 1/256 octave."""
     for collective in tap.cases(('allreduce', 'reduce_scatter', 'allgather'),
-                                ('allreduce', 'allgather')):
+                                ('allreduce',)):
         check_by_hosts(collective)
 
 
@@ -301,8 +301,9 @@ def segments_are_the_best_or_as_asked():
 
 
 def every_collective_is_simulated_at_ranges_and_lists_of_ranks():
-    for name in ('allreduce', 'reduce', 'broadcast', 'reduce_scatter',
-                 'allgather', 'gather', 'scatter', 'alltoall', 'barrier'):
+    every = ('allreduce', 'reduce', 'broadcast', 'reduce_scatter',
+             'allgather', 'gather', 'scatter', 'alltoall', 'barrier')
+    for name in tap.cases(every, every, every[::3]):
         found = results(name, '--cluster', FLAT, '-n', '1..6,9', '-b', '64K')
         ranks = [r['nranks'] for r in found['results']]
         check(ranks == [1, 2, 4, 6, 9], name, ranks)

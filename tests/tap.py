@@ -19,9 +19,12 @@ def expect(holds, *words):
         raise Wrong(' '.join(map(str, words)))
 
 
-def cases(every, part):
-    """As tests/thorough.h has it: the part in the fast suite."""
-    return every if 'TESTS_THOROUGH' in os.environ else part
+def cases(every, part, few=None):
+    """As tests/thorough.h has it: the part in the fast suite, and with
+    sanitizers few, if they are given."""
+    if 'TESTS_THOROUGH' in os.environ:
+        return every
+    return few if few is not None and 'TESTS_FEW' in os.environ else part
 
 
 CASES = []

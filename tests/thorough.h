@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How much a test of many cases tries: the fast suite a part of them, spread
- * over all; the slow suite, with TESTS_THOROUGH=1, each. */
+ * over all; the slow suite, with TESTS_THOROUGH=1, each; sanitizers, which look
+ * at the code and not at results, a third of the part, with TESTS_FEW=1. */
 #ifndef TESTS_THOROUGH_H
 #define TESTS_THOROUGH_H
 
@@ -12,17 +13,23 @@ static inline bool thorough(void)
     return getenv("TESTS_THOROUGH") != NULL;
 }
 
-/* All, or so many. */
+static inline bool only_few(void)
+{
+    return getenv("TESTS_FEW") != NULL;
+}
+
+/* All, or so many, or fewer. */
 static inline unsigned cases(unsigned all, unsigned part)
 {
-    return thorough() ? all : part;
+    return thorough() ? all : only_few() ? (part + 2) / 3 : part;
 }
 
 /* Numbers of ranks: all small ones, and around powers of two. */
 static inline bool tries_ranks(int n)
 {
-    return thorough() || n <= 17 || (n & (n - 1)) <= 1 || ((n + 1) & n) == 0
-           || n % 12 == 0;
+    const bool power = (n & (n - 1)) == 0;
+    return thorough() || power || n <= 9
+           || (!only_few() && (n <= 17 || ((n + 1) & n) == 0 || n % 12 == 0));
 }
 
 static inline int next_ranks(int n)
