@@ -118,6 +118,30 @@ static int count_failures(void)
     return 0;
 }
 
+/* Each rank sends its left one n short messages; then rank 0 waits for one
+ * more, of another tag than rank 1 sends. */
+static int messages(int n)
+{
+    enum { LONG = 100000 };
+    static double x[LONG], y[LONG];
+    const int nranks = coll_comm_count(comm);
+    const int left = (rank + nranks - 1) % nranks, right = (rank + 1) % nranks;
+    for (int i = 0; i < n; i++)
+        if (coll_send(x, 2, COLL_F64, left, 7, comm, NULL)
+            || coll_recv(y, 4, COLL_F64, i % 2 ? right : COLL_ANY_SOURCE,
+                         COLL_ANY_TAG, comm, NULL, NULL))
+            return 1;
+    if (rank == 1) { /* a long one in the same order, too */
+        coll_request *request;
+        coll_send(x, 1, COLL_F64, 0, 8, comm, NULL);
+        coll_send(x, LONG, COLL_F64, 2, 3, comm, &request);
+        coll_wait(&request);
+    }
+    if (rank == 0)
+        coll_recv(y, 1, COLL_F64, 1, 9, comm, NULL, NULL);
+    return sums(1) == 0;
+}
+
 static int act(const char *what, int n)
 {
     if (!strcmp(what, "orderly"))
@@ -140,6 +164,8 @@ static int act(const char *what, int n)
     }
     if (!strcmp(what, "differ"))
         return differ();
+    if (!strcmp(what, "messages"))
+        return messages(n);
     if (!strcmp(what, "fork"))
         return fork_and_go_on();
     if (!strcmp(what, "count"))

@@ -47,7 +47,17 @@ static void write_one(struct recorder *d, uint64_t count)
     called_set(&e->called, ALLREDUCE, COLL_F64, COLL_SUM, 0, count);
     e->tag = (uint32_t)count;
     e->how = record_how(1, 0, 0);
-    record_publish(&d->calls, 0, record_ticks(d->counts));
+    record_publish(&d->calls, 0, record_ticks(d->counts), 0);
+}
+
+/* A receive of `count` f64 from rank 3, which waits. */
+static void write_message(struct recorder *d, uint64_t count)
+{
+    struct record *e = record_next(&d->messages);
+    called_set(&e->called, CALLED_RECV, COLL_F64, COLL_SUM, 3, count);
+    e->tag = 5;
+    e->how = record_how(RECORD_NO_ALGO, 0, 0);
+    record_publish(&d->messages, 0, record_ticks(d->counts), 0);
 }
 
 static void open_one(struct recorder *d, int rank)
@@ -140,6 +150,8 @@ static size_t example(unsigned char *bytes)
         write_one(&d, i);
         record_end(&d, COLL_OK);
     }
+    for (uint64_t i = 1; i <= 20; i++)
+        write_message(&d, i);
     recorder_fail(&d, COLL_ERR_PEER, "rank 3 is no more");
     recorder_note(&d);
     const size_t n = load(d.path, bytes);
@@ -160,6 +172,7 @@ Test(trace_file, what_changes_between_two_looks_is_left_out)
     cr_assert(trace_file_parse(&f, "x", bytes, later, n, error), "%s", error);
     cr_assert_eq(f.n, 59);
     cr_assert_eq(f.records[3].number, 5);
+    cr_assert_eq(f.nmessages, 20);
     cr_assert_str_eq(f.header.sentence, "rank 3 is no more");
     trace_file_free(&f);
 }
@@ -179,16 +192,21 @@ Test(trace_file, every_shorter_file_says_why)
     }
 }
 
-/* Half of the changes in the header, a quarter in the first records. */
+/* Half of the changes in the header, the others in the records that there are,
+ * or anywhere. */
 static void mutate(unsigned char *bytes, size_t n, uint64_t seed)
 {
     const size_t header = sizeof(struct record_header) - RECORD_SENTENCE;
     const uint64_t times = 1 + random_below(seed, 0, 6);
     for (uint64_t i = 1; i <= times; i++) {
-        const uint64_t where = random_below(seed, 3 * i, 4);
-        const size_t from = where == 2 ? RECORD_HEADER_BYTES : 0;
-        const size_t reach = where < 2    ? header
-                             : where == 2 ? 60 * sizeof(struct record)
+        const uint64_t where = random_below(seed, 3 * i, 6);
+        const size_t from = where == 3 ? RECORD_HEADER_BYTES
+                            : where == 4
+                                ? offsetof(struct record_file, messages)
+                                : 0;
+        const size_t reach = where < 3    ? header
+                             : where == 3 ? 60 * sizeof(struct record)
+                             : where == 4 ? 20 * sizeof(struct record)
                                           : n;
         const uint64_t value = random_u64(seed, 3 * i + 1);
         bytes[from + random_below(seed, 3 * i + 2, (uint32_t)reach)] =

@@ -121,6 +121,63 @@ def test_a_divergence_names_both_calls(folder):
            out)
 
 
+def messages(folder, n, **settings):
+    """Starts the job; returns it once all its ranks wait, and the verdict."""
+    job = start(folder, 'messages', n, **settings)
+    for _ in range(200):
+        time.sleep(.05)
+        status, out, err = trace(folder)
+        if 'Rank 0 waits in a rec' in out and 'Rank 1 waits in a send' in out:
+            break
+    expect(status == 0 and not err, status, err)
+    return job, out
+
+
+@in_folder
+def test_of_messages_it_is_told_which_wait_in_vain(folder):
+    for settings in {}, {'COLL_TRANSPORT': 'ucx'}:
+        job, out = messages(folder, 20, **settings)
+        path = os.path.join(folder, 'trace.json')
+        try:
+            expect(re.search(
+                r'Rank 0 waits in a receive of at most 1 f64 from rank 1 with '
+                r'tag 9, begun [^ ]* s before the last event, for which rank 1 '
+                r'has made no send\.\n', out), out)
+            expect(re.search(
+                r'Rank 1 waits in a send of 100000 f64 to rank 2 with tag 3, '
+                r'begun [^ ]* s before the last event, for which rank 2 has '
+                r'made no receive\.\n', out), out)
+            expect(trace(folder, '-o', path)[0] == 0, 'no trace')
+        finally:
+            job.terminate()
+            job.communicate(timeout=60)
+        with open(path, encoding='utf-8') as file:
+            events = [e for e in json.load(file)['traceEvents']
+                      if e.get('cat') == 'message']
+        begun = [e for e in events if e['ph'] == 'b']
+        ended = {e['id']: e['ts'] for e in events if e['ph'] == 'e'}
+        calls = [e['args']['call'] for e in begun if e['tid'] == 0]
+        expect(len(begun) == len(ended) == 3 * 40 + 3, len(begun), len(ended))
+        expect(all(ended[e['id']] >= e['ts'] for e in begun), 'ends too early')
+        # Whose a message of anybody was is known afterwards.
+        expect(calls == ['send of 2 f64 to rank 2 with tag 7',
+                         'receive of 2 f64 from rank 1 with tag 7'] * 20
+               + ['receive of at most 1 f64 from rank 1 with tag 9'], calls)
+        for path in records(folder):
+            os.remove(path)
+
+
+@in_folder
+def test_many_messages_leave_the_collectives(folder):
+    job, out = messages(folder, 3000)
+    job.terminate()
+    job.communicate(timeout=60)
+    expect('for which' not in out, out)
+    expect('Rank 2 never' not in out, out)
+    expect(re.search(r'rank 2 \(.*\) is in operation 1, allreduce of 1 f64',
+                     out), out)
+
+
 @in_folder
 def test_a_job_by_messages_is_on_record_too(folder):
     run(folder, 'differ', COLL_TRANSPORT='ucx')
@@ -272,7 +329,7 @@ def test_what_is_no_record_gets_one_line(folder):
     status, out, err = trace(folder)
     expect(status == 2 and out.count(', 1 on record:') == 1, status, out)
     expect(err.splitlines() == [
-        f'coll_trace: {paths[0]}: cut off: 50000 bytes, whole are 139264',
+        f'coll_trace: {paths[0]}: cut off: 50000 bytes, whole are 270336',
         f'coll_trace: {paths[1]}: no flight record of libcoll'], err)
     for path in '/dev/zero', '/nonexistent', TRACE:
         status, out, err = trace(path)

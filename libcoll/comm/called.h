@@ -14,7 +14,14 @@
 enum { CALLED_TEXT = 88 };
 
 /* Calls that are no collectives, but which all ranks make in the same order. */
-enum { CALLED_SPLIT = NKINDS, CALLED_DUP, CALLED_DESTROY, CALLED_END };
+enum {
+    CALLED_SPLIT = NKINDS,
+    CALLED_DUP,
+    CALLED_DESTROY,
+    CALLED_SEND, /* not in the same order; the root is the peer */
+    CALLED_RECV,
+    CALLED_END
+};
 
 /* Zeros: nothing yet. */
 struct called {

@@ -60,6 +60,7 @@ static void finish_request(coll_request *r, coll_status status)
     p->sending -= r->p2p.way == P2P_SEND;
     r->comm->points++;
     r->status = status;
+    p2p_record_end(r);
 }
 
 /* --- packets out -----------------------------------------------------------
@@ -226,16 +227,15 @@ static coll_status check(const coll_request *r, int peer,
                 peer, (unsigned long long)head->count, sent, head->tag, c->rank,
                 alike ? "at most " : "", r->count, coll_dtype_name(r->dtype),
                 head->tag, r->p2p.tag == COLL_ANY_TAG ? " (any)" : "",
-                alike ? "the message is truncated"
-                      : "the datatypes differ");
+                alike ? "the message is truncated" : "the datatypes differ");
 }
 
-static void describe(const coll_request *r, int peer,
-                     const struct p2p_head *head)
+static void describe(coll_request *r, int peer, const struct p2p_head *head)
 {
+    r->p2p.got = (coll_message){
+        .source = peer, .tag = head->tag, .count = (size_t)head->count};
     if (r->p2p.message)
-        *r->p2p.message = (coll_message){
-            .source = peer, .tag = head->tag, .count = (size_t)head->count};
+        *r->p2p.message = r->p2p.got;
 }
 
 /* Memory for more short messages is given back in large steps, unless a packet

@@ -103,6 +103,11 @@ void p2p_end(coll_comm *, coll_status);
 /* Whether some send or receive waits for that rank. */
 bool p2p_awaits(const coll_comm *, int rank);
 
+/* p2p_record.c: puts a request on record, over or not; and that one which is on
+ * record is over. */
+void p2p_record(coll_request *);
+void p2p_record_end(const coll_request *);
+
 /* p2p_tell.c: "; a receive of at most 8 f32 from rank 1 with tag 7 waits", or
  * "".
  */

@@ -25,7 +25,8 @@
 #include "comm/layout.h"
 
 _Static_assert(sizeof(struct record_file)
-                   == RECORD_HEADER_BYTES + RECORD_RING * sizeof(struct record),
+                   == RECORD_HEADER_BYTES
+                          + 2 * RECORD_RING * sizeof(struct record),
                "no gap");
 
 /* Those of this process that have a file. */
@@ -92,6 +93,7 @@ static void write_to(struct recorder *d, struct record_file *file)
 {
     d->file = file;
     d->calls.records = file->calls;
+    d->messages.records = file->messages;
 }
 
 coll_status recorder_init(struct recorder *d)

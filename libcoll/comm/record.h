@@ -7,6 +7,8 @@
  *             of kinds, datatypes and so on: a reader needs no other table
  *   calls     the last collectives, splits and so on, 64 bytes each. All ranks
  *             make them in the same order, so that their numbers match
+ *   messages  the same of sends and receives, in a ring of their own: however
+ *             many there are, the collective that another rank waits in stays
  *
  * Two looks at a clock and a cache line for each operation: no lock, no system
  * call. A record's number is written
@@ -42,7 +44,8 @@ enum record_flag {
 struct record {
     _Atomic uint64_t number; /* from 1; 0: none */
     struct called called;
-    _Atomic uint32_t tag;   /* of this call and all before it, see request.c */
+    _Atomic uint32_t tag;   /* of this call and all before it, see request.c;
+                               of a message its own */
     uint32_t how;           /* record_how() */
     uint64_t begun;         /* ticks */
     _Atomic uint64_t ended; /* 0: not yet */
@@ -92,7 +95,8 @@ enum record_table {
 
 struct record_header {
     char magic[8];
-    uint32_t version, header_bytes, record_bytes, nrecords;
+    uint32_t version, header_bytes, record_bytes;
+    uint32_t nrecords; /* of each ring */
     uint32_t coll_version;
     int32_t rank, nranks, pid;
     uint32_t clock;
@@ -107,7 +111,7 @@ struct record_header {
 struct record_file {
     struct record_header header;
     char names[RECORD_HEADER_BYTES - sizeof(struct record_header)];
-    struct record calls[RECORD_RING];
+    struct record calls[RECORD_RING], messages[RECORD_RING];
 };
 
 struct record_ring {
@@ -118,7 +122,7 @@ struct record_ring {
 /* Of a communicator. Where it can have no file it is kept all the same, for the
  * rank's own looks. */
 struct recorder {
-    struct record_ring calls;
+    struct record_ring calls, messages;
     bool counts; /* the processor's own counter is the clock */
     struct record_moment first;
 
@@ -171,13 +175,14 @@ static inline struct record *record_next(const struct record_ring *ring)
     return record_at(ring, record_last(ring) + 1);
 }
 
+/* ended: 0 for what has not. */
 static inline void record_publish(struct record_ring *ring, uint32_t flags,
-                                  uint64_t begun)
+                                  uint64_t begun, uint64_t ended)
 {
     const uint64_t number = record_last(ring) + 1;
     struct record *e = record_at(ring, number);
     e->begun = begun;
-    atomic_store_explicit(&e->ended, 0, memory_order_relaxed);
+    atomic_store_explicit(&e->ended, ended, memory_order_relaxed);
     e->status = COLL_OK;
     e->flags = flags;
     /* Pair with the looks of readers, of a file or as in record_copy(). */

@@ -86,7 +86,7 @@ static void record_begun(const coll_request *r)
     atomic_store_explicit(&e->tag, r->tag, memory_order_relaxed);
     e->how = how_of(r);
     record_publish(ring, r->meeting ? RECORD_MEETING : 0,
-                   record_ticks(r->comm->recorder.counts));
+                   record_ticks(r->comm->recorder.counts), 0);
 }
 
 static void begin_plan(coll_request *r)

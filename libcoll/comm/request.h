@@ -10,7 +10,8 @@
 struct p2p_call {
     enum { NOT_P2P, P2P_SEND, P2P_RECEIVE } way;
     int peer, tag; /* that are wanted */
-    coll_message *message;
+    coll_message *message, got; /* got: what a receive has taken */
+    uint64_t record;            /* its number; 0: not on record */
     uint64_t order;
     size_t bytes; /* of what is sent */
     uint32_t id;

@@ -22,7 +22,32 @@ static void put_title(struct json *out, const char *of, int job, int rank,
     json_end(out, '}');
 }
 
+/* What is common to the events of one record. */
+static void begin_event(struct json *out, const struct trace_job *j, int job,
+                        int file, const struct record *r, const char *phase)
+{
+    json_begin(out, NULL, '{');
+    json_text(out, "ph", phase);
+    json_text(out, "name", trace_kind(j->files[file], r));
+    json_number(out, "pid", job + 1);
+    json_number(out, "tid", j->files[file]->header.rank);
+}
+
+static void put_status(struct json *out, const struct record *r)
+{
+    json_text(out, "status",
+              !r->ended ? "never ended"
+                        : coll_status_string((coll_status)r->status));
+}
+
 /* What has not ended lasts until the job's last event. */
+static double end_of(const struct trace_job *j, int file,
+                     const struct record *r)
+{
+    return fmax(r->ended ? trace_job_time(j, file, r->ended) : j->last_ns,
+                trace_job_time(j, file, r->begun));
+}
+
 static void put_operation(struct json *out, const struct trace_job *j, int job,
                           const struct trace_entry *e, double from_ns)
 {
@@ -30,25 +55,44 @@ static void put_operation(struct json *out, const struct trace_job *j, int job,
     const struct trace_file *f = j->files[e->rank];
     const struct record *r = e->record;
     const double begun = trace_job_time(j, e->rank, r->begun);
-    const double ended =
-        r->ended ? trace_job_time(j, e->rank, r->ended) : j->last_ns;
-    json_begin(out, NULL, '{');
-    json_text(out, "ph", "X");
-    json_text(out, "name", trace_kind(f, r));
+    begin_event(out, j, job, e->rank, r, "X");
     json_text(out, "cat", r->flags & RECORD_MEETING ? "meeting" : "collective");
-    json_number(out, "pid", job + 1);
-    json_number(out, "tid", f->header.rank);
     json_number(out, "ts", 1e-3 * (begun - from_ns));
-    json_number(out, "dur", 1e-3 * fmax(ended - begun, 0));
+    json_number(out, "dur", 1e-3 * (end_of(j, e->rank, r) - begun));
     json_begin(out, "args", '{');
     json_number(out, "operation", (double)r->number);
     json_text(out, "call", trace_call(f, r, call));
     json_text(out, "algorithm", trace_way(f, r, way));
-    json_text(out, "status",
-              !r->ended ? "never ended"
-                        : coll_status_string((coll_status)r->status));
+    put_status(out, r);
     json_end(out, '}');
     json_end(out, '}');
+}
+
+/* Many may be under way at once: each is a row of its own while it lasts. */
+static void put_message(struct json *out, const struct trace_job *j, int job,
+                        int file, const struct record *r, double from_ns)
+{
+    char call[TRACE_CALL], id[64];
+    const struct trace_file *f = j->files[file];
+    snprintf(id, sizeof(id), "%d.%d.%llu", job + 1, f->header.rank,
+             (unsigned long long)r->number);
+    for (int end = 0; end < 2; end++) {
+        begin_event(out, j, job, file, r, end ? "e" : "b");
+        json_text(out, "cat", "message");
+        json_text(out, "id", id);
+        json_number(out, "ts",
+                    1e-3
+                        * ((end ? end_of(j, file, r)
+                                : trace_job_time(j, file, r->begun))
+                           - from_ns));
+        if (!end) {
+            json_begin(out, "args", '{');
+            json_text(out, "call", trace_call(f, r, call));
+            put_status(out, r);
+            json_end(out, '}');
+        }
+        json_end(out, '}');
+    }
 }
 
 static void put_job(struct json *out, const struct trace_job *j, int job,
@@ -66,6 +110,9 @@ static void put_job(struct json *out, const struct trace_job *j, int job,
     }
     for (size_t i = 0; i < j->nentries; i++)
         put_operation(out, j, job, &j->entries[i], from_ns);
+    for (int f = 0; f < j->n; f++)
+        for (size_t i = 0; i < j->files[f]->nmessages; i++)
+            put_message(out, j, job, f, &j->files[f]->messages[i], from_ns);
 }
 
 /* Jobs of other machines than the first one's are no nearer than by date. */

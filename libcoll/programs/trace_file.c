@@ -41,7 +41,7 @@ static const char *check_header(const struct record_header *h, size_t n)
         || h->header_bytes > MOST_HEADER)
         return "its header is damaged: sizes";
     const size_t whole =
-        h->header_bytes + (size_t)h->nrecords * h->record_bytes;
+        h->header_bytes + 2 * (size_t)h->nrecords * h->record_bytes;
     if (n != whole) {
         snprintf(text, sizeof(text), "cut off: %zu bytes, whole are %zu", n,
                  whole);
@@ -115,14 +115,16 @@ static bool is_whole(const struct record *one, const struct record *other,
            && one->number % room == i && last - one->number < room - 1;
 }
 
-static bool read_records(struct trace_file *f, const unsigned char *bytes,
-                         const unsigned char *later)
+/* A ring of so many; *n of them are whole. */
+static struct record *read_ring(const unsigned char *bytes,
+                                const unsigned char *later, size_t room,
+                                size_t *n)
 {
-    const size_t size = sizeof(struct record), room = f->header.nrecords;
+    const size_t size = sizeof(struct record);
     uint64_t last = 0;
-    f->records = malloc(room * size);
-    if (!f->records)
-        return false;
+    struct record *records = malloc(room * size);
+    if (!records)
+        return NULL;
     for (size_t i = 0; i < room; i++) {
         struct record r;
         memcpy(&r, later + i * size, size);
@@ -130,13 +132,23 @@ static bool read_records(struct trace_file *f, const unsigned char *bytes,
             last = r.number;
     }
     for (size_t i = 0; i < room; i++) {
-        struct record *r = &f->records[f->n], again;
+        struct record *r = &records[*n], again;
         memcpy(r, bytes + i * size, size);
         memcpy(&again, later + i * size, size);
-        f->n += is_whole(r, &again, last, i, room);
+        *n += is_whole(r, &again, last, i, room);
     }
-    qsort(f->records, f->n, size, by_number);
-    return true;
+    qsort(records, *n, size, by_number);
+    return records;
+}
+
+static bool read_records(struct trace_file *f, const unsigned char *bytes,
+                         const unsigned char *later)
+{
+    const size_t room = f->header.nrecords;
+    const size_t ring = room * sizeof(struct record);
+    f->records = read_ring(bytes, later, room, &f->n);
+    f->messages = read_ring(bytes + ring, later + ring, room, &f->nmessages);
+    return f->records && f->messages;
 }
 
 bool trace_file_parse(struct trace_file *f, const char *path,
@@ -185,7 +197,7 @@ static bool read_open(struct trace_file *f, const char *path, int fd,
 {
     struct stat about;
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    const size_t most = MOST_HEADER + MOST_RECORDS * sizeof(struct record);
+    const size_t most = MOST_HEADER + 2 * MOST_RECORDS * sizeof(struct record);
     if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode)
         || (size_t)about.st_size > most) {
         snprintf(error, TRACE_ERROR, "%s: no flight record of libcoll", path);
@@ -227,6 +239,7 @@ void trace_file_free(struct trace_file *f)
         free(f->table[t]);
     free(f->names);
     free(f->records);
+    free(f->messages);
     free(f->path);
 }
 
@@ -277,6 +290,38 @@ const char *trace_kind(const struct trace_file *f, const struct record *r)
     return kind ? kind : "unknown";
 }
 
+int trace_message(const struct trace_file *f, const struct record *r)
+{
+    const int kind = kind_of(trace_kind(f, r));
+    return kind == CALLED_SEND || kind == CALLED_RECV ? kind : CALLED_END;
+}
+
+static const char *some(char text[32], const char *what, int32_t x)
+{
+    if (x < 0)
+        snprintf(text, 32, "any %s", what);
+    else
+        snprintf(text, 32, "%s %d", what, (int)x);
+    return text;
+}
+
+/* What a receive over has taken is exact. */
+static void describe_message(const struct trace_file *f, const struct record *r,
+                             char text[TRACE_CALL])
+{
+    char rank[32], tag[32];
+    const char *dtype =
+        trace_name(f, RECORD_DTYPES, called_dtype(r->called.what));
+    const bool receives = trace_message(f, r) == CALLED_RECV;
+    snprintf(text, TRACE_CALL, "%s of %s%llu %.16s %s %s with %s",
+             receives ? "receive" : "send",
+             receives && !(r->ended && r->status == COLL_OK) ? "at most " : "",
+             (unsigned long long)r->called.count, dtype ? dtype : "?",
+             receives ? "from" : "to",
+             some(rank, "rank", (int32_t)called_root(r->called.what)),
+             some(tag, "tag", (int32_t)r->tag));
+}
+
 const char *trace_call(const struct trace_file *f, const struct record *r,
                        char text[TRACE_CALL])
 {
@@ -286,7 +331,9 @@ const char *trace_call(const struct trace_file *f, const struct record *r,
     const int at = snprintf(
         text, TRACE_CALL, "%s",
         r->flags & RECORD_MEETING ? "the library's barrier before " : "");
-    if (translate(f, r, &called))
+    if (trace_message(f, r) != CALLED_END)
+        describe_message(f, r, text);
+    else if (translate(f, r, &called))
         snprintf(text + at, TRACE_CALL - (size_t)at, "%s",
                  called_text(&called, call));
     else

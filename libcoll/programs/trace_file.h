@@ -14,8 +14,10 @@ struct trace_file {
     char *names;                 /* of all tables */
     const char **table[RECORD_NTABLES];
     int entries[RECORD_NTABLES];
-    struct record *records; /* by number, ascending */
+    struct record *records; /* calls, by number, ascending */
     size_t n;
+    struct record *messages; /* the same of sends and receives */
+    size_t nmessages;
     bool written;       /* a process has it open, and may go on */
     double ns_per_tick; /* by two moments, the second as late as possible */
 };
@@ -33,9 +35,13 @@ void trace_file_free(struct trace_file *);
 /* An entry of a table, or NULL for a number that has none. */
 const char *trace_name(const struct trace_file *, enum record_table, int entry);
 
+/* CALLED_SEND or CALLED_RECV of a message; CALLED_END: it is none. */
+int trace_message(const struct trace_file *, const struct record *);
 /* "allreduce"; "unknown". */
 const char *trace_kind(const struct trace_file *, const struct record *);
-/* "allreduce of 8 f32, sum". Returns text. */
+/* "allreduce of 8 f32, sum", "send of 8 f32 to rank 1 with tag 7". Returns
+ * text.
+ */
 const char *trace_call(const struct trace_file *, const struct record *,
                        char text[TRACE_CALL]);
 /* "ring in 4 segments" */

@@ -127,16 +127,13 @@ static void align(struct trace_job *j, int machine)
     c->doubt_ns = c->matched ? (most - least) / 2 : 0;
 }
 
-static void find_range(struct trace_job *j)
+static void find_range(struct trace_job *j, int file, const struct record *r,
+                       size_t n)
 {
-    j->first_ns = INFINITY;
-    j->last_ns = -INFINITY;
-    for (size_t i = 0; i < j->nentries; i++) {
-        const struct trace_entry *e = &j->entries[i];
-        const double begun = trace_job_time(j, e->rank, e->record->begun);
-        const double ended = e->record->ended
-                                 ? trace_job_time(j, e->rank, e->record->ended)
-                                 : begun;
+    for (size_t i = 0; i < n; i++) {
+        const double begun = trace_job_time(j, file, r[i].begun);
+        const double ended =
+            r[i].ended ? trace_job_time(j, file, r[i].ended) : begun;
         j->first_ns = fmin(j->first_ns, begun);
         j->last_ns = fmax(j->last_ns, fmax(begun, ended));
     }
@@ -158,7 +155,12 @@ bool trace_job_make(struct trace_job *j, struct trace_file **files, int n)
         return false;
     for (int m = 1; m < j->nmachines; m++)
         align(j, m);
-    find_range(j);
+    j->first_ns = INFINITY;
+    j->last_ns = -INFINITY;
+    for (int f = 0; f < j->n; f++) {
+        find_range(j, f, j->files[f]->records, j->files[f]->n);
+        find_range(j, f, j->files[f]->messages, j->files[f]->nmessages);
+    }
     return true;
 }
 

@@ -46,6 +46,11 @@ double trace_job_time(const struct trace_job *, int file, uint64_t ticks);
 /* How many entries from i on are of one number. */
 size_t trace_job_run(const struct trace_job *, size_t i);
 
+/* trace_messages.c: the sends and receives that have not ended, in sentences on
+ * stdout, and for which of them the other rank has made no call, where the
+ * rings still have all. */
+void trace_messages(const struct trace_job *);
+
 /* What each rank did last, who is missing, and where ranks diverged, in
  * sentences on stdout. Whether they did. */
 bool trace_verdict(const struct trace_job *);

@@ -217,6 +217,7 @@ bool trace_verdict(const struct trace_job *j)
         tell_late(j, marked);
         diverged = tell_divergence(j, marked);
     }
+    trace_messages(j);
     tell_clocks(j);
     free(marked);
     return diverged;
