@@ -45,10 +45,12 @@ static void grads_ready(void *context, size_t first, size_t count)
     struct train *t = context;
     for (size_t i = first; t->sum.x && i < first + count; i++)
         t->net.grads.x[i] += t->sum.x[i];
-    profile_enter(t->profile, PROFILE_COMMUNICATION);
+    if (t->strategy.overlaps)
+        profile_enter(t->profile, PROFILE_COMMUNICATION);
     /* finish() returns its error */
     t->strategy.ops->grads_ready(&t->strategy, first, count);
-    profile_enter(t->profile, PROFILE_BACKWARD);
+    if (t->strategy.overlaps)
+        profile_enter(t->profile, PROFILE_BACKWARD);
 }
 
 /* n of the share's images from number `first` on. Returns the summed loss. */

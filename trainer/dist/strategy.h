@@ -23,6 +23,7 @@ struct strategy {
     struct net *net;
     double seconds; /* spent in communication so far */
     int vote;       /* of rank 0: what all are to follow in the next step */
+    bool overlaps;  /* this step communicates while it goes backward */
     void *own;
 };
 

@@ -66,6 +66,7 @@ static coll_status open_sync(struct strategy *s)
     else
         y->adapts = s->exchange == EXCHANGE_BUCKETS
                     || (s->exchange == EXCHANGE_AUTO && crosses_hosts(s));
+    s->overlaps = y->bucket != SIZE_MAX;
     return coll_comm_count(s->comm) == 1
                ? COLL_OK
                : coll_comm_register(s->comm, grads->x,
@@ -135,6 +136,7 @@ static void follow(struct strategy *s, int vote)
     const size_t pieces = (size_t)1 << vote;
     if (y->adapts)
         y->bucket = vote ? (count_of(s) + pieces - 1) / pieces : SIZE_MAX;
+    s->overlaps = y->bucket != SIZE_MAX;
 }
 
 static coll_status finish(struct strategy *s)
