@@ -84,6 +84,7 @@ struct trial {
     int n, segments, root;
     size_t count; /* as the caller of the collective says it */
     unsigned seed;
+    bool keeps; /* positions are ranks, also of a reduce */
 };
 
 static const struct element canary = {0xabad1dea, 0xabad1dea};
@@ -243,6 +244,7 @@ static void check(const struct trial *t)
 {
     const enum coll_kind kind = t->algo->kind;
     const bool in_place = t->seed % 2 && kind != ALLTOALL;
+    const bool fixed = kind_has_parts(kind) || t->keeps;
     static struct vectors v[MOST_RANKS];
     static char *in[MOST_RANKS], *out[MOST_RANKS];
     for (int r = 0; r < t->n; r++) {
@@ -254,8 +256,8 @@ static void check(const struct trial *t)
         .plan = t->algo->plan,
         .nranks = t->n,
         .segments = t->segments,
-        .root = kind_has_parts(kind) ? 0 : t->root,
-        .root_at = kind_has_parts(kind) ? t->root : 0,
+        .root = fixed ? 0 : t->root,
+        .root_at = fixed ? t->root : 0,
         .count = in_count(t) > out_count(t) ? in_count(t) : out_count(t),
         .elem_bytes = sizeof(struct element),
         .net = {.link = {1e-6, 1e-10, 0}, .jitter_seed = t->seed},
@@ -309,7 +311,7 @@ static void check_all_shapes(const struct algo *algo, int nranks)
                 });
     for (int root = 0; root < nranks && kind_has_root(algo->kind);
          root += roots_apart(nranks))
-        check(&(struct trial){algo, nranks, 2, root, 7, (unsigned)root});
+        check(&(struct trial){algo, nranks, 2, root, 7, (unsigned)root, false});
 }
 
 Test(plans, each_share_comes_in_once_and_in_its_place, .timeout = 600)
@@ -337,11 +339,43 @@ Test(plans, those_in_rank_order_combine_all_at_once_from_rank_0_on)
             for (int root = 0; root < (kind_has_root(algos[a].kind) ? n : 1);
                  root += roots_apart(n))
                 check(&(struct trial){&algos[a], n, 2, root, (size_t)n + 3,
-                                      (unsigned)root});
+                                      (unsigned)root, false});
             cr_assert_eq(!out_of_order && fewest_at_once == n,
                          algo_in_order(&algos[a]), "%s, %d ranks",
                          algos[a].full_name, n);
         }
+}
+
+/* Also of a root that is not the first rank, with few segments and with many.
+ */
+static bool keeps_order(const struct algo *algo, int n)
+{
+    const bool rooted = kind_has_root(algo->kind) && algo_keeps_order(algo, n)
+                        && !algo_in_order(algo);
+    out_of_order = false;
+    for (int root = 0; root < (rooted ? n : 1); root += roots_apart(n))
+        for (int segments = 1; segments <= PLAN_SEGMENTS_MAX; segments *= 4)
+            check(&(struct trial){algo, n, segments, root, (size_t)n + 3,
+                                  (unsigned)(root + segments), rooted});
+    return !out_of_order;
+}
+
+/* Others do not on every number of ranks, or this proves nothing. */
+Test(plans, those_that_keep_the_order_combine_neighbouring_runs, .timeout = 600)
+{
+    for (int a = 0; a < nplanned; a++) {
+        bool always = true, says = true;
+        for (int n = 2; n <= MAX_RANKS && kind_reduces(algos[a].kind); n++) {
+            if (!serves(&algos[a], n) || !tries_ranks(n))
+                continue;
+            const bool does = keeps_order(&algos[a], n);
+            cr_assert(does || !algo_keeps_order(&algos[a], n), "%s, %d ranks",
+                      algos[a].full_name, n);
+            always &= does;
+            says &= algo_keeps_order(&algos[a], n);
+        }
+        cr_assert_eq(always, says, "%s", algos[a].full_name);
+    }
 }
 
 /* Also those that the selector would not take for so many: what they send at

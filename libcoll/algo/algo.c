@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "algo/parts.h"
+
 /* sizeof "allreduce_" - 1 letters of a full name name the collective. */
 #define ALGO(kind, name, fits, when)                                           \
     {#name, &#name[sizeof(#kind)], kind, fits, plan_##name, when, BY_PLAN},
@@ -62,6 +64,35 @@ bool algo_in_order(const struct algo *algo)
                || algo->plan == plan_allreduce_in_order_scatter
                || algo->plan == plan_reduce_in_order
                || algo->plan == plan_reduce_scatter_in_order);
+}
+
+bool algo_keeps_order(const struct algo *algo, int nranks)
+{
+    static const struct {
+        void (*plan)(struct plan *, const struct plan_shape *);
+        int radix; /* 0: always; else where no rank folds in from afar */
+    } kept[] = {
+        {plan_allreduce_recursive_doubling,      2 },
+        {plan_allreduce_halving_doubling_near,   0 },
+        {plan_allreduce_binomial_tree,           0 },
+        {plan_allreduce_knomial_tree,            0 },
+        {plan_allreduce_knomial_tree_8,          0 },
+        {plan_allreduce_direct,                  0 },
+        {plan_allreduce_direct_scatter,          0 },
+        {plan_allreduce_recursive_multiplying,   4 },
+        {plan_allreduce_recursive_multiplying_8, 8 },
+        {plan_allreduce_dividing_multiplying,    4 },
+        {plan_allreduce_dividing_multiplying_16, 16},
+        {plan_reduce_binomial_tree,              0 },
+        {plan_reduce_knomial_tree,               0 },
+        {plan_reduce_knomial_tree_8,             0 },
+        {plan_reduce_chain,                      0 },
+    };
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+        if (algo->plan == kept[i].plan)
+            return !kept[i].radix
+                   || plan_factors(nranks, kept[i].radix).extra == 0;
+    return algo_in_order(algo);
 }
 
 bool algo_pipelines(const struct algo *algo, int nranks)

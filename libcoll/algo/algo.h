@@ -9,7 +9,8 @@
 
 enum coll_kind {
     ALLREDUCE,
-    REDUCE,         /* the result at position 0, see plan_renumber() */
+    REDUCE,         /* the result at position 0, see plan_renumber(), or where
+                       the ranks' order is kept at shape.root */
     BROADCAST,      /* from position 0 */
     REDUCE_SCATTER, /* n chunks; PLAN_OUT has only chunk `rank` */
     ALLGATHER,      /* n chunks; PLAN_IN has only chunk `rank` */
@@ -55,9 +56,19 @@ bool kind_has_parts(enum coll_kind); /* one a rank: positions are ranks */
 /* By short or full name; NULL: no such algorithm. */
 const struct algo *algo_find(enum coll_kind kind, const char *name);
 
-/* Whether what it computes is x0 op x1 op ... in rank order, from the left, and
- * rounded once; a way of node/ does without groups. Of what reduces. */
+/* What a result may ask of an algorithm that reduces. */
+enum algo_order {
+    ANY_ORDER,  /* ranks may be combined in any order */
+    RANK_ORDER, /* neighbouring runs of ranks are, the lower first */
+    ONE_PASS    /* all at once, from rank 0 on, and rounded once */
+};
+
+/* Whether it is ONE_PASS; a way of node/ does without groups. */
 bool algo_in_order(const struct algo *);
+
+/* Whether it keeps RANK_ORDER on so many ranks, if positions are ranks. The
+ * root of a reduce is then where struct plan_shape says. */
+bool algo_keeps_order(const struct algo *, int nranks);
 
 /* Whether its plans for so many ranks depend on the number of segments. */
 bool algo_pipelines(const struct algo *, int nranks);

@@ -4,7 +4,7 @@
  *   time   2 alpha + (n - 1)/n (2 beta + gamma) bytes
  *   when   medium vectors on few ranks, where the network lets all pairs
  *          talk at once: a ring's traffic in two rounds
- *   order  chunk c is summed from rank c downward, at rank c
+ *   order  chunk c is summed at rank c, from it downward, then upward
  *   from   Hoefler and Moor, JSFI 1(2), 2014, see allreduce_direct.c. It is
  *          dividing and multiplying (allreduce_dividing_multiplying.c) in one
  *          round each

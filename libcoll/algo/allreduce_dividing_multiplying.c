@@ -9,7 +9,8 @@
  * many rounds, where a few messages at once take little more than one; fewer
  *          ranks to fold. The largest exchange is at distance 1, so ranks that
  *          are near in number should be near in the network
- *   order  chunk c is summed from its owner downward, at its owner
+ *   order  chunk c is summed at its owner, from it downward, then upward; where
+ *          nobody folds in, neighbouring runs of ranks are combined
  *   from   Ruefenacht, Bull and Booth, Parallel Computing 69, 2017, for the
  *          rounds (see allreduce_recursive_multiplying.c); Rabenseifner, ICCS
  *          2004, for the halves
@@ -44,7 +45,8 @@ static struct place slots_of(const struct exchange *x, int peer)
     return TMP_RUN(mine.chunk, mine.nchunks, i * mine.nchunks);
 }
 
-/* The sum of my part goes to OUT. */
+/* The sum of my part goes to OUT: those below me from the nearest down, as they
+ * are heard, then those above me upwards. */
 static step_id divide(struct plan *p, const struct exchange *x, step_id ready)
 {
     const struct place mine = part_of(x, x->me);
@@ -52,9 +54,12 @@ static step_id divide(struct plan *p, const struct exchange *x, step_id ready)
     const step_id first = plan_exchange(p, x, ready);
     struct place so_far = mine;
     for (int i = 1; i < x->team.n; i++) {
-        const int peer = (x->me + x->team.n - i) % x->team.n;
+        const bool lower = i <= x->me;
+        const int peer = lower ? x->me - i : i;
+        const struct place theirs = slots_of(x, peer);
         const step_id heard = exchange_heard(x, first, peer);
-        ready = plan_reduce(p, sum, so_far, slots_of(x, peer),
+        ready = plan_reduce(p, sum, lower ? theirs : so_far,
+                            lower ? so_far : theirs,
                             i == 1 ? plan_join(p, ready, heard) : heard);
         so_far = sum;
     }

@@ -5,8 +5,8 @@
  *          the ranks above the largest power fold in first and get the result
  *          last: 2 alpha + (2 beta + gamma) bytes more
  *   when   short vectors, where only the number of rounds counts
- *   order  each partner adds its own half first; a sum of two commutes, so all
- *          ranks get the same bits
+ *   order  of two partners the lower one's comes first: for n a power of two
+ *          neighbouring runs of ranks are combined
  *   from   Thakur, Rabenseifner and Gropp, "Optimization of collective
  *          communication operations in MPICH", IJHPCA 19(1), 2005
  */
@@ -42,8 +42,9 @@ void plan_allreduce_recursive_doubling(struct plan *p,
     for (int bit = 1; bit < pow2; bit *= 2) {
         const step_id got = plan_recv(p, me ^ bit, TMP(0, 0), PLAN_START);
         const step_id sent = plan_send(p, me ^ bit, mine, ready);
-        ready =
-            plan_reduce(p, OUT(0), mine, TMP(0, 0), plan_join(p, sent, got));
+        const step_id both = plan_join(p, sent, got);
+        ready = me & bit ? plan_reduce(p, OUT(0), TMP(0, 0), mine, both)
+                         : plan_reduce(p, OUT(0), mine, TMP(0, 0), both);
         mine = OUT(0);
     }
     if (me < extra)

@@ -81,13 +81,18 @@ void plan_knomial_allreduce(struct plan *p, const struct plan_shape *s,
     down(p, s, radix, OUT(0), ready);
 }
 
+/* To a root elsewhere rank 0 hands the sum on. */
 void plan_knomial_reduce(struct plan *p, const struct plan_shape *s, int radix)
 {
     plan_init(p, 1, radix - 1);
-    const struct place sum = s->rank == 0 ? OUT(0) : SUM(0);
-    up(p, s, radix, &sum);
+    const struct place sum = s->rank == 0 && s->root == 0 ? OUT(0) : SUM(0);
+    const step_id ready = up(p, s, radix, &sum);
     if (s->nranks == 1)
         plan_copy(p, OUT(0), IN(0), PLAN_START);
+    if (s->root > 0 && s->rank == 0)
+        plan_send(p, s->root, sum, ready);
+    if (s->root > 0 && s->rank == s->root)
+        plan_recv(p, 0, OUT(0), ready);
 }
 
 void plan_knomial_broadcast(struct plan *p, const struct plan_shape *s,

@@ -65,8 +65,10 @@ step_id plan_halvings(struct plan *p, const struct halving *h,
         const struct place heard = TMP_RUN(keep.first, keep.count, 0);
         const step_id got = plan_recv(p, h->partner[k], heard, PLAN_START);
         plan_send(p, h->partner[k], run(from, give), ready);
-        ready =
-            plan_reduce(p, run(PLAN_OUT, keep), run(from, keep), heard, got);
+        const struct place mine = run(from, keep);
+        const bool upper = keep.first != h->window[k].first;
+        ready = plan_reduce(p, run(PLAN_OUT, keep), upper ? heard : mine,
+                            upper ? mine : heard, got);
         from = PLAN_OUT;
     }
     return ready;
@@ -111,8 +113,8 @@ void plan_folded_halving(struct plan *p, const struct plan_shape *s,
     if (folded) {
         const step_id got =
             plan_recv(p, me - 1, TMP_RUN(0, all, 0), PLAN_START);
-        ready = plan_reduce(p, OUT_RUN(0, all), IN_RUN(0, all),
-                            TMP_RUN(0, all, 0), got);
+        ready = plan_reduce(p, OUT_RUN(0, all), TMP_RUN(0, all, 0),
+                            IN_RUN(0, all), got);
     }
     struct halving h = halving_of(all);
     list(&h, f.pow2, new_rank(f, me));

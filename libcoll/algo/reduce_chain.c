@@ -10,15 +10,24 @@
  *
  *       3 --> 2 --> 1 --> 0      segment 0
  *          3 --> 2 --> 1 --> 0   segment 1, a step behind
+ *
+ * To a root elsewhere rank 0 hands each segment on.
  */
 #include "algo/algo.h"
+
+/* To a root elsewhere: what it had there is gone once it was sent. */
+static void receive_sum(struct plan *p, int segment, const step_id *sent)
+{
+    plan_recv(p, 0, OUT(segment), sent[segment]);
+}
 
 void plan_reduce_chain(struct plan *p, const struct plan_shape *s)
 {
     const int n = s->nranks, me = s->rank, segments = s->segments;
-    const bool last = me == n - 1;
-    /* The sends that still read the two slots. */
-    step_id sent[2] = {PLAN_START, PLAN_START};
+    const bool last = me == n - 1, ends = me == 0 && s->root == 0;
+    const bool waits = s->root > 0 && me == s->root;
+    int received = 0;
+    step_id sent[PLAN_SEGMENTS_MAX];
 
     plan_init(p, segments, 2);
     if (n == 1) {
@@ -26,14 +35,20 @@ void plan_reduce_chain(struct plan *p, const struct plan_shape *s)
         return;
     }
     for (int c = 0; c < segments; c++) {
+        /* Two sends may still read the slots. */
+        const step_id read = c < 2 || ends ? PLAN_START : sent[c - 2];
         const struct place heard = TMP(c, c % 2);
-        const struct place sum = last ? IN(c) : me == 0 ? OUT(c) : heard;
+        const struct place sum = last ? IN(c) : ends ? OUT(c) : heard;
         step_id ready = PLAN_START;
         if (!last) {
-            const step_id got = plan_recv(p, me + 1, heard, sent[c % 2]);
+            const step_id got = plan_recv(p, me + 1, heard, read);
+            if (waits && c >= 2)
+                receive_sum(p, received++, sent);
             ready = plan_reduce(p, sum, IN(c), heard, got);
         }
-        if (me > 0)
-            sent[c % 2] = plan_send(p, me - 1, sum, ready);
+        if (!ends)
+            sent[c] = plan_send(p, me > 0 ? me - 1 : s->root, sum, ready);
     }
+    while (waits && received < segments)
+        receive_sum(p, received++, sent);
 }
