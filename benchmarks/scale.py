@@ -39,11 +39,6 @@ PLANNED_COLUMNS = (("plan_us", "plan us", 1), ("plan_bytes", "plan KiB",
 BYTES = 65536
 
 
-# Plans in rank order send a message between any two ranks: a million on 1024,
-# which takes minutes to rehearse.
-MOST_ALL_TO_ALL = 256
-
-
 def stop(text):
     sys.exit(f"scale.py: {text}")
 
@@ -142,8 +137,6 @@ def measure_planned(options):
     _, without = run_sim(options, 2, "binomial_tree")
     for nranks in options.planned:
         for name in sorted(names):
-            if nranks > MOST_ALL_TO_ALL and name.startswith("in_order"):
-                continue
             (row,), memory = run_sim(options, nranks, name)
             if "rehearse_ms" in row:
                 row["rehearse_mib"] = max(memory - without, 0)

@@ -263,7 +263,8 @@ Test(price, rehearses_little_of_what_is_far_behind)
     price(&p, 64, 1e6, 1e9);
     for (int r = 0; r < p.nrows; r++)
         for (int class = 0; class < PRICE_CLASSES; class ++)
-            cr_assert_lt(p.row[r].log_time[class], PRICE_NONE, "%s, class %d",
+            cr_assert_eq(p.row[r].log_time[class] < PRICE_NONE,
+                         !algo_in_order(&algos[p.row[r].algo]), "%s, class %d",
                          algos[p.row[r].algo].full_name, class);
     cr_assert_lt(p.rehearsals, (uint32_t)(p.nrows * LADDER_RUNGS * 7 / 10),
                  "%u rehearsals of %d candidates", p.rehearsals, p.nrows);
@@ -281,7 +282,9 @@ static void pruning_is_right(const char *spec, int nranks, int *ruled_out)
     cr_assert_eq(coll_topo_load(&topo, spec, "spec", error, sizeof(error)),
                  COLL_OK, "%s", error);
     cr_assert_eq(layout_create(&l, nranks, NULL, topo, NULL, &costs), COLL_OK);
-    cr_assert_eq(price_within(&all, &l, &(struct price_limits){2e5, 1e9, 1}),
+    cr_assert_eq(price_within(&all, &l,
+                              &(struct price_limits){
+                                  .messages = 2e5, .seconds = 1e9, .all = 1}),
                  COLL_OK);
     cr_assert_eq(price_all(&pruned, &l, 2e5, 1e9), COLL_OK);
     cr_expect_lt(pruned.rehearsals, all.rehearsals);
@@ -313,6 +316,27 @@ static void pruning_is_right(const char *spec, int nranks, int *ruled_out)
         }
     layout_free(&l);
     coll_topo_free(topo);
+}
+
+/* What combines in one pass has a price for those who ask for it, and costs the
+ * others nothing. */
+Test(price, one_pass_is_for_those_who_ask)
+{
+    struct layout l;
+    static struct prices none, asked;
+    struct price_limits limits = {.messages = 2e5, .seconds = 1e9};
+    cr_assert_eq(layout_create(&l, 12, NULL, NULL, NULL, &costs), COLL_OK);
+    cr_assert_eq(price_within(&none, &l, &limits), COLL_OK);
+    limits.one_pass = 1;
+    cr_assert_eq(price_within(&asked, &l, &limits), COLL_OK);
+    cr_expect_eq(none.nrows, asked.nrows);
+    cr_expect_gt(asked.rehearsals, none.rehearsals);
+    for (int i = 0; i < none.nrows; i++)
+        cr_expect_eq(none.row[i].log_time[20] == PRICE_NONE,
+                     algo_in_order(&algos[none.row[i].algo]));
+    for (int i = 0; i < asked.nrows; i++)
+        cr_expect_lt(asked.row[i].log_time[20], PRICE_NONE);
+    layout_free(&l);
 }
 
 Test(price, what_is_not_rehearsed_would_not_be_chosen)

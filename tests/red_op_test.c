@@ -148,10 +148,10 @@ static int every_algorithm(coll_comm *comm, int rank, int n)
         }
         refused++;
         EXPECT(status == COLL_ERR_UNSUPPORTED, "%s: %d", algo.name, status);
-        EXPECT(strstr(coll_last_error(NULL), "in_order_scatter"),
+        EXPECT(strstr(coll_last_error(NULL), "halving_doubling_near"),
                "no valid names");
     }
-    EXPECT(served == 2 && refused > 10, "%d served, %d not", served, refused);
+    EXPECT(served > 10 && refused > 5, "%d served, %d not", served, refused);
     return 0;
 }
 

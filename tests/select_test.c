@@ -250,7 +250,8 @@ Test(select, a_prediction_is_for_the_size_asked)
     cr_assert_eq(layout_create(&layout, 8, NULL, NULL, NULL, &fast), COLL_OK);
     price(&s, 8, NULL, NULL, &fast);
     for (int i = 0; i < s.prices.nrows; i++)
-        for (size_t bytes = 1 << 20; bytes <= 1 << 25;
+        for (size_t bytes = 1 << 20;
+             bytes <= 1 << 25 && s.prices.row[i].log_time[20] != PRICE_NONE;
              bytes += (size_t)1 << (price_class(bytes) - 2)) {
             const struct price_row *row = &s.prices.row[i];
             double seconds = 0;
@@ -348,7 +349,7 @@ static double least_simulated(const struct select *s, const struct layout *l,
     for (int i = 0; i < s->prices.nrows; i++) {
         const struct price_row *row = &s->prices.row[i];
         double seconds = INFINITY;
-        if (algos[row->algo].kind == kind)
+        if (algos[row->algo].kind == kind && !algo_in_order(&algos[row->algo]))
             price_one(l, &algos[row->algo], (enum layout_order)row->order,
                       1 << row->variant[price_class(bytes)], bytes, NULL,
                       &seconds);

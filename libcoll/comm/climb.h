@@ -32,8 +32,8 @@ struct candidate {
 struct pricing {
     const struct layout *layout;
     struct candidate candidates[PRICE_ROWS];
-    int n;
-    bool prunes;
+    int n; /* those that are to be priced; the others come behind */
+    bool prunes, one_pass;
     double max_messages; /* of one rehearsal */
     double until; /* by clock_of_thread(): a crowded machine chooses no worse */
     uint32_t rehearsals;

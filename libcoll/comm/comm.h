@@ -39,6 +39,7 @@ struct prepared {
     struct prepared *next; /* of the same algorithm */
     int algo, variant, root;
     enum layout_order order;
+    bool keeps; /* positions are ranks: for a reduce in rank order */
     struct plan plan;
     struct exec exec;
 };
@@ -72,7 +73,8 @@ struct recent {
     int node_algo; /* the row of node/; else chosen anew each time */
     const struct combine *combine; /* NULL where nothing is reduced */
     const struct red_op *scaled;
-    bool in_order, flat; /* as in struct reduction, see red_op.h */
+    enum algo_order in_order; /* as in struct reduction, see red_op.h */
+    bool flat;
     size_t elem_bytes;
     uint32_t fingerprint;
 };

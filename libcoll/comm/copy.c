@@ -48,6 +48,8 @@ bool copy_serves(const coll_comm *c)
 bool copy_fits(const coll_comm *c)
 {
     return copy_serves(c) && c->nranks == c->parent->nranks
+           && (c->determinism != DETERMINISM_FULL
+               || c->parent->determinism == DETERMINISM_FULL)
            && c->layout.by_hosts == c->parent->layout.by_hosts
            && layout_digest(&c->layout) == layout_digest(&c->parent->layout);
 }

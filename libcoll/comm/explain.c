@@ -59,7 +59,7 @@ coll_status coll_explain(const coll_comm *comm, const char *collective,
                          coll_choice *choice)
 {
     struct select_choice selected;
-    struct reduction how = {.in_order = false};
+    struct reduction how = {.in_order = ANY_ORDER};
     enum coll_kind kind = ALLREDUCE;
     size_t bytes = 0;
     if (!comm || !choice)
@@ -78,8 +78,10 @@ coll_status coll_explain(const coll_comm *comm, const char *collective,
     if (status == COLL_OK && kind_reduces(kind))
         status = red_op_find(c, "coll_explain", dtype, op, &how);
     if (status == COLL_OK)
-        status = (how.in_order ? select_in_order : select_best)(
-            &c->select, kind, bytes, &selected);
+        status = how.in_order ? select_in_order(
+                     &c->select, kind, bytes,
+                     (struct select_need){how.in_order, false}, &selected)
+                              : select_best(&c->select, kind, bytes, &selected);
     comm_leave(c);
     if (status == COLL_OK)
         *choice = (coll_choice){algos[selected.algo].name, selected.predicted};
@@ -252,6 +254,8 @@ static coll_status answer(const struct question *q, coll_candidate *list,
     for (int i = 0; i < q->select->prices.nrows; i++) {
         const struct price_row *row = &q->select->prices.row[i];
         if (algos[row->algo].kind != q->kind
+            || (algo_in_order(&algos[row->algo])
+                && !algo_in_order(&algos[chosen.algo]))
             || !rules_allow(&q->select->rules, row->algo,
                             (enum layout_order)row->order, q->bytes))
             continue;

@@ -329,6 +329,15 @@ int layout_hosts(const struct layout *l)
     return l->net.level[l->net.nhost_levels - 1].ngroups;
 }
 
+bool layout_hosts_are_runs(const struct layout *l)
+{
+    const int *host = l->net.level[l->net.nhost_levels - 1].group_of;
+    int r = 1;
+    while (r < l->nranks && host[r - 1] <= host[r])
+        r++;
+    return r == l->nranks;
+}
+
 bool layout_even(const struct layout *l)
 {
     return l->by_hosts * layout_hosts(l) == l->nranks;

@@ -111,6 +111,9 @@ coll_status layout_of_hosts(const struct layout *, struct layout *hosts);
 /* How many there are; of several hosts. */
 int layout_hosts(const struct layout *);
 
+/* Whether each has a run of ranks, in the order of the hosts; of several. */
+bool layout_hosts_are_runs(const struct layout *);
+
 /* Whether each has as many ranks; where plans by hosts can serve. */
 bool layout_even(const struct layout *);
 

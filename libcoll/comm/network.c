@@ -142,8 +142,13 @@ static coll_status price(coll_comm *c)
     const double begun = comm_clock();
     coll_status status = COLL_OK;
     if (c->rank == 0)
-        status = price_all(&c->select.prices, &c->layout, PRICE_MAX_MESSAGES,
-                           affordable_seconds(c));
+        status =
+            price_within(&c->select.prices, &c->layout,
+                         &(struct price_limits){
+                             .messages = PRICE_MAX_MESSAGES,
+                             .seconds = affordable_seconds(c),
+                             .one_pass = c->determinism == DETERMINISM_FULL,
+                         });
     if (status == COLL_OK && c->rank == 0 && c->adapts)
         store_load(c);
     if (status == COLL_OK && c->rank == 0)

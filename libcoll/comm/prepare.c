@@ -61,6 +61,7 @@ static coll_status build(coll_comm *c, struct prepared *p)
     const struct layout *l = by_hosts ? &c->hosts.layout : &c->layout;
     const enum coll_kind kind = algos[p->algo].kind;
     const bool parts = kind_has_parts(kind);
+    const bool fixed = parts || p->keeps; /* a root is where it is */
     const enum layout_order way =
         by_hosts && parts ? ORDER_GIVEN : layout_of_positions(p->order);
     const int root = by_hosts ? c->hosts.host_of[p->root] : p->root;
@@ -68,7 +69,7 @@ static coll_status build(coll_comm *c, struct prepared *p)
     int *order = malloc((size_t)l->nranks * sizeof(int));
     coll_status status = order ? COLL_OK : COLL_ERR_MEMORY;
     if (status == COLL_OK)
-        status = layout_fill_order(l, way, parts ? 0 : root, order);
+        status = layout_fill_order(l, way, fixed ? 0 : root, order);
     if (status == COLL_OK)
         status = layout_fill_tree(l, order, &tree);
     if (status == COLL_OK && by_hosts)
@@ -79,7 +80,7 @@ static coll_status build(coll_comm *c, struct prepared *p)
                                           .nranks = l->nranks,
                                           .segments = 1 << p->variant,
                                           .tree = &tree,
-                                          .root = parts ? root : 0,
+                                          .root = fixed ? root : 0,
                                       });
         plan_renumber(&p->plan, order);
         status = p->plan.status == COLL_OK
@@ -96,9 +97,10 @@ coll_status comm_prepare(coll_comm *c, const struct select_choice *choice,
 {
     struct prepared **at = &c->prepared[choice->algo];
     const int variant = choice->cut ? 0 : choice->variant; /* one plan serves */
+    const bool keeps = choice->keeps && !algo_in_order(&algos[choice->algo]);
     while (*at
            && ((*at)->root != root || (*at)->order != choice->order
-               || (*at)->variant != variant))
+               || (*at)->variant != variant || (*at)->keeps != keeps))
         at = &(*at)->next;
     if (!*at) {
         struct prepared *p = calloc(1, sizeof(*p));
@@ -107,6 +109,7 @@ coll_status comm_prepare(coll_comm *c, const struct select_choice *choice,
             p->order = choice->order;
             p->variant = variant;
             p->root = root;
+            p->keeps = keeps;
         }
         if (!p || build(c, p) < 0) {
             if (p)
@@ -200,8 +203,9 @@ coll_status request_choose(coll_request *r)
     if (r->meeting)
         return choose_meeting(r);
     const coll_status status =
-        r->in_order
-            ? select_in_order(&c->select, r->kind, request_bytes(r), &r->choice)
+        r->in_order ? select_in_order(
+            &c->select, r->kind, request_bytes(r),
+            (struct select_need){r->in_order, r->uneven != NULL}, &r->choice)
         : r->uneven ? uneven_choose(r, &r->choice)
         : r->timed
             ? select_next(&c->select, r->kind, request_bytes(r), &r->choice)

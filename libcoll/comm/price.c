@@ -113,7 +113,8 @@ static bool fits_by_hosts(const struct layout *l, const struct algo *algo,
 bool price_fits(const struct layout *l, const struct algo *algo,
                 enum layout_order order)
 {
-    if (algo_in_order(algo) && order != ORDER_GIVEN)
+    if (algo_in_order(algo) && order != ORDER_GIVEN
+        && (algo->kind != REDUCE_SCATTER || order != ORDER_HOSTS))
         return false;
     if (layout_by_hosts(order))
         return fits_by_hosts(l, algo, order);
@@ -205,34 +206,55 @@ static void find_twin(const struct pricing *p, int i)
     }
 }
 
-static void list(struct pricing *p, struct prices *prices,
-                 const struct lineup *lineups)
+/* Whether positions, hosts or ranks, stand in the order of the ranks. */
+static bool keeps_order(const struct lineup *u, const struct algo *algo)
 {
-    /* By hosts first: few positions, and mostly the best. */
+    const int n = u->at->nranks;
+    for (int i = 0; i < n; i++)
+        if (u->order[i] != i)
+            return false;
+    return kind_reduces(algo->kind) && algo_keeps_order(algo, n)
+           && (u->at == u->whole || layout_hosts_are_runs(u->whole));
+}
+
+static void add(struct pricing *p, struct prices *prices,
+                const struct lineup *lineups, int a, enum layout_order order)
+{
+    const int i = prices->nrows++;
+    struct candidate *c = &p->candidates[i];
+    *c = (struct candidate){
+        .row = &prices->row[i],
+        .algo = &algos[a],
+        .lineup = &lineups[order],
+        .pipelines = price_pipelines(p->layout, &algos[a], order),
+    };
+    *c->row = (struct price_row){
+        .algo = (uint8_t)a,
+        .order = (uint8_t)order,
+        .cut = is_cut(p->layout, c->algo, order),
+        .keeps = keeps_order(c->lineup, c->algo),
+    };
+    ladder_clear(&c->ladder, p->layout->cache && p->layout->memory > 0
+                                 ? p->layout->cache
+                                 : SIZE_MAX);
+    for (int v = 0; v < PRICE_VARIANTS; v++)
+        c->messages[v] = NAN;
+}
+
+/* Those that are to be priced, or the others. By hosts first: few positions,
+ * and mostly the best. */
+static void list(struct pricing *p, struct prices *prices,
+                 const struct lineup *lineups, bool priced)
+{
     for (int i = 0; i < NLINEUPS; i++)
         for (int a = 0; a < nplanned; a++) {
-            const int order = (i + ORDER_HOSTS) % NLINEUPS;
-            if (!price_fits(p->layout, &algos[a], (enum layout_order)order)
-                || p->n == PRICE_ROWS)
-                continue;
-            struct candidate *c = &p->candidates[p->n++];
-            *c = (struct candidate){
-                .row = &prices->row[prices->nrows++],
-                .algo = &algos[a],
-                .lineup = &lineups[order],
-            };
-            c->pipelines =
-                price_pipelines(p->layout, c->algo, (enum layout_order)order);
-            *c->row = (struct price_row){
-                .algo = (uint8_t)a,
-                .order = (uint8_t)order,
-                .cut = is_cut(p->layout, c->algo, (enum layout_order)order),
-            };
-            ladder_clear(&c->ladder, p->layout->cache && p->layout->memory > 0
-                                         ? p->layout->cache
-                                         : SIZE_MAX);
-            for (int v = 0; v < PRICE_VARIANTS; v++)
-                c->messages[v] = NAN;
+            const enum layout_order order =
+                (enum layout_order)((i + ORDER_HOSTS) % NLINEUPS);
+            const bool asked = p->one_pass && !layout_by_hosts(order);
+            if (price_fits(p->layout, &algos[a], order)
+                && (asked || !algo_in_order(&algos[a])) == priced
+                && prices->nrows < PRICE_ROWS)
+                add(p, prices, lineups, a, order);
         }
 }
 
@@ -245,6 +267,7 @@ coll_status price_within(struct prices *prices, const struct layout *l,
         return fail(COLL_ERR_MEMORY, "select", "no memory for prices");
     p->layout = l;
     p->prunes = !limits->all;
+    p->one_pass = limits->one_pass;
     p->max_messages = limits->messages;
     p->until = clock_of_thread() + limits->seconds;
     *prices = (struct prices){.layout = layout_digest(l)};
@@ -253,10 +276,12 @@ coll_status price_within(struct prices *prices, const struct layout *l,
         if (!layout_by_hosts((enum layout_order)order) || l->by_hosts)
             status = lineup_open(&lineups[order], l, (enum layout_order)order);
     if (status == COLL_OK) {
-        list(p, prices, lineups);
+        list(p, prices, lineups, true);
+        p->n = prices->nrows;
+        list(p, prices, lineups, false);
         status = climb_all(p);
     }
-    for (int i = 0; i < p->n && status == COLL_OK; i++) {
+    for (int i = 0; i < prices->nrows && status == COLL_OK; i++) {
         fill_row(&p->candidates[i]);
         find_twin(p, i);
     }
@@ -272,5 +297,6 @@ coll_status price_all(struct prices *prices, const struct layout *l,
                       double max_messages, double max_seconds)
 {
     return price_within(prices, l,
-                        &(struct price_limits){max_messages, max_seconds, 0});
+                        &(struct price_limits){.messages = max_messages,
+                                               .seconds = max_seconds});
 }

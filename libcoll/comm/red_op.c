@@ -26,6 +26,15 @@ static coll_status not_own(const char *what, coll_op op)
                 (unsigned)op);
 }
 
+/* function: NULL: none of the caller's own. */
+static enum algo_order order_of(const coll_comm *c, coll_dtype dtype,
+                                const struct red_op *function)
+{
+    if (c->determinism == DETERMINISM_FULL && (function || op_rounds(dtype)))
+        return ONE_PASS;
+    return function && !function->commutative ? RANK_ORDER : ANY_ORDER;
+}
+
 coll_status red_op_find(const coll_comm *c, const char *what, coll_dtype dtype,
                         coll_op op, struct reduction *r)
 {
@@ -38,17 +47,15 @@ coll_status red_op_find(const coll_comm *c, const char *what, coll_dtype dtype,
         return fail(COLL_ERR_INVALID, "comm",
                     "%s: this pre_mul_sum was made for %s, not for %s", what,
                     coll_dtype_name(mine->dtype), coll_dtype_name(dtype));
-    const bool full = c->determinism == DETERMINISM_FULL;
     *r = (struct reduction){
         .combine = !handle  ? op_combine(dtype, op)
                    : scaled ? op_combine(dtype, COLL_SUM)
                             : &mine->combine[dtype],
         .scaled = scaled ? mine : NULL,
-        .in_order = handle && !scaled ? full || !mine->commutative
-                                      : full && op_rounds(dtype),
+        .in_order = order_of(c, dtype, scaled ? NULL : mine),
         .flat = c->determinism == DETERMINISM_LAYOUT,
     };
-    r->flat |= r->in_order;
+    r->flat |= r->in_order != ANY_ORDER;
     return r->combine ? COLL_OK
                       : fail(COLL_ERR_UNSUPPORTED, "comm",
                              "%s: %s is not defined on %s", what,

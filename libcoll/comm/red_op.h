@@ -17,8 +17,8 @@ struct red_op {
 struct reduction {
     const struct combine *combine;
     const struct red_op *scaled; /* the input is first multiplied; or NULL */
-    bool in_order; /* the result is to be as algo_in_order() says */
-    bool flat;     /* ways of node/ are to use no groups */
+    enum algo_order in_order;    /* what the result asks for */
+    bool flat;                   /* ways of node/ are to use no groups */
 };
 
 /* what: the call's name, for sentences. Fails with INVALID, UNSUPPORTED. */

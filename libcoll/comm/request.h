@@ -32,7 +32,8 @@ struct coll_request {
     const struct combine *combine; /* NULL where nothing is reduced */
     const struct red_op *scaled;   /* as in struct reduction, see red_op.h */
     const void *given;             /* what `in` was before red_op_scale() */
-    bool in_order, flat;
+    enum algo_order in_order;      /* the same */
+    bool flat;
     size_t elem_bytes;
     uint32_t fingerprint; /* of the call */
     /* From when it starts: */

@@ -76,25 +76,37 @@ bool select_native(const struct select *s, enum coll_kind kind, size_t bytes,
     return true;
 }
 
-static bool allows(const struct select *s, const struct price_row *row,
-                   size_t bytes, bool in_order)
+/* What combines in ONE_PASS is priced for those who ask for it, and serves no
+ * others, unless rules leave nothing else: ANYTHING. */
+enum { ANYTHING = ONE_PASS + 1 };
+
+static bool satisfies(const struct price_row *row, int order)
 {
-    return (!in_order || algo_in_order(&algos[row->algo]))
+    const bool one_pass = algo_in_order(&algos[row->algo]);
+    return order == ANY_ORDER    ? !one_pass
+           : order == RANK_ORDER ? row->keeps
+           : order == ONE_PASS   ? one_pass && row->order == ORDER_GIVEN
+                                 : true;
+}
+
+static bool allows(const struct select *s, const struct price_row *row,
+                   size_t bytes, int order)
+{
+    return satisfies(row, order)
            && rules_allow(&s->rules, row->algo, (enum layout_order)row->order,
                           bytes);
 }
 
-/* The rows that may serve, the cheapest first; as many as are learned about.
- * in_order: of those in rank order. */
+/* The rows that may serve, the cheapest first; as many as are learned about. */
 static int list_rows(const struct select *s, enum coll_kind kind, int half,
-                     size_t bytes, bool in_order, uint8_t *rows)
+                     size_t bytes, int order, uint8_t *rows)
 {
     int n = 0;
     for (int i = 0; i < s->prices.nrows; i++) {
         const struct price_row *row = &s->prices.row[i];
         const struct price_row *twin = &s->prices.row[row->twin];
-        if (algos[row->algo].kind != kind || !allows(s, row, bytes, in_order)
-            || (twin != row && allows(s, twin, bytes, in_order)
+        if (algos[row->algo].kind != kind || !allows(s, row, bytes, order)
+            || (twin != row && allows(s, twin, bytes, order)
                 && price_half_time(twin, half) != PRICE_NONE))
             continue;
         int at = n < LEARN_CANDIDATES ? n++ : LEARN_CANDIDATES;
@@ -107,7 +119,9 @@ static int list_rows(const struct select *s, enum coll_kind kind, int half,
         if (at < LEARN_CANDIDATES)
             rows[at] = (uint8_t)i;
     }
-    return n;
+    return n > 0 || order != ANY_ORDER
+               ? n
+               : list_rows(s, kind, half, bytes, ANYTHING, rows);
 }
 
 /* Whether there is something to learn, and a barrier for it by a plan. */
@@ -120,7 +134,7 @@ static bool can_time(const struct select *s, const struct select_class *c,
         priced +=
             price_half_time(&s->prices.row[c->row[i]], half) != PRICE_NONE;
     return priced > 1
-           && list_rows(s, BARRIER, price_half(1), 1, false, rows) > 0;
+           && list_rows(s, BARRIER, price_half(1), 1, ANY_ORDER, rows) > 0;
 }
 
 /* What an earlier job has kept of it, or else of the octave's other half, as
@@ -147,7 +161,7 @@ static struct select_class *make_class(struct select *s, enum coll_kind kind,
     const size_t to =
         half == PRICE_HALVES - 1 ? SIZE_MAX : price_half_from(half + 1);
     if (rules_alike(&s->rules, kind, from, to))
-        c->n = list_rows(s, kind, half, from, false, c->row);
+        c->n = list_rows(s, kind, half, from, ANY_ORDER, c->row);
     for (int i = 0; i < c->n; i++)
         prior[i] = price_half_time(&s->prices.row[c->row[i]], half);
     if (c->n > 0)
@@ -202,7 +216,7 @@ static coll_status choose(struct select *s, enum coll_kind kind, size_t bytes,
                     : next     ? learn_choose(&c->learn)
                                : learn_best(&c->learn);
         row = c->row[candidate];
-    } else if (list_rows(s, kind, half, bytes, false, rows) > 0) {
+    } else if (list_rows(s, kind, half, bytes, ANY_ORDER, rows) > 0) {
         row = rows[0]; /* a rule that parts the class */
     }
     if (row < 0)
@@ -240,34 +254,64 @@ static struct select_choice of_row(const struct select *s, int i, size_t bytes)
         .algo = row->algo,
         .order = row->order,
         .variant = row->variant[price_class(bytes)],
+        .cut = row->cut,
         .predicted = price_seconds(row, bytes),
         .candidate = -1,
     };
 }
 
-static coll_status forbidden_order(enum coll_kind kind, size_t bytes)
+/* Whether an algorithm would, if rules did not forbid it. */
+static bool would(const struct select *s, int algo, enum algo_order order)
 {
-    char names[256] = "";
+    for (int i = 0; i < s->prices.nrows; i++)
+        if (s->prices.row[i].algo == algo
+            && satisfies(&s->prices.row[i], order))
+            return true;
+    return algos[algo].way != BY_PLAN && algo_in_order(&algos[algo]);
+}
+
+static coll_status forbidden_order(const struct select *s, enum coll_kind kind,
+                                   size_t bytes, enum algo_order order)
+{
+    char names[400] = "";
     for (int a = 0; a < nalgos; a++)
-        if (algos[a].kind == kind && algo_in_order(&algos[a]))
+        if (algos[a].kind == kind && would(s, a, order))
             snprintf(names + strlen(names), sizeof(names) - strlen(names),
                      "%s%s", *names ? ", " : "", algos[a].name);
     return fail(COLL_ERR_UNSUPPORTED, "select",
                 "the rules of COLL_ALGO forbid every algorithm for %s of %zu "
-                "bytes that combines in rank order, as COLL_DETERMINISM=full "
-                "and ops that do not commute ask for; these do: %s",
-                kind_names[kind], bytes, names);
+                "bytes that combines in rank order%s, as %s for; these do: %s",
+                kind_names[kind], bytes,
+                order == ONE_PASS ? " and rounds once" : "",
+                order == ONE_PASS ? "COLL_DETERMINISM=full asks"
+                                  : "ops that do not commute ask",
+                names);
+}
+
+/* The first of n rows that can serve parts of different lengths; or n. */
+static int first_uneven(const struct select *s, const uint8_t *rows, int n)
+{
+    int i = 0;
+    while (i < n
+           && layout_by_hosts((enum layout_order)s->prices.row[rows[i]].order))
+        i++;
+    return i;
 }
 
 coll_status select_in_order(struct select *s, enum coll_kind kind, size_t bytes,
+                            struct select_need need,
                             struct select_choice *choice)
 {
     uint8_t rows[LEARN_CANDIDATES];
     if (select_native(s, kind, bytes, choice))
         return COLL_OK;
-    if (list_rows(s, kind, price_half(bytes), bytes, true, rows) == 0)
-        return forbidden_order(kind, bytes);
-    *choice = of_row(s, rows[0], bytes);
+    const int n =
+        list_rows(s, kind, price_half(bytes), bytes, need.order, rows);
+    const int i = need.uneven ? first_uneven(s, rows, n) : 0;
+    if (i == n)
+        return forbidden_order(s, kind, bytes, need.order);
+    *choice = of_row(s, rows[i], bytes);
+    choice->keeps = true;
     return COLL_OK;
 }
 
@@ -275,14 +319,11 @@ coll_status select_uneven(struct select *s, enum coll_kind kind, size_t bytes,
                           struct select_choice *choice)
 {
     uint8_t rows[LEARN_CANDIDATES];
-    int i = 0;
     const coll_status status = select_best(s, kind, bytes, choice);
     if (status < 0 || !layout_by_hosts(choice->order))
         return status;
-    const int n = list_rows(s, kind, price_half(bytes), bytes, false, rows);
-    while (i < n
-           && layout_by_hosts((enum layout_order)s->prices.row[rows[i]].order))
-        i++;
+    const int n = list_rows(s, kind, price_half(bytes), bytes, ANY_ORDER, rows);
+    const int i = first_uneven(s, rows, n);
     if (i == n)
         return forbidden(s, kind, bytes);
     *choice = of_row(s, rows[i], bytes);

@@ -44,10 +44,11 @@ struct select {
 struct select_choice {
     int algo; /* index into algos[] */
     enum layout_order order;
-    int variant;          /* 1 << variant segments; of a plan */
-    bool cut;             /* segments of the vector, see staged.h */
-    bool trial;           /* another one is held for best */
-    double predicted;     /* seconds; negative: not priced */
+    int variant;      /* 1 << variant segments; of a plan */
+    bool cut;         /* segments of the vector, see staged.h */
+    bool keeps;       /* positions are the ranks, or hosts, also with a root */
+    bool trial;       /* another one is held for best */
+    double predicted; /* seconds; negative: not priced */
     int class, candidate; /* for select_observe(); candidate -1: none */
 };
 
@@ -61,10 +62,14 @@ coll_status select_rules(struct select *, const char *text, const char *source);
 coll_status select_best(struct select *, enum coll_kind, size_t bytes,
                         struct select_choice *);
 
-/* The same for what has to be combined in rank order: there is nothing to learn
- * of the few that can. */
+/* The same for what has to be combined in RANK_ORDER or in ONE_PASS, by prices
+ * alone: nothing is learned. uneven: parts differ in length, see below. */
+struct select_need {
+    enum algo_order order;
+    bool uneven;
+};
 coll_status select_in_order(struct select *, enum coll_kind, size_t bytes,
-                            struct select_choice *);
+                            struct select_need, struct select_choice *);
 
 /* The same for parts that differ in length, so that plans by hosts cannot
  * serve: what is best, or the cheapest of the others. */

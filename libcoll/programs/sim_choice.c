@@ -97,7 +97,7 @@ static int list_all(const struct world *w, enum coll_kind kind,
     int n = 0;
     for (int order = 0; order < NLINEUPS; order++)
         for (int a = 0; a < nplanned; a++)
-            if (algos[a].kind == kind
+            if (algos[a].kind == kind && !algo_in_order(&algos[a])
                 && choices_considers(w, &algos[a], (enum layout_order)order))
                 all[n++] = (struct candidate){
                     .algo = &algos[a], .order = (enum layout_order)order};

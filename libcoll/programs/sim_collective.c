@@ -134,14 +134,14 @@ static bool is_named(const struct sweep *s, const struct algo *algo,
     return named;
 }
 
-/* A part is at the rank's own place only as the ranks are given. */
+/* A part is at the rank's own place only as the ranks are given. What combines
+ * in one pass is for those who ask for it. */
 static bool wants(const struct sweep *s, const struct world *w,
                   const struct algo *algo, enum layout_order order)
 {
-    enum { ALL_TO_ALL = 64 }; /* ranks; beyond, it takes minutes and loses */
     bool given;
     if (algo->kind != s->kind || !is_named(s, algo, order, &given)
-        || (s->all && algo_in_order(algo) && w->nranks > ALL_TO_ALL))
+        || (s->all && algo_in_order(algo)))
         return false;
     if (!given || layout_by_hosts(order))
         return choices_considers(w, algo, order);
