@@ -70,24 +70,30 @@ static double best_at(const struct pricing *p, enum coll_kind kind, int rung)
     return best;
 }
 
-/* Whether the least that it takes tells enough, which then is noted. Who leads
- * is not asked; a failure is left to the rehearsal. */
-static bool rules_out(const struct pricing *p, struct candidate *c, int variant,
-                      const struct performance *what, int rung)
+/* Whether the least that it takes tells enough. Who leads is not asked. */
+static bool rules_out(const struct pricing *p, const struct candidate *c,
+                      double seconds, int rung)
 {
-    double seconds;
     const double best = best_at(p, c->algo->kind, rung);
-    if (!p->prunes || !(messages_of(c, variant) > DEAR) || isinf(best)
-        || expected(c, rung) <= best
-        || lineup_bound(c->lineup, what, &seconds) != COLL_OK
-        || seconds < fmin(hopeless * best, own_best(c, rung)))
-        return false;
-    ladder_bound(&c->ladder, variant, rung, seconds);
-    return true;
+    return p->prunes && !isinf(best) && expected(c, rung) > best
+           && seconds >= fmin(hopeless * best, own_best(c, rung));
 }
 
+/* Of what is dear; 0: nothing is known, a failure is left to the rehearsal. */
+static double least_seconds(struct candidate *c, int variant,
+                            const struct performance *what)
+{
+    double seconds = 0;
+    return messages_of(c, variant) > DEAR
+                   && lineup_bound(c->lineup, what, &seconds) == COLL_OK
+               ? seconds
+               : 0;
+}
+
+/* A coarse rehearsal may come out below the bound: then that is nearer. surely:
+ * the bound alone will not do. */
 static coll_status try_out(struct pricing *p, struct candidate *c, int variant,
-                           int rung)
+                           int rung, bool surely)
 {
     double *at = &c->ladder.seconds[variant][rung];
     const double begun = clock_of_thread();
@@ -96,10 +102,16 @@ static coll_status try_out(struct pricing *p, struct candidate *c, int variant,
                                .bytes = price_bytes(ladder_class[rung]),
                                .instant = instant_for(messages_of(c, variant))};
     coll_status status = casts_get(&p->casts, c->lineup, &what, &what.cast);
-    if (status == COLL_OK && rules_out(p, c, variant, &what, rung))
+    const double bound =
+        status == COLL_OK ? least_seconds(c, variant, &what) : 0;
+    if (bound > 0 && !surely && rules_out(p, c, bound, rung)) {
+        ladder_bound(&c->ladder, variant, rung, bound);
         return COLL_OK;
+    }
     if (status == COLL_OK)
         status = lineup_rehearse(c->lineup, &what, at);
+    if (status == COLL_OK)
+        *at = fmax(*at, bound);
     if (status == COLL_ERR_PEER)
         log_line(COLL_LOG_WARN, "select",
                  "%s is not considered: on %d ranks %s", c->algo->full_name,
@@ -163,7 +175,7 @@ static coll_status climb(struct pricing *p, struct candidate *c, int variant,
         return COLL_OK;
     }
     if (isnan(*seconds) && affords(p, c, variant))
-        status = try_out(p, c, variant, rung);
+        status = try_out(p, c, variant, rung, false);
     *seconds =
         ladder_bounded(l, variant, rung) ? INFINITY : l->seconds[variant][rung];
     return status;
@@ -331,6 +343,44 @@ static coll_status climb_ends(struct pricing *p)
     return status;
 }
 
+static struct candidate *leader(struct pricing *p, enum coll_kind kind,
+                                size_t bytes, int *variant)
+{
+    struct candidate *best = NULL;
+    double least = INFINITY;
+    for (int i = 0; i < p->n; i++) {
+        int v;
+        struct candidate *c = &p->candidates[i];
+        const double seconds = c->algo->kind == kind
+                                   ? ladder_choice(&c->ladder, bytes, &v)
+                                   : INFINITY;
+        if (seconds < least) {
+            least = seconds;
+            best = c;
+            *variant = v;
+        }
+    }
+    return best;
+}
+
+/* Between a length at which it is the best and one at which its bound said
+ * enough, a candidate may lead by what is only a bound: that is rehearsed. */
+static coll_status climb_for_leader(struct pricing *p, enum coll_kind kind,
+                                    size_t bytes)
+{
+    coll_status status = COLL_OK;
+    int v = 0, rung = 0;
+    while (status == COLL_OK && rung >= 0) {
+        struct candidate *c = leader(p, kind, bytes, &v);
+        rung = c ? ladder_leans_on(&c->ladder, v, bytes) : -1;
+        if (rung < 0 || !affords(p, c, v))
+            break;
+        ladder_forget(&c->ladder, v, rung);
+        status = try_out(p, c, v, rung, true);
+    }
+    return status;
+}
+
 /* The ends of all; then a few rungs of each collective, then the others. */
 coll_status climb_all(struct pricing *p)
 {
@@ -361,5 +411,9 @@ coll_status climb_all(struct pricing *p)
     for (int k = 0; k < NKINDS; k++)
         for (int rung = 0; rung < LADDER_RUNGS && status == COLL_OK; rung++)
             status = climb_again(p, (enum coll_kind)k, rung);
+    for (int k = 0; k < NKINDS; k++)
+        for (int class = 0; class < PRICE_CLASSES && status == COLL_OK;
+             class ++)
+            status = climb_for_leader(p, (enum coll_kind)k, price_bytes(class));
     return status;
 }

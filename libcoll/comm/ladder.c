@@ -108,13 +108,20 @@ bool ladder_bounded(const struct ladder *l, int variant, int rung)
     return l->bounds[variant] >> rung & 1;
 }
 
-bool ladder_leans_on_bounds(const struct ladder *l, int variant, size_t bytes)
+int ladder_leans_on(const struct ladder *l, int variant, size_t bytes)
 {
     int low, high;
     find_rungs(l, variant, (double)bytes, &low, &high);
     const bool at_rung = high >= 0 && bytes_at(high) == (double)bytes;
-    return (high >= 0 && ladder_bounded(l, variant, high))
-           || (low >= 0 && !at_rung && ladder_bounded(l, variant, low));
+    if (high >= 0 && ladder_bounded(l, variant, high))
+        return high;
+    return low >= 0 && !at_rung && ladder_bounded(l, variant, low) ? low : NONE;
+}
+
+void ladder_forget(struct ladder *l, int variant, int rung)
+{
+    l->seconds[variant][rung] = NAN;
+    l->bounds[variant] &= ~(1u << rung);
 }
 
 bool ladder_knows(const struct ladder *l, int rung)

@@ -37,8 +37,11 @@ double ladder_seconds(const struct ladder *, int variant, size_t bytes);
 void ladder_bound(struct ladder *, int variant, int rung, double seconds);
 bool ladder_bounded(const struct ladder *, int variant, int rung);
 
-/* Whether a bound is at an end of the line that tells of a size. */
-bool ladder_leans_on_bounds(const struct ladder *, int variant, size_t bytes);
+/* The rung of a bound that is at an end of the line that tells of a size;
+ * negative: neither end is one. */
+int ladder_leans_on(const struct ladder *, int variant, size_t bytes);
+/* A bound becomes what was never rehearsed. */
+void ladder_forget(struct ladder *, int variant, int rung);
 
 /* Whether any number of segments was rehearsed at a rung. */
 bool ladder_knows(const struct ladder *, int rung);

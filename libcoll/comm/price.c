@@ -155,7 +155,7 @@ static void fill_row(const struct candidate *c)
         int variant;
         const double seconds =
             ladder_choice(&c->ladder, price_bytes(class), &variant);
-        if (ladder_leans_on_bounds(&c->ladder, variant, price_bytes(class)))
+        if (ladder_leans_on(&c->ladder, variant, price_bytes(class)) >= 0)
             c->row->bounds |= UINT64_C(1) << class;
         c->row->recalled[2 * class] = c->row->recalled[2 * class + 1] =
             PRICE_NONE;
