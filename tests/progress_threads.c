@@ -214,6 +214,22 @@ static int aborts(coll_comm *comm, int rank, int n)
     return 0;
 }
 
+/* Each waits for the other as the root, in the helper alone. */
+static int differs(coll_comm *comm, int rank, int n)
+{
+    float x[1000] = {0};
+    coll_request *request = NULL;
+    const double until = now() + 2;
+    (void)n;
+    if (coll_broadcast(x, x, 1000, COLL_F32, 1 - rank, comm, &request))
+        return 1;
+    while (coll_comm_get_async_error(comm) == COLL_OK && now() < until)
+        usleep(1000);
+    const coll_status known = coll_comm_get_async_error(comm);
+    return coll_wait(&request) != COLL_ERR_MISMATCH
+           || known != COLL_ERR_MISMATCH;
+}
+
 /* Ends the process, or forks, with all under way. */
 static int leaves_at_once(coll_comm *comm, int rank, int n)
 {
@@ -277,7 +293,7 @@ int main(int argc, char **argv)
         return run(2, leaves_at_once);
     if (argc > 1 && !strcmp(argv[1], "fork"))
         return run(2, forks) ? 5 : 1;
-    printf("1..7\n");
+    printf("1..8\n");
     failed += report(run(2, nobody_calls), "a request ends without a call");
     nhosts = 2;
     failed += report(run(2, nobody_calls), "on two hosts too");
@@ -286,6 +302,11 @@ int main(int argc, char **argv)
     failed += report(run(2, many_communicators) && run(3, many_communicators),
                      "many communicators at once are served right");
     failed += report(run(2, aborts), "a failure reaches who waits");
+    nhosts = 2;
+    const int between = run(2, differs);
+    nhosts = 1;
+    failed += report(run(2, differs) && between,
+                     "calls that differ are told where nobody calls");
     failed += report(helpers() == 0, "it ends with the last communicator");
     int ends = run_self("exit", 3);
 #ifndef __SANITIZE_THREAD__ /* which bears no threads in a child of fork() */
