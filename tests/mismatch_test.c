@@ -7,6 +7,7 @@
  * less. */
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "drawn.h"
@@ -136,6 +137,54 @@ Test(mismatch, of_lengths_by_plans_is_told_to_every_rank)
 Test(mismatch, of_lengths_over_ucx_is_told_to_every_rank)
 {
     fuzz(&unevens, quick_ucx, 16, 40, 3);
+}
+
+/* Rank 0 does one of many broadcasts otherwise: and runs ahead, or, where there
+ * is nothing to send, all go on until they meet. */
+enum { LONG_AGO = 5, CALLS = 200 };
+
+static void draw_long_ago(int n)
+{
+    m.call = (struct drawn){.kind = BROADCAST, .dtype = COLL_I32};
+    (void)n;
+    m.has_after = (int)drawn_below(2);
+    m.call.count = m.has_after ? 2 : 0;
+    m.other = m.call;
+    m.other.dtype = COLL_F32;
+}
+
+static coll_status run_long_ago(int rank, coll_comm *comm)
+{
+    coll_status status = COLL_OK;
+    for (int i = 0; i < CALLS && status == COLL_OK; i++)
+        status =
+            drawn_make(!rank && i == LONG_AGO ? &m.other : &m.call, comm, NULL);
+    return status == COLL_OK ? coll_barrier(comm, NULL) : status;
+}
+
+static void print_long_ago(int n)
+{
+    fprintf(stderr, "call %d of %d: %s; rank 0 instead: %s", LONG_AGO, CALLS,
+            drawn_print(&m.call, n), drawn_print(&m.other, n));
+}
+
+static int is_told_of_the_first(int rank, coll_status status, const char *why)
+{
+    char it[40], other[40];
+    (void)rank;
+    snprintf(it, sizeof(it), " called broadcast of %zu i32,", m.call.count);
+    snprintf(other, sizeof(other), " called broadcast of %zu f32,",
+             m.call.count);
+    return status == COLL_ERR_MISMATCH && strstr(why, it) && strstr(why, other)
+           && !strstr(why, "at the latest");
+}
+
+Test(mismatch, is_traced_back_to_the_first_call_that_differs)
+{
+    static const struct mismatches long_ago = {draw_long_ago, run_long_ago,
+                                               print_long_ago,
+                                               is_told_of_the_first, NULL};
+    fuzz(&long_ago, quick_ucx, 25, 10, 4);
 }
 
 /* A call in which every rank hears of all others. */

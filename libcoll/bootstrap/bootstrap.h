@@ -19,7 +19,8 @@
 struct bootstrap; /* this rank's link to the hub */
 
 /* A fresh random id with this host's addresses (only those of `interfaces`,
- * a list such as "eth0,eth1", if it is not ""), and a hub for it in this process. */
+ * a list such as "eth0,eth1", if it is not ""), and a hub for it in this
+ * process. */
 coll_status bootstrap_create_id(coll_unique_id *id, const char *interfaces,
                                 double join_seconds);
 
@@ -68,20 +69,22 @@ struct bootstrap_call {
     char text[88];
 };
 enum { BOOTSTRAP_CALLS_MAX = 32 };
-/* Writes this rank's last calls, the oldest first; returns how many. Called in
- * the link's thread, at any time until bootstrap_leave(). */
-typedef int bootstrap_calls_fn(void *context, struct bootstrap_call *);
+/* Writes this rank's last calls, the oldest first; returns how many. upto: none
+ * of a higher number; NULL: of any. Called in the link's thread, at any time
+ * until bootstrap_leave(). */
+typedef int bootstrap_calls_fn(void *context, const uint32_t *upto,
+                               struct bootstrap_call *);
 void bootstrap_answer(struct bootstrap *, bootstrap_calls_fn *, void *context);
 
-/* Has all ranks' last calls compared. If two differ the job fails with MISMATCH,
- * and a sentence that names both. Never blocks. */
+/* Has all ranks' last calls compared. If two differ the job fails with
+ * MISMATCH, and a sentence that names both. Never blocks. */
 void bootstrap_inquire(struct bootstrap *);
 
 /* Says farewell, ends the thread, frees. */
 void bootstrap_leave(struct bootstrap *);
 
-/* The addresses at the two ends of this rank's link, as they travel: 16 bytes, the
- * first 4 of which are an IPv4 address's. */
+/* The addresses at the two ends of this rank's link, as they travel: 16 bytes,
+ * the first 4 of which are an IPv4 address's. */
 struct bootstrap_end {
     uint32_t family;
     unsigned char bytes[16];
@@ -114,17 +117,17 @@ struct bootstrap_interface {
 int bootstrap_interfaces(struct bootstrap_interface *, int most);
 
 /* A door of this host on one interface, at which the previous host of a ring
- * knocks, to see that packets pass and how fast. Opening returns a descriptor, or
- * -1: no door. */
+ * knocks, to see that packets pass and how fast. Opening returns a descriptor,
+ * or -1: no door. */
 struct bootstrap_door {
     struct bootstrap_end at;
     uint32_t port; /* 0: there is none */
 };
 int bootstrap_open_door(const char *interface, struct bootstrap_door *);
 
-/* Returns 0 or errno; waits so long for the next host to answer. All hosts do it
- * at the same time. *bytes_per_second: of what came in at this host's own door,
- * all or what half a second brought; 0: not known. */
+/* Returns 0 or errno; waits so long for the next host to answer. All hosts do
+ * it at the same time. *bytes_per_second: of what came in at this host's own
+ * door, all or what half a second brought; 0: not known. */
 int bootstrap_knock(int door, const struct bootstrap_door *next, double seconds,
                     double *bytes_per_second);
 void bootstrap_close_door(int fd);

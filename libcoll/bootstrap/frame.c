@@ -25,7 +25,7 @@ static const struct {
     [FRAME_GATHERED] = {0, FRAME_GATHER_MAX},
     [FRAME_FAILED] = {4, 4 + FRAME_TEXT_MAX},
     [FRAME_INQUIRE] = {0, 0},
-    [FRAME_ASK] = {0, 0},
+    [FRAME_ASK] = {0, 4},
     [FRAME_CALLS] = {0, FRAME_CALLS_MAX * FRAME_CALL_BYTES},
 };
 

@@ -17,14 +17,14 @@
 
 enum {
     FRAME_HEADER = 20,
-    FRAME_KEY = 16,             /* bytes of the job's key */
-    FRAME_ABOUT_MAX = 255,      /* bytes, as FRAME_TEXT_MAX */
+    FRAME_KEY = 16,        /* bytes of the job's key */
+    FRAME_ABOUT_MAX = 255, /* bytes, as FRAME_TEXT_MAX */
     FRAME_TEXT_MAX = 767,
-    FRAME_STRANGER_MAX = 256,   /* bytes heard from who has no key, in all */
+    FRAME_STRANGER_MAX = 256, /* bytes heard from who has no key, in all */
     FRAME_GATHER_MAX = 64 << 20,
     FRAME_RANKS_MAX = 65536,
-    FRAME_NOBODY = -1,          /* as a rank */
-    FRAME_CALL_BYTES = 96,      /* number (4), tag (4), text */
+    FRAME_NOBODY = -1,     /* as a rank */
+    FRAME_CALL_BYTES = 96, /* number (4), tag (4), text */
     FRAME_CALLS_MAX = 32,
 };
 
@@ -39,9 +39,10 @@ enum frame_type {
     FRAME_REFUSED,   /* from the hub: status (4), text; the job goes on */
     FRAME_GATHERED,  /* from the hub: the data of rank 0, 1, ... */
     FRAME_FAILED,    /* from the hub: status (4), text; rank: the culprit */
-    FRAME_INQUIRE, /* to the hub: are all ranks in the same call? */
-    FRAME_ASK,     /* from the hub: what have you called last? */
-    FRAME_CALLS,   /* to the hub: calls, the oldest first */
+    FRAME_INQUIRE,   /* to the hub: are all ranks in the same call? */
+    FRAME_ASK,   /* from the hub: what have you called last? Or up to a call of
+                    that number (4)? */
+    FRAME_CALLS, /* to the hub: calls, the oldest first */
     FRAME_TYPES
 };
 

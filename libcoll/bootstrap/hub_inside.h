@@ -27,10 +27,10 @@ struct conn {
 /* One rank. */
 struct seat {
     enum { SEAT_AWAITED, SEAT_PRESENT, SEAT_LEFT } state;
-    bool resident; /* in the hub's own process */
-    bool given;    /* its part of the round under way */
-    char *about;   /* NULL: not told yet */
-    bool answered; /* the question under way */
+    bool resident;        /* in the hub's own process */
+    bool given;           /* its part of the round under way */
+    char *about;          /* NULL: not told yet */
+    bool answered;        /* the question under way */
     unsigned char *calls; /* what it answered, ncalls of FRAME_CALL_BYTES */
     int ncalls;
 };
@@ -61,7 +61,13 @@ struct hub {
 
     double answer_deadline; /* of a question; INFINITY: none is under way */
     int nanswers;
-    bool asks_again; /* once that is over */
+    bool asks_again;      /* once that is over */
+    bool goes_back;       /* it is not of the last calls, but of some before */
+    struct hub_found {    /* two calls that differ, */
+        bool known, sure; /* sure: they are the first */
+        int one, other;   /* of which ranks */
+        char its[FRAME_CALL_BYTES], others[FRAME_CALL_BYTES];
+    } found;
 
     coll_status failure;
     struct frame_bytes *failure_frame;

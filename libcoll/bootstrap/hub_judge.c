@@ -20,11 +20,16 @@ static const unsigned char *row(const struct seat *s, int i)
     return s->calls + (size_t)i * FRAME_CALL_BYTES;
 }
 
-static void ask(struct hub *h, double now)
+/* upto: of the calls up to that number; NULL: of the last ones. */
+static void ask(struct hub *h, const uint32_t *upto, double now)
 {
-    struct frame_bytes *question = frame_make(FRAME_ASK, FRAME_NOBODY, 0);
+    struct frame_bytes *question =
+        frame_make(FRAME_ASK, FRAME_NOBODY, upto ? sizeof(*upto) : 0);
     if (!question)
         return; /* who doubts asks again */
+    if (upto)
+        frame_put32(question->data + FRAME_HEADER, *upto);
+    h->goes_back = upto != NULL;
     for (int r = 0; r < h->nranks; r++)
         h->seats[r].answered = false;
     h->nanswers = 0;
@@ -42,32 +47,39 @@ void hub_hear_inquiry(struct hub *h, double now)
     if (h->answer_deadline != INFINITY)
         h->asks_again = true;
     else if (h->phase == HUB_RUNNING)
-        ask(h, now);
+        ask(h, NULL, now);
 }
 
 /* The first call that differs of two ranks', by their numbers. */
 struct verdict {
     int one, other; /* ranks; one -1: none */
+    uint32_t number;
+    bool sure; /* the call before is known to be alike, or there is none */
     const unsigned char *its, *others;
 };
 
-static void compare(const struct hub *h, int one, int other, struct verdict *v)
+/* Whether both tell of some call that is alike. */
+static bool compare(const struct hub *h, int one, int other, struct verdict *v)
 {
     const struct seat *a = &h->seats[one], *b = &h->seats[other];
+    bool alike = false;
     if (!a->answered || !b->answered)
-        return;
+        return false;
     for (int i = 0, k = 0; i < a->ncalls && k < b->ncalls;) {
         const unsigned char *x = row(a, i), *y = row(b, k);
         const uint32_t number = frame_get32(x);
         const int32_t ahead = (int32_t)(number - frame_get32(y)); /* wraps */
         if (ahead == 0 && frame_get32(x + TAG_AT) != frame_get32(y + TAG_AT)) {
-            if (v->one < 0 || (int32_t)(number - frame_get32(v->its)) < 0)
-                *v = (struct verdict){one, other, x, y};
-            return;
+            if (v->one < 0 || (int32_t)(number - v->number) < 0)
+                *v = (struct verdict){one, other, number, alike || number == 1,
+                                      x,   y};
+            return alike;
         }
+        alike |= ahead == 0;
         i += ahead <= 0;
         k += ahead >= 0;
     }
+    return alike;
 }
 
 /* Of those who answered, one whose last call is the earliest. */
@@ -99,9 +111,56 @@ static void get_text(char text[FRAME_CALL_BYTES], const unsigned char *call)
     frame_get_text(&frame, TEXT_AT, text, FRAME_CALL_BYTES);
 }
 
+/* Whether some rank is so far ahead that it has not told of that call. */
+static bool is_passed(const struct hub *h, uint32_t number)
+{
+    for (int r = 0; r < h->nranks; r++) {
+        const struct seat *s = &h->seats[r];
+        if (s->answered && s->ncalls
+            && (int32_t)(frame_get32(row(s, 0)) - number) > 0)
+            return true;
+    }
+    return false;
+}
+
+static void keep(struct hub *h, const struct verdict *v)
+{
+    h->found = (struct hub_found){
+        .known = true, .sure = v->sure, .one = v->one, .other = v->other};
+    get_text(h->found.its, v->its);
+    get_text(h->found.others, v->others);
+}
+
+static void tell(struct hub *h, double now)
+{
+    const struct hub_found *f = &h->found;
+    if (!f->sure)
+        hub_fail(
+            h, COLL_ERR_MISMATCH, f->other, now,
+            "ranks made different calls, at the latest when rank %d called "
+            "%s and rank %d called %s; kind, count, dtype, op, root and "
+            "order must be equal on all ranks",
+            f->one, f->its, f->other, f->others);
+    else if (strcmp(f->its, f->others))
+        hub_fail(h, COLL_ERR_MISMATCH, f->other, now,
+                 "ranks made different calls: rank %d called %s, but rank %d "
+                 "called %s; kind, count, dtype, op, root and order must be "
+                 "equal on all ranks",
+                 f->one, f->its, f->other, f->others);
+    else
+        hub_fail(h, COLL_ERR_MISMATCH, f->other, now,
+                 "ranks run one call in different ways: rank %d called %s, and "
+                 "rank %d called %s, by another algorithm; "
+                 "coll_comm_set_algorithm() must be called alike",
+                 f->one, f->its, f->other, f->others);
+}
+
+/* Goes back to the first call that differs, as far as all answer in time and
+ * still know. */
 void hub_judge(struct hub *h, double now)
 {
     struct verdict v = {.one = -1};
+    const bool all = h->nanswers == h->nranks;
     const int last = hindmost(h);
     h->answer_deadline = INFINITY;
     for (int r = 0; r < h->nranks && last >= 0; r++) {
@@ -109,27 +168,24 @@ void hub_judge(struct hub *h, double now)
         if (r > 0)
             compare(h, r - 1, r, &v);
     }
-    if (v.one < 0) {
-        if (h->asks_again)
-            ask(h, now);
-        h->asks_again = false;
+    if (v.one >= 0)
+        keep(h, &v);
+    uint32_t upto = v.number - 1;
+    if (v.one < 0 && last >= 0)
+        upto = frame_get32(row(&h->seats[last], h->seats[last].ncalls - 1));
+    if (all && last >= 0
+        && (v.one >= 0 ? !v.sure : !h->goes_back && is_passed(h, upto))) {
+        ask(h, &upto, now);
         return;
     }
-    char one[FRAME_CALL_BYTES], other[FRAME_CALL_BYTES];
-    get_text(one, v.its);
-    get_text(other, v.others);
-    if (strcmp(one, other))
-        hub_fail(h, COLL_ERR_MISMATCH, v.other, now,
-                 "ranks made different calls: rank %d called %s, but rank %d "
-                 "called %s; kind, count, dtype, op, root and order must be "
-                 "equal on all ranks",
-                 v.one, one, v.other, other);
-    else
-        hub_fail(h, COLL_ERR_MISMATCH, v.other, now,
-                 "ranks run one call in different ways: rank %d called %s, and "
-                 "rank %d called %s, by another algorithm; "
-                 "coll_comm_set_algorithm() must be called alike",
-                 v.one, one, v.other, other);
+    if (h->found.known) {
+        h->found.sure |= compare(h, h->found.one, h->found.other, &v);
+        tell(h, now);
+        return;
+    }
+    if (h->asks_again)
+        ask(h, NULL, now);
+    h->asks_again = false;
 }
 
 void hub_hear_calls(struct hub *h, int rank, const struct frame *frame,

@@ -97,7 +97,8 @@ static void receive(struct bootstrap *b)
 static void answer(struct bootstrap *b)
 {
     struct bootstrap_call calls[BOOTSTRAP_CALLS_MAX] = {{0}};
-    const int n = b->calls ? b->calls(b->calls_context, calls) : 0;
+    const uint32_t *upto = b->member.asked_upto ? &b->member.upto : NULL;
+    const int n = b->calls ? b->calls(b->calls_context, upto, calls) : 0;
     struct frame_bytes *frame =
         frame_make(FRAME_CALLS, b->member.rank, (size_t)n * FRAME_CALL_BYTES);
     _Static_assert((int)BOOTSTRAP_CALLS_MAX == FRAME_CALLS_MAX

@@ -60,6 +60,14 @@ static void hear_gathered(struct member *m, const struct frame *frame)
     m->gathered = true;
 }
 
+static void hear_question(struct member *m, const struct frame *frame)
+{
+    m->asked = true;
+    m->asked_upto = frame->bytes == 4;
+    if (m->asked_upto)
+        m->upto = frame_get32(frame->body);
+}
+
 static void turn_foreign(struct member *m, const char *why)
 {
     m->foreign = m->phase != MEMBER_FAILED;
@@ -78,7 +86,7 @@ static void hear(struct member *m, const struct frame *frame)
     else if (frame->type == FRAME_GATHERED)
         hear_gathered(m, frame);
     else if (frame->type == FRAME_ASK)
-        m->asked = true;
+        hear_question(m, frame);
     else
         turn_foreign(m, "the hub sent what it should not");
 }

@@ -27,8 +27,10 @@ struct member {
     bool gathering, gathered;
     size_t part_bytes;            /* of each rank, in the round under way */
     unsigned char *gathered_data; /* nranks parts once gathered */
-    bool asked;                   /* what this rank has called last */
-    bool foreign;                 /* failed, since this is no hub of libcoll */
+    bool asked;                   /* what this rank has called last, */
+    bool asked_upto;              /* up to this number */
+    uint32_t upto;
+    bool foreign; /* failed, since this is no hub of libcoll */
     coll_status status;
     char sentence[FRAME_TEXT_MAX + 64];
 };

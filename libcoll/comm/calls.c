@@ -30,11 +30,13 @@ static bool get_call(struct record_ring *ring, uint64_t number,
     return record_last(ring) - number < RECORD_RING - 1;
 }
 
-int calls_tell(void *context, struct bootstrap_call *out)
+int calls_tell(void *context, const uint32_t *upto, struct bootstrap_call *out)
 {
     struct record_ring *ring = &((struct recorder *)context)->calls;
-    const uint64_t last =
-        atomic_load_explicit(&ring->last, memory_order_acquire);
+    uint64_t last = atomic_load_explicit(&ring->last, memory_order_acquire);
+    const int32_t above = upto ? (int32_t)((uint32_t)last - *upto) : 0;
+    if (above > 0)
+        last = (uint64_t)above < last ? last - (uint64_t)above : 0;
     const uint64_t before =
         last > BOOTSTRAP_CALLS_MAX ? last - BOOTSTRAP_CALLS_MAX : 0;
     int n = 0;

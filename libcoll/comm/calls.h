@@ -21,7 +21,7 @@ static inline uint32_t calls_begun(const coll_comm *c)
 void calls_sign(coll_comm *, int called);
 
 /* For bootstrap_answer(): a struct recorder. */
-int calls_tell(void *context, struct bootstrap_call *);
+int calls_tell(void *context, const uint32_t *upto, struct bootstrap_call *);
 
 /* At each look at the clock of who waits: inquires once the call under way has
  * been waited for for a quarter of a second, then after twice that, and so on.
