@@ -12,7 +12,9 @@ the other on the same group, and who begins changes from round to round, so that
 what else the machine does meets all alike. Printed is a table in Markdown for
 each collective: for each size the median over the rounds of each p50, and for
 each peer the median of the rounds' ratios, its p50 by that of coll_bench, with
-the smallest and the largest: more than 1 means that coll_bench was faster.
+the smallest and the largest: more than 1 means that coll_bench was faster. With
+several collectives the last table has the fastest peer's median by coll_bench's,
+for each collective and size.
 
 All programs follow the timing rule of README.md. Peers that are not installed
 are left out. Status: 0 compared, 77 no peer is installed, 1 something failed.
@@ -357,6 +359,37 @@ def print_table(collective, found, names):
     sys.stdout.flush()
 
 
+def best_ratio(row, names):
+    """How many times as long the fastest peer took, of medians."""
+    best = [statistics.median(row[name]) for name in names if row.get(name)]
+    return min(best) / statistics.median(row['libcoll']) if best else None
+
+
+def print_summary(nranks, all_found, names):
+    """Collective x size; in bold where a peer was faster."""
+    sizes_found = sorted({size for collective, found in all_found.items()
+                          for size in found if collective != 'barrier'})
+    print(f'\n{nranks} ranks: what the fastest of {", ".join(names)} takes for '
+          'one of libcoll; bold: libcoll is slower\n')
+    print('| bytes | ' + ' | '.join(map(str, sizes_found)) + ' |')
+    print('|---' + '|---:' * len(sizes_found) + '|')
+    for collective, found in all_found.items():
+        if collective != 'barrier':
+            print(f'| {collective} | '
+                  + ' | '.join(cell(found.get(size), names)
+                               for size in sizes_found) + ' |')
+    for row in all_found.get('barrier', {}).values():
+        print(f'\nbarrier: {cell(row, names)}')
+    sys.stdout.flush()
+
+
+def cell(row, names):
+    ratio = best_ratio(row, names) if row else None
+    if ratio is None:
+        return ''
+    return f'**{ratio:.2f}**' if ratio < 1 else f'{ratio:.2f}'
+
+
 def results_of(collective, found, names):
     rows = []
     for size, row in sorted(found.items()):
@@ -406,11 +439,13 @@ def compare_all(options, folder):
     for peer in peers:
         print(f'- {peer.name}: {peer.version}, `{peer.command}`')
     coll, results, status = Coll(options, folder), [], 0
+    all_found = {}
     for collective in options.collective:
         found, failed = compare(options, coll, peers, collective)
         names = [peer.name for peer in peers
                  if any(peer.name in row for row in found.values())]
         print_table(collective, found, names)
+        all_found[collective] = found
         results += results_of(collective, found, names)
         for name, why in failed.items():
             print(f'compare_peers.py: {collective}: {name} failed: {why}',
@@ -418,6 +453,8 @@ def compare_all(options, folder):
             status = 1
         if options.json:
             write_json(options, machine, peers, results)
+    if len(all_found) > 1:
+        print_summary(options.n, all_found, [peer.name for peer in peers])
     return status
 
 
