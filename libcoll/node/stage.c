@@ -73,6 +73,36 @@ static void copy(struct node *n, void *dst, const void *src, size_t bytes,
     n->bytes_written += bytes;
 }
 
+/* All of this rank's block, which others take as it is, and where it wants it
+ * itself: at once if both are stored to alike, so that it is read once. */
+static void copy_in_whole(struct node *n, size_t b)
+{
+    const struct node_call *c = &n->call;
+    const struct large_share all = block(n, b);
+    const size_t elem = c->elem_bytes;
+    const size_t count =
+        gathers(c) ? large_share(c, n->me, n->n, all.first, all.count).count
+                   : all.count;
+    const size_t at = gathers(c) ? large_part_at(c, n->me) : 0;
+    const char *const in = (const char *)c->in + all.first * elem;
+    char *const own = (char *)c->out + (at + all.first) * elem;
+    void *dst[] = {n->peers[n->me].region->in[b % 2], own};
+    const bool theirs = c->kind != GATHER || n->me != c->root;
+    const bool mine = large_writes(c, n->me) && own != in;
+    if (!count)
+        return;
+    if (theirs && mine && n->stage_stream == streams(n)) {
+        op_copy(dst, 2, in, count * elem, n->stage_stream);
+        n->bytes_read += count * elem;
+        n->bytes_written += 2 * count * elem;
+        return;
+    }
+    if (theirs)
+        copy(n, dst[0], in, count * elem, n->stage_stream);
+    if (mine)
+        copy(n, own, in, count * elem, streams(n));
+}
+
 /* What others need of this rank's vector. */
 static void copy_in(struct node *n, size_t b)
 {
@@ -83,14 +113,8 @@ static void copy_in(struct node *n, size_t b)
     unsigned char *area = n->peers[n->me].region->in[b % 2];
     if (!large_reads(c, n->me))
         return;
-    if (c->kind == GATHER && n->me == c->root)
-        return;
     if (c->kind == BROADCAST || gathers(c)) {
-        const size_t count =
-            gathers(c) ? large_share(c, n->me, n->n, all.first, all.count).count
-                       : all.count;
-        if (count)
-            copy(n, area, in + all.first * elem, count * elem, n->stage_stream);
+        copy_in_whole(n, b);
         return;
     }
     for (int i = 0; i < n->n; i++) {
@@ -190,14 +214,9 @@ static void copy_out(struct node *n, size_t b)
         const size_t place = gathers(c) ? large_part_at(c, i) : 0;
         const bool whole = gathers(c) || (c->kind == BROADCAST && i == c->root);
         const size_t bytes = (gathers(c) ? s.count : all.count) * elem;
-        if (!bytes)
+        if (!bytes || (whole && i == n->me))
             continue;
-        if (whole && i == n->me) {
-            if (out + (place + all.first) * elem
-                != (const char *)c->in + all.first * elem)
-                copy(n, out + (place + all.first) * elem,
-                     (const char *)c->in + all.first * elem, bytes, stream);
-        } else if (whole) {
+        if (whole) {
             copy(n, out + (place + all.first) * elem, r->in[b % 2], bytes,
                  stream);
         } else if (c->kind != BROADCAST && i != n->me && s.count) {
