@@ -91,6 +91,11 @@ coll_status large_work(struct node *, bool whole, bool stream);
  * GATHER, SCATTER and ALLTOALL. */
 bool large_moves(const struct node_call *);
 coll_status large_move(struct node *, bool whole, bool stream);
+/* GATHER, SCATTER and BROADCAST: so many elements of what a rank and the root
+ * have for each other it moves itself, and the root the rest: its share if it
+ * is in place, and has nothing to copy, or a smaller one if others are in
+ * processes, so that all take as long. */
+size_t large_own_share(const struct node *);
 /* Whether a rank reads or writes this one's vectors in node->mode. */
 bool large_touches(const struct node *, int place);
 

@@ -10,7 +10,8 @@
  *             other
  *
  * A root in place has nothing to move of its own, so it takes its share of what
- * the others have to.
+ * the others have to; and a smaller one where the others' is dear, as they move
+ * it through the system, and it copies its own.
  */
 #include <string.h>
 
@@ -53,19 +54,32 @@ static size_t cut(const struct node_call *c, size_t count)
     return up < c->count ? up : c->count;
 }
 
-/* Gather and scatter: what a rank moves of its part, and the root of others'.
- */
+/* What the system moves between processes takes about twice as long as what a
+ * rank copies, and is not worth a call for less than a page. */
+enum { FOREIGN_COST = 2, FOREIGN_LEAST = 4096 };
+
+size_t large_own_share(const struct node *n)
+{
+    const struct node_call *c = &n->call;
+    const size_t shares = (size_t)n->n * (n->in_place ? 1 : FOREIGN_COST);
+    const size_t left = c->count / shares;
+    return n->in_place || (n->foreign && left * c->elem_bytes >= FOREIGN_LEAST)
+               ? cut(c, left * (shares - 1) + 1)
+               : c->count;
+}
+
+/* Gather and scatter: what a rank moves of its part, and the root of its own
+ * and of others'. */
 static coll_status move_with_root(struct node *n, bool stream)
 {
     const struct node_call *c = &n->call;
     const bool to = c->kind == GATHER;
-    const size_t ranks = (size_t)n->n;
-    const size_t own =
-        n->in_place ? cut(c, c->count / ranks * (ranks - 1) + 1) : c->count;
-    if (n->me != c->root || !n->in_place)
+    const size_t own = large_own_share(n);
+    if (n->me != c->root)
         return move(n, to ? n->me : c->root, to ? c->root : n->me,
                     (struct large_share){0, own}, stream);
-    coll_status status = COLL_OK;
+    coll_status status =
+        move(n, n->me, n->me, (struct large_share){0, c->count}, stream);
     for (int k = 1; k < n->n && status == COLL_OK; k++) {
         const int i = (n->me + k) % n->n;
         status = move(n, to ? i : n->me, to ? n->me : i,
@@ -170,7 +184,8 @@ bool large_touches(const struct node *n, int place)
     if (c->kind != GATHER && c->kind != SCATTER)
         return true;
     return (n->me == c->root && others_move)
-           || (place == c->root && (n->in_place || !others_move));
+           || (place == c->root
+               && (large_own_share(n) < c->count || !others_move));
 }
 
 coll_status large_move(struct node *n, bool whole, bool stream)

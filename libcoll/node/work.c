@@ -139,6 +139,24 @@ static coll_status work_by_slices(struct node *n, bool stream)
     return t.count ? work(n, &t) : COLL_OK;
 }
 
+/* From processes: each all of its own result but for what the root writes. */
+static coll_status broadcast_foreign(struct node *n)
+{
+    const struct node_call *c = &n->call;
+    const size_t own = large_own_share(n), at = own * c->elem_bytes;
+    struct task t = {c->root, n->me, 0, 0, own, false};
+    if (n->me != c->root)
+        return work(n, &t);
+    t.count = c->count;
+    coll_status status = work(n, &t);
+    for (int k = 1; k < n->n && own < c->count && status == COLL_OK; k++) {
+        t = (struct task){c->root, (n->me + k) % n->n, at,
+                          at,      c->count - own,     false};
+        status = work(n, &t);
+    }
+    return status;
+}
+
 /* Each rank all of its own result. */
 static coll_status work_whole(struct node *n, bool stream)
 {
@@ -151,6 +169,8 @@ static coll_status work_whole(struct node *n, bool stream)
     }
     if (!large_writes(c, n->me) || !t.count)
         return COLL_OK;
+    if (c->kind == BROADCAST && n->foreign)
+        return broadcast_foreign(n);
     if (c->kind == BROADCAST)
         t.from = c->root;
     if (c->kind != ALLGATHER)
