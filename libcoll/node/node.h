@@ -141,11 +141,12 @@ struct node {
 
     struct node_call call; /* the caller's; what follows is of its run */
     coll_status (*step)(struct node *);
-    uint32_t number;      /* of the operation, from 1 */
-    uint32_t safe;        /* every rank is known to have begun this one */
-    int awaited;          /* a place that something is awaited of; -1: none */
-    int state, level, at; /* the way's own: where it is, whom it waits for */
-    bool foreign;         /* some vector is in no heap */
+    uint32_t number;        /* of the operation, from 1 */
+    uint32_t safe;          /* every rank is known to have begun this one */
+    int awaited;            /* a place that something is awaited of; -1: none */
+    int state, level, at;   /* the way's own: where it is, whom it waits for */
+    size_t ahead_at, ahead; /* inline.c: bytes that it will read of others */
+    bool foreign;           /* some vector is in no heap */
     bool in_place; /* of some rank, both vectors are one, see entries.c */
     int mode;      /* as in modes.h */
     bool stage_stream;
