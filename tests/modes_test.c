@@ -79,7 +79,7 @@ Test(modes, the_clock_is_read)
     for (int i = 0; i < 2; i++) {
         modes_start(m);
         usleep(1);
-        modes_finish(m, ALLREDUCE, false, 4096, 0);
+        modes_learn(m, ALLREDUCE, false, 4096, 0, modes_ticks(m));
         modes_learn(m, ALLREDUCE, false, 4096, 1, i ? 0 : 1e30F);
         cr_assert_eq(modes_choose(m, ALLREDUCE, false, 4096, 0, 3), i);
     }

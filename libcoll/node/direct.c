@@ -148,6 +148,20 @@ static bool all_ok(const struct node *n)
     return ok;
 }
 
+/* For the first rank to learn from, see entries.c. Of parts that differ the
+ * longest tells little. */
+static void keep_time(struct node *n)
+{
+    n->last = (struct node_last){
+        .kind = n->call.kind,
+        .foreign = n->foreign,
+        .tells = !n->call.parts,
+        .mode = n->mode,
+        .bytes = large_bytes(n),
+        .ticks = modes_ticks(n->modes),
+    };
+}
+
 static coll_status step(struct node *n)
 {
     coll_status status = COLL_OK;
@@ -179,10 +193,8 @@ static coll_status step(struct node *n)
         break;
     default: /* LEAVE or STAGED */
         status = n->state == LEAVE ? leave(n) : stage_step(n);
-        /* Of parts that differ the longest tells little. */
-        if (status == COLL_OK && n->me == 0 && !n->call.parts)
-            modes_finish(n->modes, n->call.kind, n->foreign, large_bytes(n),
-                         n->mode);
+        if (status == COLL_OK)
+            keep_time(n);
         return status;
     }
     return status < 0 ? status : n->step(n);

@@ -16,6 +16,7 @@ struct spot {
 struct spots {
     struct spot in, out;
     uint8_t mode[2]; /* of the first rank: on vectors in heaps, and others */
+    float ticks;     /* that the rank's last long operation took */
 };
 _Static_assert(sizeof(struct spots) <= NODE_LINE_DATA, "fits into a line");
 
@@ -159,6 +160,7 @@ void large_enter(struct node *n)
         spots.out = locate(n, 1, c->out, out_span(n, n->me));
     for (int f = 0; f < 2 && n->me == 0; f++)
         spots.mode[f] = (uint8_t)propose(n, f);
+    spots.ticks = n->last.ticks;
     memcpy(line->data, &spots, sizeof(spots));
     node_tell(n);
     node_mark(line, n->number, c->tag);
@@ -205,11 +207,22 @@ static bool reach(struct node *n, int place, const struct spot *s, size_t bytes,
     return base != NULL;
 }
 
+/* An operation takes as long as its slowest rank, which the others hear of when
+ * the next one begins. */
+static void learn(struct node *n, float slowest)
+{
+    if (n->me == 0 && n->last.tells)
+        modes_learn(n->modes, n->last.kind, n->last.foreign, n->last.bytes,
+                    n->last.mode, slowest);
+    n->last.tells = false;
+}
+
 struct large_summary large_read_entries(struct node *n)
 {
     const struct node_call *c = &n->call;
     struct large_summary sum = {.ok = true};
     uint8_t modes[2] = {0, 0};
+    float slowest = 0;
     for (int i = 0; i < n->n; i++) {
         const struct node_line *line =
             &n->peers[i].region->entry[0][n->number % NODE_SLOTS];
@@ -217,6 +230,7 @@ struct large_summary large_read_entries(struct node *n)
         memcpy(&s, line->data, sizeof(s));
         if (i == 0)
             memcpy(modes, s.mode, sizeof(modes));
+        slowest = s.ticks > slowest ? s.ticks : slowest;
         const bool in = large_reads(c, i) && in_bytes(n, i);
         const bool out = is_written(c, i) && out_bytes(n, i);
         sum.foreign |= (in && !s.in.bytes) || (out && !s.out.bytes);
@@ -234,6 +248,7 @@ struct large_summary large_read_entries(struct node *n)
         if (out)
             sum.ok &= reach(n, i, &s.out, out_span(n, i), &n->outs[i]);
     }
+    learn(n, slowest);
     /* The first rank may not know of what others have. */
     const unsigned may = possible(n, sum.foreign, sum.in_place);
     sum.mode = modes[sum.foreign] % NMODES;

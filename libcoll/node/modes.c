@@ -77,9 +77,7 @@ void modes_learn(struct modes *m, enum coll_kind kind, bool foreign,
         r->tries[mode]++;
 }
 
-void modes_finish(struct modes *m, enum coll_kind kind, bool foreign,
-                  size_t bytes, int mode)
+float modes_ticks(const struct modes *m)
 {
-    modes_learn(m, kind, foreign, bytes, mode,
-                (float)(ticks_now() - m->started));
+    return (float)(ticks_now() - m->started);
 }

@@ -4,8 +4,9 @@
  * Which of a few ways is fastest depends on which caches the ranks share, and
  * nothing that a machine says of itself tells: a store into a line that another
  * core has may cost as much as a load or ten times that. So the first rank of a
- * host times its operations, by kind and size, tries each way a time or two,
- * and says in its entry, which all ranks read, which way it is to be. All ways
+ * host learns what operations took their slowest rank, by kind and size, tries
+ * each way a time or two, and says in its entry, which all ranks read, which way
+ * it is to be. All ways
  * form the same sums in the same order, so results do not depend on it.
  */
 #ifndef NODE_MODES_H
@@ -51,10 +52,9 @@ int modes_choose(struct modes *, enum coll_kind, bool foreign, size_t bytes,
 /* One took so long, in a unit that is always the same. */
 void modes_learn(struct modes *, enum coll_kind, bool foreign, size_t bytes,
                  int mode, float ticks);
-/* The same by a clock, which starts here, */
+/* By a clock that starts here, */
 void modes_start(struct modes *);
 /* and is read here. */
-void modes_finish(struct modes *, enum coll_kind, bool foreign, size_t bytes,
-                  int mode);
+float modes_ticks(const struct modes *);
 
 #endif

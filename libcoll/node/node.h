@@ -114,6 +114,15 @@ struct node_place_of {
     bool foreign;
 };
 
+/* The last long operation, and what it took on this rank. */
+struct node_last {
+    enum coll_kind kind;
+    bool foreign, tells;
+    int mode;
+    size_t bytes;
+    float ticks;
+};
+
 /* At the start of the segment. */
 struct node_shared {
     _Alignas(4096) _Atomic uint32_t sleepers;
@@ -157,6 +166,7 @@ struct node {
     unsigned char *scratch;
 
     struct modes *modes; /* what the first rank learned */
+    struct node_last last;
     struct heap_memo memo[2];
     uint64_t announced[1 << NODE_KNOWN_BITS]; /* own blocks that peers know */
     uint64_t bytes_read, bytes_written;       /* by this operation */
