@@ -4,6 +4,8 @@
 #ifndef TRAINER_CREW_H
 #define TRAINER_CREW_H
 
+#include <stddef.h>
+
 struct crew;
 
 /* nthreads, of which the caller is one. Thread i runs on processor cpus[i]
@@ -28,6 +30,17 @@ static inline int crew_part(int things, int i, int n, int *first)
 {
     *first = (int)((long long)things * i / n);
     return (int)((long long)things * (i + 1) / n) - *first;
+}
+
+/* The same of floats, in whole cache lines, so that no two threads write one.
+ */
+static inline size_t crew_floats(size_t floats, int i, int n, size_t *first)
+{
+    enum { LINE = 16 };
+    const size_t lines = (floats + LINE - 1) / LINE;
+    const size_t end = lines * (size_t)(i + 1) / (size_t)n * LINE;
+    *first = lines * (size_t)i / (size_t)n * LINE;
+    return (end < floats ? end : floats) - *first;
 }
 
 #endif

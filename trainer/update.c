@@ -55,15 +55,12 @@ static void move(const struct stroke *s, size_t first, size_t n, bool vector)
         m[i] = stays * m[i] + comes * p.w[i];
 }
 
-/* Whole cache lines, so that no two threads write one. */
 static void move_share(void *context, int i, int n)
 {
     const struct stroke *s = context;
-    const size_t line = 16, count = s->net->params.count,
-                 lines = (count + line - 1) / line;
-    const size_t first = lines * (size_t)i / (size_t)n * line,
-                 end = lines * (size_t)(i + 1) / (size_t)n * line;
-    move(s, first, (end < count ? end : count) - first, false);
+    size_t first;
+    const size_t count = crew_floats(s->net->params.count, i, n, &first);
+    move(s, first, count, false);
 }
 
 /* The tensors of a layer lie one after another. */

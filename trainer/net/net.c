@@ -195,6 +195,13 @@ static struct tensor slice(struct tensor t, bool plain, int first, int n)
     return t;
 }
 
+/* A layer's gradients are added up from 0, unless it writes them. */
+static void clear_gradients(const struct layer *l)
+{
+    if (!l->ops->writes_grads)
+        memset(l->grads, 0, l->nparams * sizeof(float));
+}
+
 struct shared {
     const struct net *net;
     const struct job *job;
@@ -222,27 +229,53 @@ static void run_part(void *context, int i, int n)
     if (l.nsaved)
         l.saved += l.nsaved / (size_t)l.in.n * (size_t)first;
     l.first_image += (uint64_t)first;
-    if (i && whole->dx && l.nparams) {
+    if (i && whole->dx)
         l.grads = s->net->partial.x + (size_t)(i - 1) * padded(l.nparams);
-        memset(l.grads, 0, l.nparams * sizeof(float));
-    }
+    if (whole->dx)
+        clear_gradients(&l);
     call_layer(&part);
+}
+
+/* to += the first array, the second and so on, `next` floats apart. */
+struct addition {
+    float *to;
+    const float *arrays;
+    size_t count, next;
+    int narrays;
+};
+
+static void add_part(void *context, int i, int n)
+{
+    const struct addition *a = context;
+    size_t first;
+    const size_t count = crew_floats(a->count, i, n, &first);
+    float *to = a->to + first;
+    for (int j = 0; j < a->narrays; j++) {
+        const float *from = a->arrays + (size_t)j * a->next + first;
+        for (size_t k = 0; k < count; k++)
+            to[k] += from[k];
+    }
 }
 
 static void run_layer(struct net *net, const struct job *j)
 {
     struct shared s = {net, j};
     if (!net->crew || j->l->ops->whole) {
+        if (j->dx)
+            clear_gradients(j->l);
         call_layer(j);
         return;
     }
     crew_run(net->crew, run_part, &s);
-    for (int i = 1; j->dx && i < crew_size(net->crew); i++) {
-        const float *part =
-            net->partial.x + (size_t)(i - 1) * padded(j->l->nparams);
-        for (size_t k = 0; k < j->l->nparams; k++)
-            j->l->grads[k] += part[k];
-    }
+    if (j->dx && j->l->nparams)
+        crew_run(net->crew, add_part,
+                 &(struct addition){
+                     .to = j->l->grads,
+                     .arrays = net->partial.x,
+                     .count = j->l->nparams,
+                     .next = padded(j->l->nparams),
+                     .narrays = crew_size(net->crew) - 1,
+                 });
 }
 
 /* What layer i reads. */
@@ -350,8 +383,8 @@ static void start_backward(struct net *net, float scale)
     }
 }
 
-/* Gradients of what layer i reads go to where they belong, or, if a later layer
- * has been there, to `spare` first. */
+/* Gradients of what layer i reads go to where they belong. If a later layer has
+ * been there, they go to `spare` first. */
 static void backward(struct net *net, int i)
 {
     struct layer *l = &net->layers[i];
@@ -373,10 +406,12 @@ static void backward(struct net *net, int i)
                                  head(net->dy[i], net->n)});
     for (int k = 0; k < l->ninputs; k++) {
         float *sum = dx[k].x ? net->dy[l->from[k]].x : NULL;
-        const size_t count =
-            sum && sum != dx[k].x ? shape_floats(dx[k].shape) : 0;
-        for (size_t j = 0; j < count; j++)
-            sum[j] += dx[k].x[j];
+        if (sum && sum != dx[k].x)
+            crew_run(net->crew, add_part,
+                     &(struct addition){.to = sum,
+                                        .arrays = dx[k].x,
+                                        .count = shape_floats(dx[k].shape),
+                                        .narrays = 1});
     }
     if (net->clock)
         net->clock->backward[i].end = clock_now();
@@ -388,8 +423,6 @@ void net_backward(struct net *net, float scale, grads_ready_fn *ready,
     start_backward(net, scale);
     for (int i = net->nlayers - 1; i >= 0; i--) {
         const struct layer *l = &net->layers[i];
-        if (!l->ops->writes_grads)
-            memset(l->grads, 0, l->nparams * sizeof(float));
         if (l->learns && !l->done)
             backward(net, i);
         if (l->nparams && ready)
