@@ -167,6 +167,16 @@ static void check(struct conv c, uint64_t seed)
         conv_to_plain(dxb, back, c.n, c.c, c.h, c.w);
         equal(back, dx, nx, isa, "dx", shape);
         lanes_are_zero(dxb, c.n, c.c, (size_t)c.h * (size_t)c.w, shape);
+        /* To the images, for once. */
+        struct conv adds = c;
+        adds.add = true;
+        memcpy(dxb, xb, bx * sizeof(float));
+        m->backward_data(&adds, dyb, w, dxb, scratch);
+        conv_to_plain(dxb, back, c.n, c.c, c.h, c.w);
+        for (size_t j = 0; j < nx; j++)
+            back[j] -= x[j];
+        equal(back, dx, nx, isa, "dx that is added", shape);
+        lanes_are_zero(dxb, c.n, c.c, (size_t)c.h * (size_t)c.w, shape);
         free(scratch);
     }
     float *all[] = {x,   w,    dy, bias, y,   dx,  dw,
@@ -201,7 +211,9 @@ static void winograd_as_direct(struct conv c, const char *isa, uint64_t seed)
     float *px = eighths(input_floats(&c), seed);
     float *py = eighths(output_floats(&c), seed + 1);
     float *w = eighths(nw, seed + 2), *bias = eighths((size_t)c.k, seed + 3);
-    float *x = unset(nx), *dy = unset(ny), *dw[2], *y[2], *dx[2];
+    float *x = unset(nx), *dy = unset(ny), *dw[2], *y[2], *dx[2], *sum[2];
+    struct conv adds = c;
+    adds.add = true;
     conv_to_blocked(px, x, c.n, c.c, c.h, c.w);
     conv_to_blocked(py, dy, c.n, c.k, c.out_h, c.out_w);
     for (int i = 0; i < 2; i++) {
@@ -213,17 +225,21 @@ static void winograd_as_direct(struct conv c, const char *isa, uint64_t seed)
         float *scratch = unset(most);
         y[i] = unset(ny);
         dx[i] = unset(nx);
+        sum[i] = unset(nx);
         dw[i] = eighths(nw, seed + 4);
+        memcpy(sum[i], x, nx * sizeof(float));
         method[i]->forward(&c, x, w, bias, y[i], scratch);
         method[i]->backward_data(&c, dy, w, dx[i], scratch);
+        method[i]->backward_data(&adds, dy, w, sum[i], scratch);
         method[i]->backward_weights(&c, x, dy, dw[i], scratch);
         free(scratch);
     }
     near(y[1], y[0], ny, isa, "y", c.c, c.k);
     near(dx[1], dx[0], nx, isa, "dx", c.c, c.k);
+    near(sum[1], sum[0], nx, isa, "dx that is added", c.c, c.k);
     near(dw[1], dw[0], nw, isa, "dw", c.c, c.k);
-    float *all[] = {px,   py,   w,     bias,  x,     dy,
-                    y[0], y[1], dx[0], dx[1], dw[0], dw[1]};
+    float *all[] = {px,   py,    w,     bias,   x,      dy,    y[0],
+                    y[1], dx[0], dx[1], sum[0], sum[1], dw[0], dw[1]};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         free(all[i]);
 }
@@ -231,19 +247,19 @@ static void winograd_as_direct(struct conv c, const char *isa, uint64_t seed)
 static void winograd_comes_to_the_same(void)
 {
     static const struct conv some[] = {
-        {1, 16,  4,  4,  16, 1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false},
-        {2, 16,  6,  6,  32, 1, 3, 3, 1, 1, 0, 0, 1, 1, 0, 0, false},
-        {3, 20,  7,  9,  50, 1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false},
-        {1, 64,  14, 14, 96, 1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false},
-        {0, 32,  8,  8,  32, 1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false},
-        {1, 33,  5,  23, 17, 1, 3, 3, 1, 1, 2, 3, 1, 1, 0, 0, false},
-        {4, 128, 13, 13, 48, 1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false},
-        {2, 64,  7,  9,  96, 2, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false},
-        {1, 96,  5,  4,  48, 3, 3, 3, 1, 1, 0, 1, 1, 1, 0, 0, false},
-        {2, 20,  12, 12, 50, 1, 5, 5, 1, 1, 0, 0, 1, 1, 0, 0, false},
-        {1, 64,  27, 27, 32, 1, 5, 5, 1, 1, 2, 2, 1, 1, 0, 0, false},
-        {3, 17,  5,  6,  33, 1, 5, 5, 1, 1, 4, 1, 1, 1, 0, 0, false},
-        {2, 64,  7,  9,  96, 2, 5, 5, 1, 1, 2, 2, 1, 1, 0, 0, false},
+        {1, 16,  4,  4,  16, 1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false, false},
+        {2, 16,  6,  6,  32, 1, 3, 3, 1, 1, 0, 0, 1, 1, 0, 0, false, false},
+        {3, 20,  7,  9,  50, 1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false, false},
+        {1, 64,  14, 14, 96, 1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false, false},
+        {0, 32,  8,  8,  32, 1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false, false},
+        {1, 33,  5,  23, 17, 1, 3, 3, 1, 1, 2, 3, 1, 1, 0, 0, false, false},
+        {4, 128, 13, 13, 48, 1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false, false},
+        {2, 64,  7,  9,  96, 2, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false, false},
+        {1, 96,  5,  4,  48, 3, 3, 3, 1, 1, 0, 1, 1, 1, 0, 0, false, false},
+        {2, 20,  12, 12, 50, 1, 5, 5, 1, 1, 0, 0, 1, 1, 0, 0, false, false},
+        {1, 64,  27, 27, 32, 1, 5, 5, 1, 1, 2, 2, 1, 1, 0, 0, false, false},
+        {3, 17,  5,  6,  33, 1, 5, 5, 1, 1, 4, 1, 1, 1, 0, 0, false, false},
+        {2, 64,  7,  9,  96, 2, 5, 5, 1, 1, 2, 2, 1, 1, 0, 0, false, false},
     };
     for (int i = 0; i < NISAS; i++)
         for (size_t k = 0; k < sizeof(some) / sizeof(some[0]); k++)
@@ -291,7 +307,8 @@ static void numbers_are_rounded(void)
                                  -7.77F,
                                  1e30F};
     enum { N = sizeof(some) / sizeof(some[0]) };
-    struct conv c = {1, 1, 1, N + 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 0, 0, false};
+    struct conv c = {1, 1, 1, N + 1, 1, 1, 1, 1,     1,
+                     1, 0, 0, 1,     1, 0, 0, false, false};
     const float one = 1;
     float x[(N + 1) * CONV_BLOCK] = {0}, y[(N + 1) * CONV_BLOCK];
     conv_set_outputs(&c);
@@ -334,7 +351,8 @@ static void round_all(float *x, size_t count)
 /* Products of numbers that are none of bf16 are those of what they become. */
 static void products_are_of_rounded_numbers(void)
 {
-    struct conv c = {3, 35, 9, 10, 37, 1, 3, 3, 2, 1, 1, 1, 1, 1, 0, 0, false};
+    struct conv c = {3, 35, 9, 10, 37, 1, 3, 3,     2,
+                     1, 1,  1, 1,  1,  0, 0, false, false};
     conv_set_outputs(&c);
     const size_t nx = input_floats(&c), ny = output_floats(&c);
     const size_t nw = weight_floats(&c);
@@ -381,21 +399,21 @@ static void products_are_of_rounded_numbers(void)
 static void layers_of_known_nets(void)
 {
     static const struct conv some[] = {
-        {2, 16,  8,  8,  16, 1, 3,  3,  1, 1, 1, 1, 1, 1, 0, 0, false},
-        {1, 32,  14, 14, 64, 1, 3,  3,  1, 1, 1, 1, 1, 1, 0, 0, false},
-        {3, 48,  7,  7,  80, 1, 3,  3,  1, 1, 1, 1, 1, 1, 0, 0, false},
-        {2, 64,  7,  7,  64, 1, 1,  1,  1, 1, 0, 0, 1, 1, 0, 0, false},
-        {1, 32,  14, 14, 48, 1, 1,  1,  2, 2, 0, 0, 1, 1, 0, 0, false},
-        {2, 32,  13, 13, 32, 1, 3,  3,  2, 2, 1, 1, 1, 1, 0, 0, false},
-        {1, 64,  13, 13, 96, 2, 3,  3,  1, 1, 1, 1, 1, 1, 0, 0, false},
-        {1, 32,  27, 27, 32, 1, 5,  5,  1, 1, 2, 2, 1, 1, 0, 0, false},
-        {1, 3,   35, 35, 64, 1, 11, 11, 4, 4, 2, 2, 1, 1, 0, 0, true },
-        {2, 3,   20, 20, 24, 1, 7,  7,  2, 2, 3, 3, 1, 1, 0, 0, true },
-        {2, 1,   28, 28, 20, 1, 5,  5,  1, 1, 0, 0, 1, 1, 0, 0, true },
-        {2, 20,  12, 12, 50, 1, 5,  5,  1, 1, 0, 0, 1, 1, 0, 0, false},
-        {1, 16,  11, 9,  16, 1, 3,  3,  1, 1, 2, 2, 2, 2, 0, 0, false},
-        {5, 272, 3,  3,  16, 1, 3,  3,  1, 1, 1, 1, 1, 1, 0, 0, false},
-        {1, 208, 56, 56, 80, 1, 5,  5,  8, 8, 2, 2, 1, 1, 0, 0, false},
+        {2, 16,  8,  8,  16, 1, 3,  3,  1, 1, 1, 1, 1, 1, 0, 0, false, false},
+        {1, 32,  14, 14, 64, 1, 3,  3,  1, 1, 1, 1, 1, 1, 0, 0, false, false},
+        {3, 48,  7,  7,  80, 1, 3,  3,  1, 1, 1, 1, 1, 1, 0, 0, false, false},
+        {2, 64,  7,  7,  64, 1, 1,  1,  1, 1, 0, 0, 1, 1, 0, 0, false, false},
+        {1, 32,  14, 14, 48, 1, 1,  1,  2, 2, 0, 0, 1, 1, 0, 0, false, false},
+        {2, 32,  13, 13, 32, 1, 3,  3,  2, 2, 1, 1, 1, 1, 0, 0, false, false},
+        {1, 64,  13, 13, 96, 2, 3,  3,  1, 1, 1, 1, 1, 1, 0, 0, false, false},
+        {1, 32,  27, 27, 32, 1, 5,  5,  1, 1, 2, 2, 1, 1, 0, 0, false, false},
+        {1, 3,   35, 35, 64, 1, 11, 11, 4, 4, 2, 2, 1, 1, 0, 0, true,  false},
+        {2, 3,   20, 20, 24, 1, 7,  7,  2, 2, 3, 3, 1, 1, 0, 0, true,  false},
+        {2, 1,   28, 28, 20, 1, 5,  5,  1, 1, 0, 0, 1, 1, 0, 0, true,  false},
+        {2, 20,  12, 12, 50, 1, 5,  5,  1, 1, 0, 0, 1, 1, 0, 0, false, false},
+        {1, 16,  11, 9,  16, 1, 3,  3,  1, 1, 2, 2, 2, 2, 0, 0, false, false},
+        {5, 272, 3,  3,  16, 1, 3,  3,  1, 1, 1, 1, 1, 1, 0, 0, false, false},
+        {1, 208, 56, 56, 80, 1, 5,  5,  8, 8, 2, 2, 1, 1, 0, 0, false, false},
     };
     for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++)
         check(some[i], 100 * i);
@@ -434,8 +452,8 @@ static void odd_shapes(void)
 
 static void they_know_what_they_cannot_do(void)
 {
-    const struct conv good = {1, 32, 8, 8, 32, 2, 3, 3,    1,
-                              1, 1,  1, 1, 1,  0, 0, false};
+    const struct conv good = {1, 32, 8, 8, 32, 2, 3, 3,     1,
+                              1, 1,  1, 1, 1,  0, 0, false, false};
     struct conv c = good;
     require(!conv_direct.cannot(&c, CONV_FORWARD), "it can");
     c.groups = 4;

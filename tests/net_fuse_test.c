@@ -99,12 +99,13 @@ static void backward_apart(struct apart *a, const int *labels)
         for (int k = 0; k < l.ninputs; k++) {
             x[k] = input_of(a, &l, k);
             if (l.from[k] >= 0 && a->net->layers[l.from[k]].learns)
-                dx[k] = (struct tensor){l.ins[k], at};
+                dx[k] = layer_adds(&l) ? whole(l.ins[k], &a->dy[l.from[k]])
+                                       : (struct tensor){l.ins[k], at};
             at += shape_floats(l.ins[k]);
         }
         l.ops->backward(&l, x, whole(l.out, &a->y[i]), whole(l.out, &a->dy[i]),
                         dx);
-        for (int k = 0; k < l.ninputs; k++)
+        for (int k = 0; k < l.ninputs && !layer_adds(&l); k++)
             for (size_t j = 0; dx[k].x && j < shape_floats(l.ins[k]); j++)
                 a->dy[l.from[k]].x[j] += dx[k].x[j];
     }

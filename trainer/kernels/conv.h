@@ -25,6 +25,7 @@ struct conv {
     int dilation_h, dilation_w;
     int out_h, out_w; /* set by conv_set_outputs() */
     bool plain;       /* the input; only if c is less than a block */
+    bool add;         /* backward_data adds to dx, by a method that can */
 };
 
 /* False if no window fits. */
@@ -48,6 +49,7 @@ size_t conv_blocked(int n, int c, int h, int w);
 /* One way to do it. */
 struct conv_method {
     const char *name;
+    bool adds; /* backward_data knows `add` */
 
     /* NULL, or why it cannot. */
     const char *(*cannot)(const struct conv *, enum conv_pass);
@@ -63,7 +65,8 @@ struct conv_method {
     void (*forward)(const struct conv *, const float *x, const float *w,
                     const float *bias, float *y, float *scratch);
 
-    /* dx, of which every element is written, from dy and w. */
+    /* dx, of which every element is written, from dy and w; or dx += that,
+     * with `add`, if the method `adds`. */
     void (*backward_data)(const struct conv *, const float *dy, const float *w,
                           float *dx, float *scratch);
 

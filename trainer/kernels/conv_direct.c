@@ -38,6 +38,7 @@ struct output {
     size_t image, block, row, step; /* floats */
     int channels;
     const float *bias; /* padded; NULL: 0 */
+    bool add;          /* to what is there */
 };
 
 struct pass {
@@ -143,9 +144,9 @@ static void run_band(const struct pass *p, const float *x,
             .w = w,
             .y_block = out->block,
             .y_step = out->step,
-            .bias = b0          ? NULL
-                    : out->bias ? out->bias + kb * CONV_BLOCK
-                                : zeros,
+            .bias = b0 || out->add ? NULL
+                    : out->bias    ? out->bias + kb * CONV_BLOCK
+                                   : zeros,
         };
         for (int i = 0; i < images; i++)
             run_rows(p, out, &t, from + (size_t)i * image,
@@ -257,6 +258,7 @@ static void backward_alike(const struct conv_isa *isa, const struct conv *c,
     const int column =
         (rest_w - c->pad_w % c->stride_w + c->stride_w) % c->stride_w;
     const size_t start = (size_t)row * out.row + (size_t)column * out.step;
+    out.add = c->add;
     out.row *= (size_t)c->stride_h;
     out.step *= (size_t)c->stride_w;
     finish(isa, &v, &out);
@@ -282,8 +284,9 @@ void direct_backward_data(const struct conv_isa *isa, const struct conv *c,
                           const float *dy, const float *w, float *dx,
                           float *scratch)
 {
-    if (gaps(c->stride_h, c->kernel_h, c->dilation_h)
-        || gaps(c->stride_w, c->kernel_w, c->dilation_w))
+    if (!c->add
+        && (gaps(c->stride_h, c->kernel_h, c->dilation_h)
+            || gaps(c->stride_w, c->kernel_w, c->dilation_w)))
         memset(dx, 0, conv_blocked(c->n, c->c, c->h, c->w) * sizeof(float));
     for (int rest_h = 0; rest_h < c->stride_h; rest_h++)
         for (int rest_w = 0; rest_w < c->stride_w; rest_w++)
@@ -342,6 +345,7 @@ static void backward_weights(const struct conv *c, const float *x,
 
 const struct conv_method conv_direct = {
     .name = "direct",
+    .adds = true,
     .cannot = cannot,
     .scratch = scratch_of,
     .forward = forward,

@@ -77,11 +77,13 @@ INLINE void tile(const struct conv_tile *t, const ptrdiff_t step, const int nk,
 {
     reg acc[TILE_BLOCKS * PARTS][TILE_POSITIONS];
     const float *w = t->w;
+    /* What is written at the end, or what the next tile adds to. */
+    const float *soon = t->y + (t->bias ? 0 : nq * t->y_step);
 #pragma GCC unroll 16
     for (int k = 0; k < nk; k++)
 #pragma GCC unroll 16
         for (int q = 0; q < nq; q++)
-            __builtin_prefetch(t->y + (size_t)k * t->y_block + q * t->y_step,
+            __builtin_prefetch(soon + (size_t)k * t->y_block + q * t->y_step,
                                1);
 #pragma GCC unroll 16
     for (int k = 0; k < nk * PARTS; k++) {
@@ -248,7 +250,7 @@ const struct conv_isa NAME(TABLE, CONV_ISA) = {
     .round = ROUND,
     .most = MOST,
     .tile = {TILES(ROW)},
-    .apart = {TILES(APART_ROW)},
+    .apart = {TILES(APART_ROW)                       },
     .sum_most = SUM_MOST,
     .sum = {SUMS(SUM_ROW)                       },
 };

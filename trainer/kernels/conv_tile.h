@@ -111,7 +111,8 @@ struct conv_transforms {
     /* x += its transpose. */
     void (*input_back)(float *x, size_t row, const struct conv_inside *in,
                        float *v, size_t next);
-    /* So many rows and columns of its outputs, to which 16 are added. */
+    /* So many rows and columns of its outputs, to which 16 are added; bias
+     * NULL: what is there. */
     void (*output)(const float *m, size_t next, const float *bias, float *y,
                    size_t row, int rows, int columns);
     /* The transpose; top and left are 0. */

@@ -47,6 +47,7 @@ struct tiles {
     size_t places;
     int rows, columns; /* of tiles in an image */
     int all, at_once;
+    bool add;                         /* outputs to what is there */
     size_t x_image, y_image, x_plane; /* floats of all groups */
 };
 
@@ -274,7 +275,7 @@ static void transform_output(const struct tiles *t, int outputs, int first,
             prefetch(&soon, y + (size_t)b * plane, t->y_image, row);
             t->to->output(
                 m + ((size_t)b * (size_t)t->at_once + (size_t)i) * CONV_BLOCK,
-                matrix(t, outputs), more,
+                matrix(t, outputs), t->add ? NULL : more,
                 y + (size_t)at.image * t->y_image + (size_t)b * plane
                     + (size_t)at.row * row + (size_t)at.column * CONV_BLOCK,
                 row, conv_least(SIDE, view->rows - at.row),
@@ -413,8 +414,9 @@ static void backward_data(const struct conv *c, const float *dy, const float *w,
     const struct conv_weights order = order_of(c, in, true);
     struct conv_view v;
     view_backward(&v, c, 0, 0);
-    const struct tiles t = tiles_of(&v, c->n, c->groups, in);
-    if (turns(c))
+    struct tiles t = tiles_of(&v, c->n, c->groups, in);
+    t.add = c->add;
+    if (turns(c) && !c->add)
         memset(dx, 0, conv_blocked(c->n, c->c, c->h, c->w) * sizeof(float));
     for (int g = 0; g < c->groups; g++) {
         const float *from =
@@ -517,6 +519,7 @@ static size_t scratch_of(const struct conv *c, enum conv_pass pass)
 
 const struct conv_method conv_winograd = {
     .name = "winograd",
+    .adds = true,
     .cannot = cannot,
     .scratch = scratch_of,
     .forward = forward,

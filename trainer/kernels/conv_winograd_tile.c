@@ -120,10 +120,11 @@ static void input_back(float *x, size_t row, const struct conv_inside *in,
     }
 }
 
-static void output(const float *m, size_t next, const float *bias, float *y,
-                   size_t row, int rows, int columns)
+/* bias NULL: to what is there. */
+INLINE void output_to(const float *m, size_t next, const float *bias, float *y,
+                      size_t row, int rows, int columns)
 {
-    const block more = load(bias);
+    const block more = bias ? load(bias) : (block){0};
     block t[WIDE][WIDE], d[WIDE], to[WIDE];
     UNROLL
     for (int j = 0; j < WIDE; j++) {
@@ -137,10 +138,21 @@ static void output(const float *m, size_t next, const float *bias, float *y,
         gather(t, i, WIDE, d);
         times_a(d, to, WIDE);
         UNROLL
-        for (int j = 0; j < SIDE; j++)
+        for (int j = 0; j < SIDE; j++) {
+            float *at = y + (size_t)i * row + j * CONV_BLOCK;
             if (j < columns)
-                store(y + (size_t)i * row + j * CONV_BLOCK, to[j] + more);
+                store(at, to[j] + (bias ? more : load(at)));
+        }
     }
+}
+
+static void output(const float *m, size_t next, const float *bias, float *y,
+                   size_t row, int rows, int columns)
+{
+    if (bias)
+        output_to(m, next, bias, y, row, rows, columns);
+    else
+        output_to(m, next, NULL, y, row, rows, columns);
 }
 
 static void output_back(const float *dy, size_t row,

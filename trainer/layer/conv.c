@@ -129,6 +129,11 @@ static void init(struct layer *l, uint64_t seed)
         l->params[i] = 0;
 }
 
+static bool adds_dx(const struct layer *l)
+{
+    return !l->plain && method_of(l, CONV_BACKWARD_DATA)->adds;
+}
+
 /* The weights and biases of this and the batchnorm behind it in one. */
 static const float *fold(const struct layer *l)
 {
@@ -176,7 +181,8 @@ static void backward_bias(struct layer *l, struct tensor dy)
 static void backward(struct layer *l, const struct tensor *x, struct tensor y,
                      struct tensor dy, const struct tensor *dx)
 {
-    const struct conv c = conv_of(l, y.shape.n);
+    struct conv c = conv_of(l, y.shape.n);
+    c.add = l->adds[0] && adds_dx(l);
     if (!l->option.window.no_bias)
         backward_bias(l, dy);
     method_of(l, CONV_BACKWARD_WEIGHTS)
@@ -194,6 +200,7 @@ const struct layer_ops layer_conv = {
     .norm_scratch = norm_scratch,
     .describe = describe,
     .init = init,
+    .adds_dx = adds_dx,
     .forward = forward,
     .backward = backward,
 };

@@ -23,6 +23,11 @@ const struct layer_ops *layer_find(const char *name)
     return NULL;
 }
 
+bool layer_adds(const struct layer *l)
+{
+    return l->ops->adds_dx && l->ops->adds_dx(l);
+}
+
 unsigned layer_reads(const struct layer *l)
 {
     if (l->done)

@@ -103,6 +103,9 @@ struct layer_ops {
     bool same_gradients;
     /* forward may be given y.x == x[0].x, and backward dx[0].x == dy.x. */
     bool in_place;
+    /* Optional, of layers with one input: whether backward adds to dx[0], which
+     * a later layer has written, where adds[0] says so. */
+    bool (*adds_dx)(const struct layer *);
 
     /* Reads the words after the name; ins and ninputs are set. Sets out, the
      * counts and option. Returns NULL, or static text that says what is wrong
@@ -136,5 +139,6 @@ const struct layer_ops *layer_find(const char *name); /* or NULL */
 
 /* READS_X, READS_Y: what its backward reads, in its net. */
 unsigned layer_reads(const struct layer *);
+bool layer_adds(const struct layer *); /* adds_dx */
 
 #endif

@@ -384,7 +384,7 @@ static void start_backward(struct net *net, float scale)
 }
 
 /* Gradients of what layer i reads go to where they belong. If a later layer has
- * been there, they go to `spare` first. */
+ * been there, the layer adds them itself, or they go to `spare` first. */
 static void backward(struct net *net, int i)
 {
     struct layer *l = &net->layers[i];
@@ -397,7 +397,7 @@ static void backward(struct net *net, int i)
         if (l->from[k] < 0 || !net->layers[l->from[k]].learns)
             continue;
         dx[k] = head(net->dy[l->from[k]], net->n);
-        if (l->adds[k]) {
+        if (l->adds[k] && !layer_adds(l)) {
             dx[k].x = spare;
             spare += shape_floats(l->ins[k]);
         }

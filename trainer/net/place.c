@@ -141,12 +141,13 @@ static void place_gradients(const struct net *net, struct places *p)
     }
 }
 
-/* Floats for the parts of gradients that layer i adds to others. */
+/* Floats for the parts of gradients that layer i does not add to others itself.
+ */
 static size_t spare_of(const struct net *net, int i)
 {
     const struct layer *l = &net->layers[i];
     size_t floats = 0;
-    for (int k = 0; k < l->ninputs; k++)
+    for (int k = 0; k < l->ninputs && !layer_adds(l); k++)
         if (l->adds[k] && l->from[k] >= 0 && net->layers[l->from[k]].learns)
             floats += shape_floats(l->ins[k]);
     return floats;
