@@ -247,15 +247,18 @@ static int fails(coll_comm *comm, int rank, int n)
                    == COLL_OK
                && coll_start(r) == COLL_OK,
            "start");
-    if (rank == 0)
+    mark_rank();
+    if (rank == 0) {
+        await_marks(2); /* who hears of it before fails to start */
         coll_comm_abort(comm);
+    }
     EXPECT(coll_wait(&r) == COLL_ERR_ABORTED && r, "wait");
     EXPECT(coll_start(r) == COLL_ERR_ABORTED, "started after a failure");
     EXPECT(coll_wait(&r) == COLL_OK, "it is not under way");
     coll_comm_destroy(comm);
     EXPECT(coll_request_free(&r) == COLL_OK && !r, "free");
     mark_rank();
-    await_marks(2);
+    await_marks(4);
     _exit(0);
 }
 
