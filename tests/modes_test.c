@@ -6,13 +6,33 @@
 
 #include "node/modes.h"
 
-/* One operation that takes cost[mode]; returns the mode. */
+/* One operation that takes cost[mode]; returns the mode. As on a node, what one
+ * took is learned once the next one has begun. */
 static int operate(struct modes *m, size_t bytes, int likely, unsigned may,
                    const float *cost)
 {
+    static struct {
+        size_t bytes;
+        int mode;
+        float ticks;
+    } last = {.mode = -1};
     const int mode = modes_choose(m, ALLREDUCE, false, bytes, likely, may);
-    modes_learn(m, ALLREDUCE, false, bytes, mode, cost[mode]);
+    if (last.mode >= 0)
+        modes_learn(m, ALLREDUCE, false, last.bytes, last.mode, last.ticks);
+    last.bytes = bytes;
+    last.mode = mode;
+    last.ticks = cost[mode];
     return mode;
+}
+
+Test(modes, a_bad_one_is_tried_once)
+{
+    static const float cost[NMODES] = {20, 400, 400, 60};
+    static const int want[] = {0, 0, 1, 2, 3, 0, 0};
+    struct modes *m = calloc(1, sizeof(*m));
+    for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++)
+        cr_assert_eq(operate(m, 70000, 0, 0xf, cost), want[i], "%zu", i);
+    free(m);
 }
 
 Test(modes, the_likely_one_comes_first_and_the_best_stays)

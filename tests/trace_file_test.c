@@ -47,7 +47,7 @@ static void write_one(struct recorder *d, uint64_t count)
     called_set(&e->called, ALLREDUCE, COLL_F64, COLL_SUM, 0, count);
     e->tag = (uint32_t)count;
     e->how = record_how(1, 0, 0);
-    record_publish(&d->calls, 0, record_ticks(d->counts), 0);
+    record_publish(&d->calls, 0, COLL_OK, record_ticks(d->counts), 0);
 }
 
 /* A receive of `count` f64 from rank 3, which waits. */
@@ -57,7 +57,7 @@ static void write_message(struct recorder *d, uint64_t count)
     called_set(&e->called, CALLED_RECV, COLL_F64, COLL_SUM, 3, count);
     e->tag = 5;
     e->how = record_how(RECORD_NO_ALGO, 0, 0);
-    record_publish(&d->messages, 0, record_ticks(d->counts), 0);
+    record_publish(&d->messages, 0, COLL_OK, record_ticks(d->counts), 0);
 }
 
 static void open_one(struct recorder *d, int rank)

@@ -52,6 +52,9 @@ struct program {
 void options_parse(const struct program *, int argc, char **argv,
                    int *noperands, bool stop_early);
 
+/* A size such as 512, 4K, 64M or 1G. false: it is none. */
+bool options_bytes(const char *text, size_t *bytes);
+
 /* One line "name: message" on stderr, exit status 2. */
 __attribute__((format(printf, 2, 3), noreturn)) void
 options_die(const struct program *, const char *format, ...);

@@ -14,7 +14,7 @@ void calls_sign(coll_comm *c, int called)
     c->history = record_tag(c->history, (uint32_t)called, e->how);
     called_set(&e->called, called, COLL_U8, COLL_SUM, 0, 0);
     atomic_store_explicit(&e->tag, c->history, memory_order_relaxed);
-    record_publish(&d->calls, 0, record_ticks(d->counts), 0);
+    record_publish(&d->calls, 0, COLL_OK, record_ticks(d->counts), 0);
 }
 
 /* In another thread than the calls: whether the record was whole meanwhile. */

@@ -48,8 +48,7 @@ bool copy_serves(const coll_comm *c)
 bool copy_fits(const coll_comm *c)
 {
     return copy_serves(c) && c->nranks == c->parent->nranks
-           && (c->determinism != DETERMINISM_FULL
-               || c->parent->determinism == DETERMINISM_FULL)
+           && c->determinism == c->parent->determinism
            && c->layout.by_hosts == c->parent->layout.by_hosts
            && layout_digest(&c->layout) == layout_digest(&c->parent->layout);
 }
@@ -58,7 +57,6 @@ coll_status copy_prices(coll_comm *c)
 {
     c->select.prices = c->parent->select.prices;
     return strcmp(c->rules, c->parent->rules)
-                   || c->determinism != c->parent->determinism
                ? COLL_OK
                : copy_learned(&c->select, &c->parent->select);
 }

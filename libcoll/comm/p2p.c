@@ -415,7 +415,7 @@ static coll_status handle(coll_comm *c, int peer, const struct p2p_head *head,
     if (head->kind == P2P_TAKEN)
         return COLL_OK;
     coll_request *r = p2p_take_send(&p->sends, head->id);
-    if (!r || (head->kind == P2P_COME && peer == c->rank))
+    if (!r || (head->kind == P2P_COME && (peer == c->rank || !r->p2p.bytes)))
         return nonsense(peer, "a message that this rank has not sent");
     if (head->kind == P2P_COME)
         return send_data(r);

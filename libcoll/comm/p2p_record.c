@@ -24,9 +24,8 @@ void p2p_record(coll_request *r)
     const uint64_t now = record_ticks(d->counts);
     say(r, e);
     e->how = record_how(RECORD_NO_ALGO, 0, 0);
-    record_publish(&d->messages, 0, now, over ? now : 0);
-    if (over)
-        e->status = r->status;
+    record_publish(&d->messages, 0, over ? r->status : COLL_OK, now,
+                   over ? now : 0);
     r->p2p.record = record_last(&d->messages);
 }
 

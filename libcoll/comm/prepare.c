@@ -97,7 +97,8 @@ coll_status comm_prepare(coll_comm *c, const struct select_choice *choice,
 {
     struct prepared **at = &c->prepared[choice->algo];
     const int variant = choice->cut ? 0 : choice->variant; /* one plan serves */
-    const bool keeps = choice->keeps && !algo_in_order(&algos[choice->algo]);
+    const bool keeps = choice->keeps && algos[choice->algo].kind == REDUCE
+                       && !algo_in_order(&algos[choice->algo]);
     while (*at
            && ((*at)->root != root || (*at)->order != choice->order
                || (*at)->variant != variant || (*at)->keeps != keeps))

@@ -11,11 +11,11 @@
  *             many there are, the collective that another rank waits in stays
  *
  * Two looks at a clock and a cache line for each operation: no lock, no system
- * call. A record's number is written
- * last, over that of the one that was there before. So of a ring whose last
- * number is n that of n + 1 - RECORD_RING may be in part another one, and no
- * reader believes it; and who reads twice the same number of another has read a
- * whole record meanwhile. In native byte order.
+ * call. A record's number is written last, over that of the one that was there
+ * before. So of a ring whose last number is n that of n + 1 - RECORD_RING may
+ * be in part another one, and no reader believes it; and who reads twice the
+ * same number of another has read a whole record meanwhile, but for how it ends
+ * and, of a receive, whose message it took. In native byte order.
  */
 #ifndef COMM_RECORD_H
 #define COMM_RECORD_H
@@ -177,13 +177,14 @@ static inline struct record *record_next(const struct record_ring *ring)
 
 /* ended: 0 for what has not. */
 static inline void record_publish(struct record_ring *ring, uint32_t flags,
-                                  uint64_t begun, uint64_t ended)
+                                  coll_status status, uint64_t begun,
+                                  uint64_t ended)
 {
     const uint64_t number = record_last(ring) + 1;
     struct record *e = record_at(ring, number);
     e->begun = begun;
     atomic_store_explicit(&e->ended, ended, memory_order_relaxed);
-    e->status = COLL_OK;
+    e->status = status;
     e->flags = flags;
     /* Pair with the looks of readers, of a file or as in record_copy(). */
     atomic_store_explicit(&e->number, number, memory_order_release);

@@ -85,7 +85,7 @@ static void record_begun(const coll_request *r)
     call_out(said, &e->called);
     atomic_store_explicit(&e->tag, r->tag, memory_order_relaxed);
     e->how = how_of(r);
-    record_publish(ring, r->meeting ? RECORD_MEETING : 0,
+    record_publish(ring, r->meeting ? RECORD_MEETING : 0, COLL_OK,
                    record_ticks(r->comm->recorder.counts), 0);
 }
 

@@ -37,16 +37,14 @@ static int best_of(const struct mode_record *r, int likely, unsigned may)
     return best;
 }
 
-int modes_choose(struct modes *m, enum coll_kind kind, bool foreign,
-                 size_t bytes, int likely, unsigned may)
+static int pick(struct mode_record *r, int likely, unsigned may)
 {
-    struct mode_record *r = record_of(m, kind, foreign, bytes);
     const int best = best_of(r, likely, may);
     const uint32_t turn = r->operations++;
     if (!r->tries[likely])
         return likely;
     for (int i = 0; i < NMODES; i++)
-        if (may >> i & 1
+        if (may >> i & 1 && i + 1 != r->asked
             && (r->tries[i] == 0
                 || (r->tries[i] == 1
                     && r->ticks[i] < second_chance * r->ticks[best])))
@@ -57,6 +55,15 @@ int modes_choose(struct modes *m, enum coll_kind kind, bool foreign,
             return other;
     }
     return best;
+}
+
+int modes_choose(struct modes *m, enum coll_kind kind, bool foreign,
+                 size_t bytes, int likely, unsigned may)
+{
+    struct mode_record *r = record_of(m, kind, foreign, bytes);
+    const int mode = pick(r, likely, may);
+    r->asked = (uint8_t)(mode + 1);
+    return mode;
 }
 
 void modes_start(struct modes *m)

@@ -5,9 +5,9 @@
  * nothing that a machine says of itself tells: a store into a line that another
  * core has may cost as much as a load or ten times that. So the first rank of a
  * host learns what operations took their slowest rank, by kind and size, tries
- * each way a time or two, and says in its entry, which all ranks read, which way
- * it is to be. All ways
- * form the same sums in the same order, so results do not depend on it.
+ * each way a time or two, and says in its entry, which all ranks read, which
+ * way it is to be. All ways form the same sums in the same order, so results do
+ * not depend on it.
  */
 #ifndef NODE_MODES_H
 #define NODE_MODES_H
@@ -37,6 +37,8 @@ enum { NMODES = 4, MODE_SIZES = 48 };
 struct mode_record {
     float ticks[NMODES];   /* what each took: the least, forgotten slowly */
     uint8_t tries[NMODES]; /* up to two */
+    uint8_t asked; /* 1 + the mode chosen last: what it took is heard while the
+                      next operation is under way */
     uint32_t operations;
 };
 

@@ -84,13 +84,13 @@ static void copy_in_whole(struct node *n, size_t b)
         gathers(c) ? large_share(c, n->me, n->n, all.first, all.count).count
                    : all.count;
     const size_t at = gathers(c) ? large_part_at(c, n->me) : 0;
+    if (!count) /* then in may be NULL */
+        return;
     const char *const in = (const char *)c->in + all.first * elem;
     char *const own = (char *)c->out + (at + all.first) * elem;
     void *dst[] = {n->peers[n->me].region->in[b % 2], own};
     const bool theirs = c->kind != GATHER || n->me != c->root;
     const bool mine = large_writes(c, n->me) && own != in;
-    if (!count)
-        return;
     if (theirs && mine && n->stage_stream == streams(n)) {
         op_copy(dst, 2, in, count * elem, n->stage_stream);
         n->bytes_read += count * elem;

@@ -213,24 +213,33 @@ static void set_number(const struct program *p, const struct option_row *row,
     *(double *)row->out = x;
 }
 
-static void set_bytes(const struct program *p, const struct option_row *row,
-                      const char *spelled, const char *value)
+bool options_bytes(const char *text, size_t *bytes)
 {
-    static const char what[] = "a size in bytes such as 512, 4K, 64M or 1G";
     const char *units = "KMGT", *unit = NULL;
     char *end;
-    double x = isdigit((unsigned char)*value) ? strtod(value, &end) : -1;
+    double x = isdigit((unsigned char)*text) ? strtod(text, &end) : -1;
     if (x < 0 || !isfinite(x))
-        bad_value(p, row, spelled, value, what);
+        return false;
     if (*end)
         unit = strchr(units, toupper((unsigned char)*end));
     if (*end && (!unit || end[1]))
-        bad_value(p, row, spelled, value, what);
+        return false;
     for (long i = 0; unit && i <= unit - units; i++)
         x *= 1024;
-    if (x != floor(x) || x >= (double)SIZE_MAX || !in_range(row, x))
-        bad_value(p, row, spelled, value, what);
-    *(size_t *)row->out = (size_t)x;
+    if (x != floor(x) || x >= (double)SIZE_MAX)
+        return false;
+    *bytes = (size_t)x;
+    return true;
+}
+
+static void set_bytes(const struct program *p, const struct option_row *row,
+                      const char *spelled, const char *value)
+{
+    size_t bytes;
+    if (!options_bytes(value, &bytes) || !in_range(row, (double)bytes))
+        bad_value(p, row, spelled, value,
+                  "a size in bytes such as 512, 4K, 64M or 1G");
+    *(size_t *)row->out = bytes;
 }
 
 /* Splits a copy of "a|b|c" in place. */
