@@ -58,12 +58,15 @@ void variants_run(struct measure *m, const struct variants *v, double *p50,
     for (long i = -WARMUP; i < n; i++)
         for (int k = 0; k < v->n; k++) {
             const int way = (int)((i + WARMUP + k) % v->n);
-            const double one = iterate(m, v, way, i + WARMUP);
+            /* Inputs of its own, so that nothing is right that was left there
+             * by another way. */
+            const long turn = (i + WARMUP) * v->n + k;
+            const double one = iterate(m, v, way, turn);
             if (i < 0)
                 continue;
             seconds[way * n + i] = one;
             if (every || i == 0 || i == n - 1)
-                wrong += wrong_in(m, v->calls, i + WARMUP);
+                wrong += wrong_in(m, v->calls, turn);
         }
     measure_use(m, 0);
     job_max(m->job, seconds, (size_t)(n * v->n));

@@ -10,21 +10,35 @@ void words_add(char list[WORDS_BYTES], const char *word)
     snprintf(list + used, WORDS_BYTES - used, "%s%s", used ? "|" : "", word);
 }
 
-/* Those that have two vectors are left out of all. */
-static void check_in_place(const struct program *program,
-                           struct bench_options *o, const char *word)
+/* Some options are not for every collective. With all, --in-place leaves the
+ * others out; the rest measure more where they can. */
+static void check_uses(const struct program *program, struct bench_options *o,
+                       const char *word)
 {
-    for (int c = 0; c < NCOLLECTIVES && o->in_place; c++) {
-        if (collective_in_place((enum collective)c))
-            continue;
-        if (strcmp(word, collective_name((enum collective)c)) == 0)
-            options_die(program,
-                        "--in-place: found with %s, which has two "
-                        "vectors; valid are collectives without send or "
-                        "receive",
-                        word);
-        o->collectives[c] = false;
-    }
+    const struct {
+        bool given;
+        const char *option, *valid;
+        bool (*fits)(enum collective);
+    } uses[] = {
+        {o->in_place,    "in-place",    "collectives without send or receive",
+         collective_in_place},
+        {o->overlap,     "overlap",     "calls that a request can stand for",
+         collective_at_once },
+        {o->group > 0,   "group",       "calls that a request can stand for",
+         collective_at_once },
+        {o->determinism, "determinism", "collectives that reduce",
+         collective_reduces },
+    };
+    for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++)
+        for (int c = 0; c < NCOLLECTIVES && uses[i].given; c++) {
+            if (uses[i].fits((enum collective)c))
+                continue;
+            if (strcmp(word, collective_name((enum collective)c)) == 0)
+                options_die(program, "--%s: found with %s, valid are %s",
+                            uses[i].option, word, uses[i].valid);
+            if (o->in_place && i == 0)
+                o->collectives[c] = false;
+        }
 }
 
 void words_collective(const struct program *program, struct bench_options *o,
@@ -47,7 +61,7 @@ void words_collective(const struct program *program, struct bench_options *o,
         words_add(list, known[c]);
     }
     if (found) {
-        check_in_place(program, o, word);
+        check_uses(program, o, word);
         return;
     }
     known[NCOLLECTIVES] = "all";

@@ -327,7 +327,11 @@ def test_the_sentence_has_what_is_valid():
     line = refused('scan')
     check(all(name in line for name in COLLECTIVES + ('all',)), line)
     line = refused('sendrecv', '--in-place')
-    check('two vectors' in line, line)
+    check('without send or receive' in line, line)
+    for args in (('pingpong', '--group', '2'), ('pingpong', '--overlap'),
+                 ('broadcast', '--determinism', 'all')):
+        line = refused(*args)
+        check(args[1] in line and 'valid are' in line, line)
     check('two ranks' in refused('pingpong'))
     line = refused('--memory', 'stack')
     check('heap' in line and 'malloc' in line, line)
