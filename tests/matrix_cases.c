@@ -43,6 +43,7 @@ void matrix_each(int nranks, size_t longest, matrix_try *try, void *context)
                                       .nranks = nranks,
                                       .in_place = in_place};
                     if (collective_has_vectors(s.collective)
+                        && (nranks > 1 || c != PINGPONG) /* wants two */
                         && (o == 0 || collective_reduces(s.collective))
                         && defined(s.op, s.dtype))
                         try_counts(&s, longest, turn++, try, context);
