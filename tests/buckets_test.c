@@ -75,6 +75,22 @@ Test(buckets, what_is_measured_decides)
     }
 }
 
+Test(buckets, single_slow_steps_change_nothing)
+{
+    const struct world w = {0.1, 10, 50};
+    struct buckets b;
+    unsigned noise = 3;
+    buckets_start(&b, w.latency, w.all, w.backward);
+    run(&b, w, 100, &noise);
+    for (int i = 0; i < 100; i++) {
+        buckets_step(&b, 100 * visible(w, b.choice));
+        run(&b, w, 20, &noise);
+        cr_assert(b.settled, "step %d", i);
+    }
+    for (int i = 0; i < 200; i++) /* and what jitters by nature */
+        buckets_step(&b, visible(w, b.choice) * (i % 2 ? 3.5 : 1));
+}
+
 Test(buckets, a_link_that_slows_down_is_noticed)
 {
     const struct world fast = {0.1, 2, 50}, slow = {3, 60, 50};

@@ -137,6 +137,16 @@ static struct train_settings settings(void)
         .every = o->every,
         .warmup = o->warmup,
     };
+    if (o->milestones && strcmp(o->schedule, "multistep"))
+        options_die(&train_program,
+                    "--milestones: found --schedule %s, valid is --schedule "
+                    "multistep",
+                    o->schedule);
+    if (o->accumulate > 1 && (o->profile || o->trace))
+        options_die(&train_program,
+                    "--accumulate: found %ld with --%s, which times one batch "
+                    "a step; valid is one of the two",
+                    o->accumulate, o->profile ? "profile" : "trace");
     const char *wrong =
         o->milestones ? schedule_milestones(&schedule, o->milestones) : NULL;
     if (wrong)
@@ -254,8 +264,10 @@ static int show_profile(const struct train *t)
 /* Evaluates a run that had nothing left to do. */
 static int score_again(struct train *t)
 {
+    update_swap(&t->update, &t->net);
     const coll_status status =
         evaluate(&t->net, &t->test, &t->strategy, &t->score);
+    update_swap(&t->update, &t->net);
     if (status)
         complain("%s", *coll_last_error(t->comm) ? coll_last_error(t->comm)
                                                  : coll_status_string(status));

@@ -129,6 +129,17 @@ static int set_number(const struct job *j, const struct option_row *row,
     return 0;
 }
 
+static int set_bytes(const struct job *j, const struct option_row *row,
+                     const yaml_event_t *value)
+{
+    size_t bytes;
+    if (!options_bytes(text_of(value), &bytes) || !in_range(row, (double)bytes))
+        return bad_value(j, row, value,
+                         "a size in bytes such as 512, 4K, 64M or 1G");
+    *(size_t *)row->out = bytes;
+    return 0;
+}
+
 static int set_text(const struct job *j, const struct option_row *row,
                     const yaml_event_t *value)
 {
@@ -158,6 +169,8 @@ static int set_value(const struct job *j, const struct option_row *row,
     case OPTION_INT:
     case OPTION_NUMBER:
         return set_number(j, row, value);
+    case OPTION_BYTES:
+        return set_bytes(j, row, value);
     case OPTION_TEXT:
         return set_text(j, row, value);
     default:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "dist/buckets.h"
 
-enum { STEPS = 6 };
+enum { STEPS = 6, FIRST = 32 };
 
 double buckets_visible(int pieces, double latency, double seconds_of_all,
                        double backward)
@@ -41,15 +41,22 @@ static void settle(struct buckets *b)
         if (b->seen[i] > 0
             && (!(b->seen[b->choice] > 0) || b->seen[i] < b->seen[b->choice]))
             b->choice = i;
-    b->kept = b->seen[b->choice];
     b->settled = true;
+    b->usual = 0;
 }
 
-/* Twice as slow as it was when it was chosen, for some steps: all is open. */
+/* Twice as slow as in its first steps, for some: all is open. One alone,
+ * however slow, does not do. */
 static void doubt(struct buckets *b, double visible)
 {
-    b->kept += (visible - b->kept) / 8;
-    if (b->kept < 2 * b->seen[b->choice])
+    const double most = 4 * b->usual;
+    if (b->steps < FIRST) {
+        b->usual += (visible - b->usual) / ++b->steps;
+        b->kept = b->usual;
+        return;
+    }
+    b->kept += ((visible < most ? visible : most) - b->kept) / 8;
+    if (b->kept < 2 * b->usual)
         return;
     for (int i = 0; i < BUCKETS_CHOICES; i++)
         b->seen[i] = 0;

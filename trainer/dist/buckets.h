@@ -14,8 +14,8 @@ enum { BUCKETS_CHOICES = 7 }; /* 1, 2, 4, ... 64 pieces */
 struct buckets {
     double expected[BUCKETS_CHOICES]; /* seconds that stay visible */
     double seen[BUCKETS_CHOICES];     /* the least of some steps; 0: none */
-    double kept;       /* what the one that is kept takes, smoothed */
-    int choice, steps; /* and for how many steps it has been tried */
+    double usual, kept; /* what the one that is kept took at first; lately */
+    int choice, steps;  /* and for how many steps it has been tried */
     bool settled;
 };
 

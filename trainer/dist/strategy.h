@@ -7,7 +7,8 @@
 #include "coll/coll.h"
 #include "net/net.h"
 
-/* How gradients travel: EXCHANGE_AUTO is packed on one host, else buckets. */
+/* How gradients travel: EXCHANGE_AUTO is packed where the library sends
+ * no messages, else buckets. */
 enum exchange {
     EXCHANGE_AUTO,
     EXCHANGE_PACKED,

@@ -62,7 +62,7 @@ static coll_status open_sync(struct strategy *s)
         return COLL_ERR_MEMORY;
     y->bucket = s->exchange == EXCHANGE_LAYERS ? 1 : SIZE_MAX;
     if (s->exchange == EXCHANGE_BUCKETS && s->bucket_bytes)
-        y->bucket = s->bucket_bytes / sizeof(float) + 1;
+        y->bucket = (s->bucket_bytes + sizeof(float) - 1) / sizeof(float);
     else
         y->adapts = s->exchange == EXCHANGE_BUCKETS
                     || (s->exchange == EXCHANGE_AUTO && crosses_hosts(s));

@@ -5,8 +5,8 @@
  *     a = trust |w| / (|g| + d |w| + eps)
  *     v = m v + a (g + d w)        w = w - lr v
  *
- * The paper keeps lr v, which differs while lr changes (sgd.c). A tensor of
- * zeros has a = 1, and vectors (biases, batch normalisation) go by plain
+ * The paper keeps lr v, which differs while lr changes (sgd.c). A tensor or
+ * a gradient of zeros has a = 1, and vectors (biases, batch normalisation) go by plain
  * momentum without decay, as in MLPerf's reference. */
 #include "optim/optim.h"
 
