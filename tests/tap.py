@@ -20,8 +20,8 @@ def expect(holds, *words):
 
 
 def cases(every, part, few=None):
-    """As tests/thorough.h has it: the part in the fast suite, and with
-    sanitizers few, if they are given."""
+    """As tests/thorough.h has it: all in the slow suite, few, if they are
+    given, in the fast one."""
     if 'TESTS_THOROUGH' in os.environ:
         return every
     return few if few is not None and 'TESTS_FEW' in os.environ else part

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* How much a test of many cases tries: the fast suite a part of them, spread
- * over all; the slow suite, with TESTS_THOROUGH=1, each; sanitizers, which look
- * at the code and not at results, a third of the part, with TESTS_FEW=1. */
+/* How much a test of many cases tries: by itself a part of them, spread over
+ * all; in the fast suite, with TESTS_FEW=1, a third of that; in the slow suite,
+ * with TESTS_THOROUGH=1, each. */
 #ifndef TESTS_THOROUGH_H
 #define TESTS_THOROUGH_H
 
