@@ -116,18 +116,22 @@ def check_file(ranks):
     check(out.count('# coll_bench') == 1, 'more than rank 0 printed:', out)
 
 
+@tap.case
 def test_one_rank_alone_fills_the_file_as_documented():
     check_file(1)
 
 
+@tap.case
 def test_two_ranks_fill_the_file_as_documented():
     check_file(2)
 
 
+@tap.case
 def test_three_ranks_fill_the_file_as_documented():
     check_file(3)
 
 
+@tap.case
 def test_four_ranks_fill_the_file_as_documented():
     check_file(4)
 
@@ -140,17 +144,20 @@ def exact(*args, ranks):
           err)
 
 
+@tap.case
 def test_every_collective_is_right_in_place():
     for ranks in (1, 2, 3, 4):
         exact('--in-place', '-r', ranks - 1, ranks=ranks)
 
 
+@tap.case
 def test_every_collective_is_right_on_any_memory_and_from_any_root():
     for ranks in (2, 3):
         exact('--memory', 'malloc', '-r', ranks - 1, ranks=ranks)
         exact('--memory', 'heap', '-r', ranks - 1, '-d', 'u8', ranks=ranks)
 
 
+@tap.case
 def test_half_of_a_round_trip_counts():
     # each of the two sends takes 5 ms in that program
     with tempfile.TemporaryDirectory() as folder:
@@ -162,6 +169,7 @@ def test_half_of_a_round_trip_counts():
     check(5e3 <= row['time_us']['min'] < 9e3, row)
 
 
+@tap.case
 def test_one_wrong_element_on_one_rank_is_found_in_every_collective():
     for name in COLLECTIVES[:-1]:
         status, out, err = bench(name, '-b', '4K', '-e', '4K', '-n', 3, '-c',
@@ -170,6 +178,7 @@ def test_one_wrong_element_on_one_rank_is_found_in_every_collective():
               out, err)
 
 
+@tap.case
 def test_results_are_exact_for_every_dtype():
     for dtype in ('i8', 'u8', 'i16', 'u16', 'i32', 'u32', 'i64', 'u64', 'f16',
                   'bf16', 'f32', 'f64', 'f8e4m3', 'f8e5m2'):
@@ -179,6 +188,7 @@ def test_results_are_exact_for_every_dtype():
         check(status == 0 and '# wrong elements: 0' in out, dtype, out, err)
 
 
+@tap.case
 def test_results_are_exact_for_every_op():
     for op in ('prod', 'min', 'max', 'avg', 'band', 'bor', 'bxor', 'land',
                'lor'):
@@ -188,6 +198,7 @@ def test_results_are_exact_for_every_op():
         check(status == 0 and '# wrong elements: 0' in out, op, out, err)
 
 
+@tap.case
 def test_every_algorithm_is_measured_in_place_too():
     found, _ = results('allreduce', '--algo', 'all', '--in-place', '-b',
                        '64K', '-e', '64K', '-n', 2, ranks=2)
@@ -196,20 +207,22 @@ def test_every_algorithm_is_measured_in_place_too():
     check(all(row['in_place'] for row in found['results']))
 
 
+@tap.case
 def test_one_algorithm_is_forced():
     found, _ = results('allreduce', '--algo', 'ring', *TINY, ranks=2)
     check({row['algorithm'] for row in found['results']} == {'ring'}, found)
 
 
+@tap.slow_case
 def test_cold_runs_too():
     # an iteration writes twice the last-level cache, which takes its time
-    results(tap.cases('all', 'allreduce'), '--cold', '-b', '8', '-e', '8',
-            '-n', tap.cases(2, 1), '-w', 0)
+    results('all', '--cold', '-b', '8', '-e', '8', '-n', 2, '-w', 0)
 
 
+@tap.case
 def test_overlap_is_told_of_every_row():
-    found, out = results('all', '-b', '64', '-e', '64K', '-f', '1024', '-n',
-                         '3', '--overlap', ranks=2)
+    found, out = results(tap.cases('all', 'allreduce'), '-b', '64', '-e', '64K',
+                         '-f', '1024', '-n', '3', '--overlap', ranks=2)
     rows = [row for row in found['results']
             if row['collective'] != 'pingpong']
     check(out.count('% hidden') == len(rows), out)
@@ -221,6 +234,7 @@ def test_overlap_is_told_of_every_row():
         check(abs(hidden - told['hidden_percent']) < .1, told)
 
 
+@tap.case
 def test_groups_are_told_beside_the_same_calls_alone():
     for args in ([], ['--in-place', '-r', 1]):
         found, out = results('all', '-b', '60', '-e', '64K', '-f', '1000', '-n',
@@ -238,6 +252,7 @@ def test_groups_are_told_beside_the_same_calls_alone():
     refused('--group', '0')
 
 
+@tap.case
 def test_a_wrong_element_in_a_group_is_found():
     # 1 of each of 3 iterations, and of 3 grouped and 3 single ones 4 calls each
     status, out, _ = bench('sendrecv', '-b', '4K', '-e', '4K', '-n', 3, '-c',
@@ -245,6 +260,7 @@ def test_a_wrong_element_in_a_group_is_found():
     check(status == 1 and '# wrong elements: 27\n' in out, status, out)
 
 
+@tap.case
 def test_modes_of_determinism_are_told_beside_off():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, 'out.json')
@@ -271,6 +287,7 @@ def test_modes_of_determinism_are_told_beside_off():
     refused('--determinism', 'full', '--algo', 'ring')
 
 
+@tap.case
 def test_csv_and_plot_are_written():
     with tempfile.TemporaryDirectory() as folder:
         table, image = os.path.join(folder, 'a.csv'), os.path.join(folder, 'a')
@@ -284,6 +301,7 @@ def test_csv_and_plot_are_written():
         check(len(os.listdir(folder)) == 2, os.listdir(folder))
 
 
+@tap.case
 def test_a_baseline_adds_ratios():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, 'before.json')
@@ -313,6 +331,7 @@ def refused(*args, **settings):
     return lines[0]
 
 
+@tap.case
 def test_bad_options_name_the_nearest_valid_one():
     for args, wanted in (
             (['alreduce'], 'allreduce'), (['-d', 'f33'], 'f32'),
@@ -323,6 +342,7 @@ def test_bad_options_name_the_nearest_valid_one():
         check(f'did you mean {wanted}?' in line, line)
 
 
+@tap.case
 def test_the_sentence_has_what_is_valid():
     line = refused('scan')
     check(all(name in line for name in COLLECTIVES + ('all',)), line)
@@ -337,12 +357,14 @@ def test_the_sentence_has_what_is_valid():
     check('heap' in line and 'malloc' in line, line)
 
 
+@tap.case
 def test_algorithms_are_forced_on_uneven_parts_too():
     found, _ = results('allgather_v', '--algo', 'ring', '-c', *TINY, ranks=3)
     check({row['algorithm'] for row in found['results']} == {'ring'}, found)
     check('valid for gather_v are none' in refused('gather_v', '--algo', 'ring'))
 
 
+@tap.case
 def test_several_algorithms_are_forced():
     found, _ = results('allreduce', '--algo', 'ring,node_inline', *TINY,
                        '-n', '3000', ranks=2)
@@ -352,11 +374,13 @@ def test_several_algorithms_are_forced():
     check('leaders' in line, line)
 
 
+@tap.case
 def test_an_algorithm_of_another_collective_is_refused():
     line = refused('barrier', '--algo', 'ring')
     check('valid for barrier are' in line, line)
 
 
+@tap.case
 def test_values_out_of_range_are_refused():
     for args in (['-b', '8M', '-e', '4K'], ['-n', '0'], ['-e', 'much'],
                  ['-f', '1'], ['-r', '1'], ['-o', 'band'],
@@ -364,6 +388,7 @@ def test_values_out_of_range_are_refused():
         refused(*args)
 
 
+@tap.case
 def test_bad_settings_are_refused():
     line = refused(*TINY, COLL_ALGO='rng')
     check('COLL_ALGO' in line and 'ring' in line, line)
@@ -371,6 +396,7 @@ def test_bad_settings_are_refused():
     check('COLL_RANK' in refused(*TINY, COLL_RANK='7'))
 
 
+@tap.case
 def test_unusable_files_are_refused_before_measuring():
     check('/nowhere/x' in refused('--json', '/nowhere/x'))
     check('cannot be read' in refused('--baseline', '/nowhere/x'))
@@ -381,6 +407,4 @@ def test_unusable_files_are_refused_before_measuring():
 
 
 if __name__ == '__main__':
-    sys.exit(tap.run([(tap.claim(test), test)
-                      for name, test in list(globals().items())
-                      if name.startswith('test_')]))
+    sys.exit(tap.run(tap.chosen(tap.CASES)))

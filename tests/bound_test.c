@@ -94,7 +94,7 @@ Test(bound, is_never_above_the_rehearsed_time)
     double sum = 0;
     int n = 0;
     draw_state = 7;
-    const unsigned all = cases(CASES, CASES / 4);
+    const unsigned all = cases(CASES, CASES / 12);
     for (unsigned i = 0; i < all; i++) {
         const struct algo *algo = &algos[draw(nplanned)];
         const int nranks = 2 + draw(MAX_RANKS - 1);

@@ -82,6 +82,39 @@ def first_failure_comes_first():
     equal(re.findall(r'rank (\d)', err), ['2', '1'])
 
 
+TELL = ('printf x | dd of=$COLL_TOLD bs=1 seek=$COLL_RANK conv=notrunc '
+        '2>/dev/null; ')
+
+
+def who_was_told_of_a_failure_counts_last():
+    """They end first, after a word that another one has failed."""
+    for told, said in (('0', ['rank 0: failed because of it',
+                              'rank 1: ended by collrun because of it']),
+                       ('[01]', ['ranks 0, 1: failed because of it'])):
+        status, _, err = run('-n', 3, 'sh', '-c',
+                             f'case $COLL_RANK in {told}) {TELL} exit 1;; '
+                             '2) sleep 0.3; exit 5;; esac; sleep 100')
+        equal(status, 5)
+        lines = err.splitlines()
+        has(lines[0], 'collrun: rank 2 on localhost')
+        equal(lines[1:], ['collrun: ' + line for line in said])
+
+
+def who_was_told_is_named_where_nobody_had_a_reason():
+    _, _, err = run('-n', 3, 'sh', '-c', f'{TELL} exit 1')
+    equal(sorted(re.findall(r'rank (\d) on localhost', err)), ['0', '1', '2'])
+    equal('because' in err, False)
+
+
+def a_job_of_which_all_were_told_ends_in_time():
+    since = time.monotonic()
+    status, _, err = run('-n', 2, 'sh', '-c', '[ $COLL_RANK = 1 ] && '
+                         f'exec sleep 100; {TELL} exit 3')
+    equal(status, 3)
+    equal(1.9 < time.monotonic() - since < 10, True)
+    has(err, 'rank 1: ended by collrun')
+
+
 def killing_one_rank_ends_the_job_in_time():
     marker = 'one'
     job = start('-n', 4, *mark(marker), 'sleep', 100,

@@ -129,6 +129,41 @@ static int one_aborts(coll_comm *comm, int rank, int n)
     _exit(0);
 }
 
+/* Rank 1's own sentence is the reason; the others' has who it is before it. */
+static int one_gives_a_reason(coll_comm *comm, int rank, int n)
+{
+    static const char why[] = "tuning.json: line 3: no such thing";
+    float x = 0;
+    (void)n;
+    coll_status status =
+        coll_allreduce(&x, &x, 1, COLL_F32, COLL_SUM, comm, NULL);
+    if (rank == 1) {
+        EXPECT(coll_comm_abort_because(comm, NULL) == COLL_ERR_INVALID, "NULL");
+        EXPECT(coll_comm_get_async_error(comm) == COLL_OK, "it aborted");
+        EXPECT(coll_comm_abort_because(comm, why) == COLL_OK, "abort");
+        EXPECT(!strcmp(coll_last_error(comm), why), "%s",
+               coll_last_error(comm));
+        coll_comm_abort_because(comm, "another reason");
+        EXPECT(!strcmp(coll_last_error(comm), why), "%s",
+               coll_last_error(comm));
+        coll_comm_destroy(comm);
+        _exit(0);
+    }
+    while (status == COLL_OK)
+        status = coll_allreduce(&x, &x, 1, COLL_F32, COLL_SUM, comm, NULL);
+    const char *said = coll_last_error(comm);
+    EXPECT(status == COLL_ERR_ABORTED, "%d", status);
+    EXPECT(!strncmp(said, "rank 1 (host ", 13), "%s", said);
+    EXPECT(strstr(said, why), "%s", said);
+    coll_comm_destroy(comm);
+    _exit(0);
+}
+
+Test(comm_wrong, an_abort_with_a_reason_is_told_with_it)
+{
+    cr_assert_eq(run_ranks(3, over_shm, one_gives_a_reason), 0);
+}
+
 static int one_is_killed(coll_comm *comm, int rank, int n)
 {
     static float x[1 << 20];

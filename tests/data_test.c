@@ -63,7 +63,7 @@ static void expect_images(const struct part *f)
     cr_assert_eq(dataset_open(&d, f->in.name, DATASET_TRAIN, error, 512), 0,
                  "%s", error);
     cr_assert(d.count == NIMAGES && d.image.n == 1 && d.image.c == 1
-              && d.image.h == SIDE && d.image.w == SIDE && d.nclasses == 10);
+              && d.image.h == SIDE && d.image.w == SIDE && d.nclasses == NIMAGES);
     for (size_t i = 0; i < NIMAGES; i++) {
         d.ops->read(&d, i, image, &label);
         cr_assert_eq(label, (int)i);

@@ -61,6 +61,15 @@ def page_names_every_option(program):
     return ", ".join(sorted(options - written))
 
 
+def help_lists_choices_once(program):
+    said = subprocess.run([program, "--help"], capture_output=True, text=True,
+                          check=True).stdout
+    lists = re.findall(r"one of: [\w ,.-]+", " ".join(said.split()))
+    return "\n".join(f"--help repeats: {first}"
+                     for first, then in zip(lists, lists[1:])
+                     if then.startswith(first))
+
+
 def readme_shows_the_example(_):
     example = (ROOT / "examples/allreduce.c").read_text(encoding="utf-8")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -86,7 +95,8 @@ def main():
               (files_named_in_documents_exist, None)]
     for name in sys.argv[1:]:
         claims += [(page_is_clean, pathlib.Path(name)),
-                   (page_names_every_option, pathlib.Path(name))]
+                   (page_names_every_option, pathlib.Path(name)),
+                   (help_lists_choices_once, pathlib.Path(name))]
     print(f"1..{len(claims)}")
     failed = 0
     for number, (claim, program) in enumerate(claims, 1):

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "calls.h"
@@ -299,6 +300,80 @@ Test(group, communicators_wait_for_each_other)
 {
     cr_expect_eq(run_ranks(2, over_shm, two_communicators), 0);
     cr_expect_eq(run_ranks(2, over_ucx, two_communicators), 0);
+}
+
+/* Rank 1 answers what rank 0 sends in a group that has not ended. */
+static int starts_at_once(coll_comm *comm, int rank, int n)
+{
+    int x = 7, y = 0;
+    const time_t begun = time(NULL);
+    (void)n;
+    if (rank) {
+        EXPECT(coll_recv(&y, 1, COLL_I32, 0, 0, comm, NULL, NULL) == COLL_OK
+                   && y == 7,
+               "%d", y);
+        mark_rank();
+        EXPECT(coll_send(&y, 1, COLL_I32, 0, 0, comm, NULL) == COLL_OK, "send");
+        return 0;
+    }
+    coll_group_start();
+    EXPECT(coll_recv(&y, 1, COLL_I32, 1, 0, comm, NULL, NULL) == COLL_OK
+               && coll_send(&x, 1, COLL_I32, 1, 0, comm, NULL) == COLL_OK,
+           "calls");
+    await_marks(1);
+    EXPECT(time(NULL) - begun < 30, "nothing was sent");
+    EXPECT(coll_group_end() == COLL_OK && y == 7, "%d", y);
+    return 0;
+}
+
+static coll_status end_inside;
+
+static void end_group(void *out, const void *a, const void *b, size_t count,
+                      coll_dtype dtype, void *context)
+{
+    end_inside = coll_group_end();
+    add(out, a, b, count, dtype, context);
+}
+
+/* A function that a call on the communicator runs ends the group: it stays. */
+static int ends_again(coll_comm *comm, int rank, int n)
+{
+    int sum = 1, y = 0;
+    coll_op op;
+    coll_request *request;
+    EXPECT(coll_red_op_create(&op, rank ? add : end_group, NULL, 1, comm)
+               == COLL_OK,
+           "op");
+    if (rank)
+        await_marks(1);
+    EXPECT(coll_allreduce(&sum, &sum, 1, COLL_I32, op, comm, &request)
+               == COLL_OK,
+           "allreduce");
+    if (rank) {
+        EXPECT(coll_wait(&request) == COLL_OK, "wait");
+        EXPECT(coll_send(&sum, 1, COLL_I32, 0, 0, comm, NULL) == COLL_OK,
+               "send");
+        return 0;
+    }
+    coll_group_start();
+    coll_recv(&y, 1, COLL_I32, 1, 0, comm, NULL, NULL);
+    mark_rank();
+    EXPECT(coll_wait(&request) == COLL_OK && sum == n, "wait");
+    EXPECT(end_inside == COLL_ERR_BUSY, "status %d", end_inside);
+    EXPECT(coll_group_end() == COLL_OK && y == n, "%d", y);
+    EXPECT(coll_group_end() == COLL_ERR_INVALID, "it has ended");
+    return 0;
+}
+
+Test(group, sends_and_receives_wait_for_no_end)
+{
+    cr_expect_eq(run_ranks(2, over_shm, starts_at_once), 0);
+    cr_expect_eq(run_ranks(2, over_ucx, starts_at_once), 0);
+}
+
+Test(group, an_end_inside_a_call_changes_nothing)
+{
+    cr_expect_eq(run_ranks(2, over_shm, ends_again), 0);
 }
 
 /* Rank 0 does not group what the others do. */

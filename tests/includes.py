@@ -51,7 +51,7 @@ READERS = {
                     "trainer/dist", "trainer/bench", "trainer/.",
                     "benchmarks/.",
                     "examples/."},
-    "coll/topo.h": {"libcoll/comm", "libcoll/programs", "topo/.",
+    "coll/topo.h": {"libcoll/comm", "libcoll/programs", "topo/.", "trainer/.",
                     "benchmarks/.", "examples/."},
 }
 

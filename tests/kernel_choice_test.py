@@ -183,8 +183,6 @@ def test_a_checkpoint_has_no_precision():
 
 @tap.case
 def test_lenet_is_as_good_in_bf16():
-    if not tap.cases(True, False):
-        raise tap.Skip('in the slow suite only')
     scores = []
     for numbers in 'f32', 'bf16':
         done = subprocess.run(

@@ -141,7 +141,7 @@ static int switches(int n, int seed, double spikes, int *restarts)
 
 static void equals(double spikes, int most)
 {
-    const int seeds = (int)cases(1000, SEEDS);
+    const int seeds = (int)cases(1000, SEEDS / 3);
     int uniform = 0, gaussian = 0, restarts = 0;
     for (int seed = 0; seed < seeds; seed++)
         for (int n = 2; n <= 22; n += 10)

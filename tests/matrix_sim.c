@@ -29,23 +29,28 @@ static void try_one(const struct shape *s, size_t count, int algorithm,
                     const char *name)
 {
     const long turn = (long)cases++;
+    const bool v = collective_even(s->collective) != s->collective;
     char what[WHAT_BYTES], *in[MOST_RANKS], *out[MOST_RANKS];
+    const size_t *lengths[MOST_RANKS];
     for (int r = 0; r < s->nranks; r++) {
         vectors_write(&vectors[r], &inputs[r], count, turn);
         in[r] = vectors[r].in;
         out[r] = vectors[r].out;
+        lengths[r] = vectors[r].lengths;
     }
-    const coll_status status = simulate(algorithm, &(struct simulated){
-                                                       .nranks = s->nranks,
-                                                       .root = s->root,
-                                                       .count = count,
-                                                       .dtype = s->dtype,
-                                                       .op = s->op,
-                                                       .in_place = s->in_place,
-                                                       .in = in,
-                                                       .out = out,
-                                                       .turn = (unsigned)turn,
-                                                   });
+    const coll_status status =
+        simulate(algorithm, &(struct simulated){
+                                .nranks = s->nranks,
+                                .root = s->root,
+                                .count = count,
+                                .lengths = v ? lengths : NULL,
+                                .dtype = s->dtype,
+                                .op = s->op,
+                                .in_place = s->in_place,
+                                .in = in,
+                                .out = out,
+                                .turn = (unsigned)turn,
+                            });
     if (status < 0)
         tell(name, coll_last_error(NULL));
     for (int r = 0; r < s->nranks && status == COLL_OK; r++)
@@ -68,10 +73,9 @@ static void try_counts(void *context, const struct shape *of,
 {
     struct shape shape = *of;
     (void)context;
-    if (collective_even(of->collective) != of->collective)
-        return; /* their plans are those of the even ones */
     for (int r = 0; r < of->nranks; r++) {
         shape.rank = r;
+        shape.lengths = vectors[r].lengths;
         inputs_create(&inputs[r], &shape);
     }
     const int n = counts[MATRIX_SHORT_COUNTS] && is_long(of->dtype, of->op)

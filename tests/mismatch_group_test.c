@@ -9,7 +9,6 @@
 #include "drawn.h"
 #include "mismatched.h"
 #include "ranks.h"
-#include "thorough.h"
 
 enum { MAX_CALLS = 5, FUSED_BYTES = 65536 };
 
@@ -184,31 +183,21 @@ static void print(int n)
     fprintf(stderr, "; then %s", p.meets ? "barrier" : "destroy");
 }
 
-static void fuzz(const char *const *settings, int seed, unsigned all,
-                 unsigned part)
-{
-    static const struct mismatches groups = {draw_pair, run, print, NULL, NULL};
-    for (int n = 2; n <= DRAWN_RANKS; n++)
-        cr_assert_eq(
-            mismatched(&groups, settings, n, seed + n - 2, cases(all, part)), 0,
-            "seed %d, %d ranks", seed + n - 2, n);
-}
+static const struct mismatches groups = {draw_pair, run, print, NULL, NULL};
 
 Test(mismatch_group, on_one_host_is_told_to_every_rank)
 {
-    fuzz(quick_shm, 1, 40, 5);
+    mismatched(&groups, quick_shm, 1, 40, 2);
 }
 
 Test(mismatch_group, by_plans_is_told_to_every_rank)
 {
-    const char *const settings[] = {"COLL_TRANSPORT=shm", QUICK, by_plans(),
-                                    NULL};
-    fuzz(settings, 4, 20, 3);
+    mismatched(&groups, quick_plans(), 4, 20, 1);
 }
 
 Test(mismatch_group, over_ucx_is_told_to_every_rank)
 {
-    fuzz(quick_ucx, 7, 20, 3);
+    mismatched(&groups, quick_ucx, 7, 20, 1);
 }
 
 /* Rank 0 makes one by one what the others group, or cuts their group in two. */

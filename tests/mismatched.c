@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "mismatched.h"
 
+#include <criterion/criterion.h>
 #include <string.h>
 
 #include "calls.h"
 #include "drawn.h"
 #include "ranks.h"
+#include "thorough.h"
 
 const char *const quick_shm[] = {"COLL_TRANSPORT=shm", QUICK, NULL};
 const char *const quick_ucx[] = {"COLL_TRANSPORT=ucx", QUICK, NULL};
@@ -72,8 +74,10 @@ static int all_pairs(coll_comm *comm, int rank, int n)
     return wrong;
 }
 
-int mismatched(const struct mismatches *m, const char *const *settings, int n,
-               int seed, unsigned pairs)
+/* How many ranks found something wrong. */
+static int mismatched_on(const struct mismatches *m,
+                         const char *const *settings, int n, int seed,
+                         unsigned pairs)
 {
     now_run = m;
     npairs = pairs;
@@ -81,14 +85,25 @@ int mismatched(const struct mismatches *m, const char *const *settings, int n,
     return run_ranks(n, settings, all_pairs);
 }
 
-const char *by_plans(void)
+void mismatched(const struct mismatches *of, const char *const *settings,
+                int seed, unsigned all, unsigned part)
+{
+    for (int n = 2; n <= DRAWN_RANKS; n++)
+        cr_assert_eq(
+            mismatched_on(of, settings, n, seed + n - 2, cases(all, part)), 0,
+            "seed %d, %d ranks", seed + n - 2, n);
+}
+
+const char *const *quick_plans(void)
 {
     static char rules[1024];
+    static const char *const settings[] = {"COLL_TRANSPORT=shm", QUICK, rules,
+                                           NULL};
     coll_algorithm_info info;
     snprintf(rules, sizeof(rules), "COLL_ALGO=");
     for (int i = 0; coll_algorithm_get(i, &info); i++)
         if (!strncmp(info.name, "node_", 5))
             snprintf(rules + strlen(rules), sizeof(rules) - strlen(rules),
                      "%s:^%s;", info.collective, info.name);
-    return rules;
+    return settings;
 }

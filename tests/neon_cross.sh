@@ -1,7 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Compiles libcoll/op and the trainer's convolution for 64-bit Arm and runs their
-# claims under qemu, so that the NEON kernels are tested on any machine. Debian
+# claims under qemu, so that the NEON kernels are tested on any machine:
+#   neon_cross.sh KERNEL.c... --bf16 KERNEL.c...
+# with the lists that meson.build compiles for each instruction set. Debian
 # packages:
 #   gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
 set -eu
@@ -27,25 +29,26 @@ compile -static -o "$dir/op_cross" tests/op_cross.c tests/op_checks.c tests/op_o
     libcoll/op/op.c libcoll/op/names.c "$dir/neon.o" "$dir/scalar.o" -lm
 for isa in neon:32 scalar:16; do
     kernel() {
-        name=$1 source=trainer/kernels/$2.c
-        shift 2
+        source=$1
+        shift
         compile -c -ffp-contract=fast -DCONV_ISA="${isa%:*}" -DCONV_LANES=4 \
-            -DCONV_REGISTERS="${isa#*:}" "$@" -o "$dir/$name-${isa%:*}.o" \
-            "$source"
+            -DCONV_REGISTERS="${isa#*:}" "$@" "$source" \
+            -o "$(mktemp "$dir/${isa%:*}-XXXXXX.o")"
     }
-    for file in conv_peak conv_tile conv_turn lanes lrn norm pool rows; do
-        kernel "$file" "$file"
-    done
-    for file in conv_round conv_tile; do
-        kernel "bf16_$file" "$file" -DCONV_BF16
+    type=
+    for file in "$@"; do
+        case $file in
+        --bf16) type=-DCONV_BF16 ;;
+        *) kernel "$file" $type ;;
+        esac
     done
     for wide in 6 8; do
-        kernel "winograd_$wide" conv_winograd_tile -DWINOGRAD_WIDE="$wide"
+        kernel trainer/kernels/conv_winograd_tile.c -DWINOGRAD_WIDE="$wide"
     done
 done
 compile -static -o "$dir/conv_test" tests/conv_test.c trainer/kernels/conv.c \
     trainer/kernels/conv_bands.c trainer/kernels/conv_bf16.c trainer/kernels/conv_direct.c \
     trainer/kernels/conv_direct_weights.c trainer/kernels/conv_pack.c \
     trainer/kernels/conv_view.c trainer/kernels/conv_winograd.c \
-    "$dir"/*-neon.o "$dir"/*-scalar.o -lm
+    "$dir"/neon-*.o "$dir"/scalar-*.o -lm
 qemu-aarch64 "$dir/op_cross" && qemu-aarch64 "$dir/conv_test" 20

@@ -88,6 +88,16 @@ sys.exit(bool(bad))
 END
 }
 
+# Also from a rank that is not the first of its host.
+of_parts() {
+    local kind
+    for kind in 'gather -r 3' 'scatter -r 3' alltoall; do
+        # shellcheck disable=SC2086 # words
+        job 3 --ranks-per-host 2 -- $kind --algo all -b 48 -e 384K -f 64 -n 5 \
+            -w 1 || return
+    done
+}
+
 # Bytes over the trunk in both directions while a vector is broadcast N times.
 trunk_bytes() { # N
     netlab --groups 2 --rate 1Gbit --trunk-rate 250Mbit \
@@ -119,7 +129,7 @@ case $? in
 77) echo "1..0 # SKIP $(tail -n 1 "$temp/log")" && exit 0 ;;
 *) sed 's/^/# /' "$temp/log" && exit 1 ;;
 esac
-echo '1..9'
+echo '1..10'
 small='allreduce -b 8 -e 256K -f 32 -n 5 -w 1'
 # shellcheck disable=SC2086 # words
 {
@@ -145,6 +155,8 @@ small='allreduce -b 8 -e 256K -f 32 -n 5 -w 1'
     job 2 --ranks-per-host 2 -- $small --algo all &&
         job 2 --ranks-per-host 2 --place round_robin -- $small --algo all
     result $? 'every algorithm is right on two hosts of two ranks'
+    of_parts
+    result $? 'every gather, scatter and alltoall is right on three hosts of two'
     broadcast_crosses_once
     result $? 'a broadcast crosses the trunk once'
 }

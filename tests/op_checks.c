@@ -253,14 +253,14 @@ static bool trial_agrees(coll_dtype d, size_t n, combine_fn *kernel,
     return false;
 }
 
-/* Lengths from 0 to 300, in the fast suite as many bytes but 67 elements at
- * least, and some long ones; the rest by chance. */
+/* Lengths from 0 to 300, in the fast suite a third of as many bytes but 22
+ * elements at least, and some long ones; the rest by chance. */
 static bool kernel_agrees(const char *isa, coll_dtype d, coll_op op,
                           combine_fn *kernel, combine_fn *reference)
 {
     enum { SOME = 12 };
     const unsigned part = 301 / (unsigned)coll_dtype_bytes(d);
-    const size_t all = cases(301, part > 68 ? part : 68);
+    const size_t all = cases(301, part > 68 ? part / 3 : 23);
     for (size_t n = 0; n < all + SOME; n++) {
         const size_t count =
             n < all ? n : all + next_random() % (LONGEST - all);

@@ -137,6 +137,13 @@ static struct cost bits_of_blocks(const char *name, int n)
     return (struct cost){name, sent, rounds, sent / n, true};
 }
 
+/* Without groups. */
+static struct cost direct_or_bits(const char *name, int n)
+{
+    return n > 16 ? bits_of_blocks(name, n)
+                  : (struct cost){name, n - 1.0, n > 1, (n - 1.0) / n, true};
+}
+
 static struct cost cost_of(const char *name, int n)
 {
     const int floor = log2_floor(n), pow2 = 1 << floor, rem = n - pow2;
@@ -198,12 +205,18 @@ static struct cost cost_of(const char *name, int n)
         {"gather_linear",                   most,     one,           most,     true },
         tree_of_parts("gather_binomial_tree", n, 2, true),
         tree_of_parts("gather_knomial_tree", n, 4, true),
+        tree_of_parts("gather_knomial_levels", n, 4, true),
+        {"gather_leaders",                  most,     one,           most,     true },
         {"scatter_linear",                  most,     one,           most,     true },
         tree_of_parts("scatter_binomial_tree", n, 2, false),
         tree_of_parts("scatter_knomial_tree", n, 4, false),
+        tree_of_parts("scatter_knomial_levels", n, 4, false),
+        {"scatter_leaders",                 most,     one,           most,     true },
         {"alltoall_pairwise",               rest,     rest,          most,     true },
         {"alltoall_direct",                 rest,     one,           most,     true },
         bits_of_blocks("alltoall_bruck", n),
+        direct_or_bits("alltoall_hierarchical", n),
+        direct_or_bits("alltoall_leaders", n),
         {"barrier_dissemination",           n * up,   up,            up,       true },
         spread("barrier_dissemination_4", n, 4),
         tree("barrier_knomial_tree", n, 4, 2),
@@ -497,7 +510,7 @@ Test(plan_costs, print_as_text)
 
 Test(plan_costs, ring_meets_its_bandwidth_bound)
 {
-    const unsigned nranks = cases(1024, 256);
+    const unsigned nranks = cases(1024, 86);
     const double bytes = 1 << 28, n = nranks;
     const struct rehearsal c = {
         .plan = plan_allreduce_ring,

@@ -26,4 +26,15 @@ static inline size_t even_parts(const struct algo *algo, int n, size_t bytes)
     return algo->kind == ALLTOALL ? (bytes + m - 1) / m * m : bytes;
 }
 
+/* Whether a rank puts in, or gets out, only its part of the vector. */
+static inline bool gives_part(enum coll_kind kind)
+{
+    return kind == ALLGATHER || kind == GATHER;
+}
+
+static inline bool gets_part(enum coll_kind kind)
+{
+    return kind == REDUCE_SCATTER || kind == SCATTER;
+}
+
 #endif

@@ -173,7 +173,7 @@ static void *spin(void *arg)
 Test(probe, sums_are_as_fast_beside_others)
 {
     enum { OTHERS = 3 };
-    const unsigned calls = cases(4000, 4000);
+    const unsigned calls = cases(4000, 1000);
     pthread_t others[OTHERS];
     cpu_set_t one;
     double least = 1, most = 0;

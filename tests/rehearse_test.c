@@ -88,7 +88,7 @@ Test(rehearse, to_hear_of_the_one_transfer_that_is_over_takes_as_long)
 {
     unsigned compared = 0;
     draw_state = 11;
-    const unsigned all = cases(CASES, CASES / 3);
+    const unsigned all = cases(CASES, CASES / 9);
     for (unsigned i = 0; i < all; i++) {
         const struct algo *algo = &algos[draw(nplanned)];
         const int nranks = 2 + draw(MAX_RANKS - 1);
@@ -156,7 +156,7 @@ Test(rehearse, plans_that_were_kept_take_as_long)
 {
     unsigned kept = 0;
     draw_state = 12;
-    for (unsigned i = 0; i < cases(40, 10); i++)
+    for (unsigned i = 0; i < cases(40, 4); i++)
         kept += compare_kept(i);
     cr_assert_gt(kept, 100, "%u", kept);
 }

@@ -387,9 +387,7 @@ Test(select, parts_for_each_rank_take_the_best_way)
             COLL_OK);
         l.by_hosts = i / 2 % 2 ? each : 0;
         cr_assert_eq(price_all(&s.prices, &l, 1e6, 1e9), COLL_OK);
-        for (int class = 6; class <= 26; class += thorough()   ? 2
-                                                  : only_few() ? 10
-                                                               : 4)
+        for (int class = 6; class <= 26; class += thorough() ? 2 : 10)
             for (int k = REDUCE_SCATTER; k <= ALLGATHER; k++) {
                 const enum coll_kind kind = (enum coll_kind)k;
                 const size_t bytes = price_bytes(class);

@@ -119,7 +119,7 @@ static void find_dear(double times, double first_run, int most)
     price_16(&s);
     for (enum coll_kind kind = REDUCE; kind <= BROADCAST; kind++)
         for (size_t bytes = 8; bytes <= 8 << 20; bytes *= 32)
-            for (int seed = 0; seed < (int)cases(50, 10); seed++) {
+            for (int seed = 0; seed < (int)cases(50, 4); seed++) {
                 struct program p = misjudged(&s, kind, bytes, times, seed);
                 const int good = least_of(&p) + NEAR;
                 p.first = first_run;
@@ -160,7 +160,7 @@ Test(select_trials, a_reduce_or_broadcast_that_gets_slow_is_left)
     int last = 0;
     price_16(&s);
     for (enum coll_kind kind = REDUCE; kind <= BROADCAST; kind++)
-        for (int seed = 0; seed < (int)cases(50, 20); seed++) {
+        for (int seed = 0; seed < (int)cases(50, 7); seed++) {
             struct program p = misjudged(&s, kind, 64 << 10, 1, seed);
             int good = least_of(&p) + NEAR, calls = 0;
             for (int i = 0; i < 5000; i++)

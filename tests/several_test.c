@@ -9,6 +9,7 @@
 #include "calls.h"
 #include "coll/coll.h"
 #include "ranks.h"
+#include "thorough.h"
 
 enum { COMMS = 3, COUNT = 70000 };
 
@@ -149,7 +150,7 @@ static int several(coll_comm *comm, int rank, int n)
     coll_comm *comms[COMMS];
     if (make_comms(comm, rank, n, comms))
         return 1;
-    for (int k = 0; k < 5; k++)
+    for (unsigned k = 0; k < cases(5, 2); k++)
         if (wait_for_all(comms, rank, n) || wait_for_each(comms, rank, n, 0)
             || wait_for_each(comms, rank, n, 1) || test_for_all(comms, rank, n)
             || one_by_one(comms, rank, n, k % 2))
@@ -214,7 +215,7 @@ static int one_fails(coll_comm *comm, int rank, int n)
         for (int c = 0; c < COMMS; c++)
             for (size_t i = 0; i < COUNT; i++)
                 in[c][i] = value(rank, i) + (float)c;
-        usleep(20000);
+        await_marks(1);
         coll_comm_abort(comms[1]);
         for (int c = 0; c < COMMS; c += 2)
             EXPECT(coll_allreduce(in[c], out[c], COUNT, COLL_F32, COLL_SUM,
@@ -224,6 +225,7 @@ static int one_fails(coll_comm *comm, int rank, int n)
     } else {
         if (start_all(comms, rank, requests))
             return 1;
+        mark_rank();
         EXPECT(coll_wait_all(2 * COMMS, requests) == COLL_ERR_ABORTED, "wait");
         EXPECT(strstr(coll_last_error(NULL), "rank 1 called coll_comm_abort()"),
                "sentence");

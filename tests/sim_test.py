@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """coll_sim from outside: closed forms, bytes by level, files, bad input.
 
-Usage: sim_test.py BUILD_DIR [large]; prints TAP. Each test is a function whose
-name is its claim; `large` runs those of the slow suite.
+Usage: sim_test.py BUILD_DIR [WORD...]; prints TAP. Each test is a function whose
+name is its claim; WORDs choose some.
 
 The closed forms are the usual ones for p ranks, each with a port of its own:
 Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005; for groups of q ranks with
@@ -62,6 +62,7 @@ def results(*args, timeout=100):
             return json.load(file)
 
 
+@tap.case
 def rows_have_the_keys_of_the_contract():
     found = results('allreduce', '--cluster', FLAT, '-n', 64, '-b', '1K',
                     '-e', '64K', '--algo', 'all')
@@ -88,12 +89,13 @@ def rows_have_the_keys_of_the_contract():
           and priced['cpu_s'] > 0, priced)
 
 
+@tap.slow_case
 def the_choice_stands_beside_its_algorithm_at_its_best():
     """Where the library takes other segments than are best, both are told: the
     least time of its algorithm and order is that of a run without a choice."""
     cluster = 'island:4 (2us 2GB/s) node:8 (1us 4GB/s)'
     alone = []
-    for kib in tap.cases((16, 24, 60), (16, 24)):
+    for kib in 16, 24, 60:
         args = ('allreduce', '--cluster', cluster, '-n', 32, '-b', f'{kib}K',
                 '--algo', 'hierarchical', '--order', 'block')
         told = results(*args)['results']
@@ -107,6 +109,7 @@ def the_choice_stands_beside_its_algorithm_at_its_best():
     check(set(alone) == {1, 2}, alone)
 
 
+@tap.case
 def costs_are_told_also_of_what_is_too_large():
     found = results('allreduce', '--cluster', FLAT, '-n', 64, '-b', '64K',
                     '--max-messages', 1000, '--algo', 'ring,binomial_tree',
@@ -149,6 +152,7 @@ def closed_forms(p, n, gamma):
     }
 
 
+@tap.case
 def times_are_the_closed_forms_where_nothing_contends():
     names = closed_forms(2, 1, 0)
     for gamma_ns in 0, 0.5:
@@ -168,6 +172,7 @@ def crossing_share(p, q, far):
     return (p - q) / p if far else (p / q - 1) / p
 
 
+@tap.case
 def shares_across_groups_are_those_of_the_order(ranks=(32, 64), q=16,
                                                 cluster=GROUPS):
     for p in ranks:
@@ -183,6 +188,7 @@ def shares_across_groups_are_those_of_the_order(ranks=(32, 64), q=16,
             close(share, crossing_share(p, q, far), 1e-12, row)
 
 
+@tap.slow_case
 def the_table_of_shares_is_reproduced():
     table = {(512, True): 0.5, (512, False): 0.00195, (1024, True): 0.75,
              (1024, False): 0.00293, (4096, True): 0.9375,
@@ -193,6 +199,7 @@ def the_table_of_shares_is_reproduced():
                                                 'taihulight')
 
 
+@tap.case
 def the_wrong_order_costs_what_the_closed_form_says():
     """64 ranks, 4 supernodes: every link across has a quarter of the rate,
     and each rank its own, so nothing contends."""
@@ -210,6 +217,7 @@ def the_wrong_order_costs_what_the_closed_form_says():
     check(time_of['block'] / time_of['round_robin'] > 2.2, time_of)
 
 
+@tap.case
 def a_shared_link_is_shared():
     """Four ranks in each of two racks send across all at once."""
     n = 8 << 20
@@ -221,6 +229,7 @@ def a_shared_link_is_shared():
         close(row['simulated_us'] * 1e-6, 3e-6 + (2 + 4) * n * BETA, 1e-9)
 
 
+@tap.case
 def ranks_of_one_host_use_no_link():
     rows = results('allreduce', '--cluster', 'node:2 (1us 1GB/s)', '-n', 8,
                    '--ranks-per-host', 4, '-b', '1M', '--algo',
@@ -235,6 +244,7 @@ def ranks_of_one_host_use_no_link():
     check(rows[0]['crossing']['local'] == 6 << 20, rows)
 
 
+@tap.case
 def by_hosts_takes_what_the_library_prices():
     """The plan of one rank a host and two passes inside; and the price that
     coll_info tells, which is kept in steps of 1/256 octave."""
@@ -278,6 +288,7 @@ def check_by_hosts(collective):
     close(same['simulated_us'], told['predicted_us'], 0.003)
 
 
+@tap.case
 def parts_by_hosts_need_as_many_ranks_on_each():
     """coll_info and coll_sim say why there is no such candidate."""
     for nranks, ranks_per_host, offered in ((16, 4, True), (15, 4, False)):
@@ -291,6 +302,7 @@ def parts_by_hosts_need_as_many_ranks_on_each():
               done.stdout)
 
 
+@tap.case
 def segments_are_the_best_or_as_asked():
     args = ('allreduce', '--cluster', GROUPS, '-n', 32, '-b', '64M', '--algo',
             'hierarchical', '--order', 'block')
@@ -300,10 +312,11 @@ def segments_are_the_best_or_as_asked():
     check(best['simulated_us'] < once['simulated_us'], once, best)
 
 
+@tap.case
 def every_collective_is_simulated_at_ranges_and_lists_of_ranks():
     every = ('allreduce', 'reduce', 'broadcast', 'reduce_scatter',
              'allgather', 'gather', 'scatter', 'alltoall', 'barrier')
-    for name in tap.cases(every, every, every[::3]):
+    for name in tap.cases(every, every[::3]):
         found = results(name, '--cluster', FLAT, '-n', '1..6,9', '-b', '64K')
         ranks = [r['nranks'] for r in found['results']]
         check(ranks == [1, 2, 4, 6, 9], name, ranks)
@@ -312,6 +325,7 @@ def every_collective_is_simulated_at_ranges_and_lists_of_ranks():
         check(times[0] == 0 and all(t > 0 for t in times[1:]), name, times)
 
 
+@tap.case
 def the_table_marks_what_is_chosen():
     status, out, err = sim('allreduce', '--cluster', FLAT, '-n', 16, '-b',
                            '64K', '--algo', 'all')
@@ -322,6 +336,7 @@ def the_table_marks_what_is_chosen():
     check(float(lines[0][6]) == 1, out)
 
 
+@tap.case
 def what_sends_too_much_is_left_out_and_told():
     args = ('allreduce', '--cluster', FLAT, '-n', 32, '-b', '64K',
             '--max-messages', 1000)
@@ -334,6 +349,7 @@ def what_sends_too_much_is_left_out_and_told():
     check('--max-messages: found 1000' in err, err)
 
 
+@tap.case
 def pictures_and_tables_appear_whole():
     with tempfile.TemporaryDirectory() as folder:
         png, table = (os.path.join(folder, f) for f in ('a.png', 'a.csv'))
@@ -355,6 +371,7 @@ def pictures_and_tables_appear_whole():
             check(status == 0, err)
 
 
+@tap.case
 def bad_input_is_told_in_one_line():
     fine = ('allreduce', '--cluster', FLAT)
     for args, words in (
@@ -397,13 +414,20 @@ def bad_input_is_told_in_one_line():
             (('train', '--cluster', FLAT, '--net', 'lnet'),
              ['--net', 'did you mean lenet?']),
             (('train', '--cluster', FLAT, '--net', 'lenet', '--step-ms', '1',
-              '--tau', '2'), ['--tau', 'sync'])):
+              '--tau', '2'), ['--tau', 'sync']),
+            (('train', '--cluster', FLAT, '--net', 'lenet', '--step-ms', '1',
+              '--strategy', 'sync-easgd2', '--overlap', 'on'),
+             ['--overlap', 'found on', 'sync-easgd2 is off']),
+            (('train', '--cluster', FLAT, '--net', 'lenet', '--step-ms', '1',
+              '--strategy', 'sync-easgd1', '--algo', 'ring'),
+             ['--algo', '"ring"', 'one algorithm for broadcast'])):
         status, out, err = sim(*args)
         check(status == 2 and not out, args, status, out)
         check(err.startswith('coll_sim: ') and err.count('\n') == 1, args, err)
         check(all(word in err for word in words), args, err)
 
 
+@tap.case
 def the_environment_may_name_the_cluster():
     env = dict(ENV, COLL_CLUSTER=FLAT)
     status, out, _ = sim('barrier', env=env)
@@ -420,6 +444,7 @@ def train(*args):
     return found
 
 
+@tap.case
 def gradients_of_a_net_are_four_bytes_a_parameter():
     for net, parameters in (('alexnet', 62378344), ('vgg16', 138357544),
                             ('resnet50', 25557032), ('lenet', 431080)):
@@ -428,6 +453,7 @@ def gradients_of_a_net_are_four_bytes_a_parameter():
         check(found['gradient_bytes'] == 4 * parameters, net)
 
 
+@tap.case
 def without_overlap_a_step_is_the_sum():
     row = train('--net', 'lenet', '--step-ms', 30, '-n', 64, '--algo', 'ring',
                 '--overlap', 'off', '--bucket', '1G', '--gamma',
@@ -438,6 +464,7 @@ def without_overlap_a_step_is_the_sum():
     close(row['step_ms'], 30 + row['exchange_ms'], 1e-12)
 
 
+@tap.case
 def buckets_hide_behind_the_backward_pass():
     """Four buckets of 1 MB: exposed is the last one, or where the network is
     slower than the backward pass, all but what fits beside it."""
@@ -453,6 +480,7 @@ def buckets_hide_behind_the_backward_pass():
     close(row['exposed_ms'], 4 * each, 1e-9)
 
 
+@tap.case
 def efficiency_with_a_period_is_that_of_the_model():
     """c / (c + m / tau): 81.01 % at tau = 8 goes with 34.8 % at tau = 1."""
     n = 1000000
@@ -472,10 +500,32 @@ def efficiency_with_a_period_is_that_of_the_model():
     check(all(r['exposed_ms'] < 1e-9 for r in rows), rows)
 
 
+@tap.case
+def each_elastic_strategy_exchanges_and_hides_what_it_does():
+    """On 8 ranks by trees: 1 broadcasts and reduces, 3 rounds each; 2 and 3
+    double in 3 rounds, of which 3 hides what a step takes."""
+    n, step = 1000000, 2.5
+    round_ms = 1e-3 + n * BETA * 1e3
+    for name, algo, rounds, hidden in (
+            ('sync-easgd1', 'binomial_tree', 6, 0),
+            ('sync-easgd2', 'recursive_doubling', 3, 0),
+            ('sync-easgd3', 'recursive_doubling', 3, step),
+            ('decentralized-easgd', 'recursive_doubling', 3, step)):
+        for tau in 1, 4:
+            row = train('--bytes', n, '--strategy', name, '--tau', tau, '-n',
+                        8, '--algo', algo, '--gamma', 0, '--step-ms',
+                        step)['results'][0]
+            close(row['exchange_ms'], rounds * round_ms, 1e-9, name)
+            close(row['exposed_ms'], (rounds * round_ms - hidden) / tau, 1e-9,
+                  name, tau)
+            check(row['algorithm'] == algo, row)
+
+
 LARGE = ('halving_doubling', 'recursive_doubling', 'binomial_tree', 'leaders',
          'hierarchical')
 
 
+@tap.slow_case
 def all_of_taihulight_is_simulated_in_a_minute_and_8_gib():
     for name in LARGE:
         for size in '1K', '512M':
@@ -494,38 +544,12 @@ def all_of_taihulight_is_simulated_in_a_minute_and_8_gib():
             check(seconds < 60 and most < 8 << 20, name, size)
 
 
+@tap.slow_case
 def a_flat_ring_of_all_of_taihulight_is_refused():
     status, _, err = sim('allreduce', '--cluster', 'taihulight', '-n', 40960,
                          '-b', '512M', '--algo', 'ring', '--order', 'block')
     check(status == 2 and '3.4e+09' in err, err)
 
 
-FAST_TESTS = (rows_have_the_keys_of_the_contract,
-              the_choice_stands_beside_its_algorithm_at_its_best,
-              costs_are_told_also_of_what_is_too_large,
-              times_are_the_closed_forms_where_nothing_contends,
-              shares_across_groups_are_those_of_the_order,
-              the_wrong_order_costs_what_the_closed_form_says,
-              a_shared_link_is_shared, ranks_of_one_host_use_no_link,
-              by_hosts_takes_what_the_library_prices,
-              parts_by_hosts_need_as_many_ranks_on_each,
-              segments_are_the_best_or_as_asked,
-              every_collective_is_simulated_at_ranges_and_lists_of_ranks,
-              the_table_marks_what_is_chosen,
-              what_sends_too_much_is_left_out_and_told,
-              pictures_and_tables_appear_whole, bad_input_is_told_in_one_line,
-              the_environment_may_name_the_cluster,
-              gradients_of_a_net_are_four_bytes_a_parameter,
-              without_overlap_a_step_is_the_sum,
-              buckets_hide_behind_the_backward_pass,
-              efficiency_with_a_period_is_that_of_the_model)
-SLOW_TESTS = (the_choice_stands_beside_its_algorithm_at_its_best,
-              by_hosts_takes_what_the_library_prices,
-              the_table_of_shares_is_reproduced,
-              all_of_taihulight_is_simulated_in_a_minute_and_8_gib,
-              a_flat_ring_of_all_of_taihulight_is_refused)
-
-
 if __name__ == '__main__':
-    sys.exit(tap.run([(tap.claim(test), test) for test in
-                      (SLOW_TESTS if 'large' in sys.argv[2:] else FAST_TESTS)]))
+    sys.exit(tap.run(tap.chosen(tap.CASES)))

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "algo/algo.h"
+#include "comm/uneven.h"
 #include "exec/rehearse.h"
 #include "op/op.h"
 
@@ -15,10 +16,15 @@ const int simulated_n = NALGOS;
 const char *simulated_algorithm(int i, const char *collective, int nranks)
 {
     const struct plan_shape shape = {.nranks = nranks, .segments = 1};
-    return i < nplanned && !strcmp(kind_names[algos[i].kind], collective)
-                   && algos[i].fits(&shape)
-               ? algos[i].name
-               : NULL;
+    const struct algo *algo = &algos[i];
+    const char *uneven = i < nplanned ? uneven_name(algo->kind) : NULL;
+    const bool v = uneven && !strcmp(uneven, collective);
+    if (i >= nplanned || (!v && strcmp(kind_names[algo->kind], collective)))
+        return NULL;
+    const bool may = v && !uneven_is_known(algo->kind)
+                         ? algo == uneven_by_parts(algo->kind, nranks)
+                         : algo->fits(&shape);
+    return may ? algo->name : NULL;
 }
 
 /* Halves, and pairs in them. */
@@ -45,21 +51,18 @@ static void group(struct grouping *g, int n)
 }
 
 /* In place, an alltoall's plan reads a copy. */
-static char **copies(const struct simulated *s, size_t bytes)
+static void copy_all(const struct simulated *s, size_t bytes, char **in)
 {
-    char **in = calloc((size_t)s->nranks, sizeof(*in));
     for (int r = 0; r < s->nranks; r++) {
         in[r] = malloc(bytes + 1);
         memcpy(in[r], s->in[r], bytes);
     }
-    return in;
 }
 
-static void free_copies(char **in, int n)
+static void free_all(char **in, int n)
 {
     for (int r = 0; r < n; r++)
         free(in[r]);
-    free(in);
 }
 
 /* An average is a sum until here. */
@@ -67,7 +70,41 @@ static void finish(const struct simulated *s, enum coll_kind kind)
 {
     for (int r = 0; r < s->nranks && kind_reduces(kind); r++)
         if (kind != REDUCE || r == s->root)
-            op_finish(s->dtype, s->op, s->out[r], s->count, s->nranks);
+            op_finish(s->dtype, s->op, s->out[r],
+                      s->lengths ? s->lengths[r][r] : s->count, s->nranks);
+}
+
+/* What rank r says of a vector: of all parts, of its own, or of none. */
+static const size_t *chunks_of(const struct simulated *s, int r, bool all,
+                               bool own, size_t *before)
+{
+    before[0] = 0;
+    for (int i = 0; i < s->nranks; i++)
+        before[i + 1] =
+            before[i] + (all || (own && i == r) ? s->lengths[r][i] : 0);
+    return before;
+}
+
+/* As comm/uneven.c has them. */
+struct chunks {
+    size_t before[MOST_RANKS][2][MOST_RANKS + 1];
+    struct exec_chunks of[MOST_RANKS][2];
+};
+
+static void lay_out(struct chunks *c, const struct simulated *s,
+                    enum coll_kind kind)
+{
+    for (int r = 0; r < s->nranks; r++) {
+        const bool gives = kind == ALLTOALL || kind == REDUCE_SCATTER
+                           || (kind == SCATTER && r == s->root);
+        const bool gets = kind == ALLTOALL || kind == ALLGATHER
+                          || (kind == GATHER && r == s->root);
+        c->of[r][0].before =
+            chunks_of(s, r, gives, kind != SCATTER, c->before[r][0]);
+        c->of[r][1].before =
+            chunks_of(s, r, gets, kind != GATHER, c->before[r][1]);
+        c->of[r][0].at = c->of[r][1].at = NULL;
+    }
 }
 
 coll_status simulate(int algorithm, const struct simulated *s)
@@ -77,13 +114,18 @@ coll_status simulate(int algorithm, const struct simulated *s)
     const enum coll_kind kind = algo->kind;
     const size_t parts = kind_has_parts(kind) ? (size_t)s->nranks : 1;
     const size_t elem = coll_dtype_bytes(s->dtype);
-    const bool grouped = s->turn / 4 % 2 && s->nranks > 3 && kind <= ALLGATHER;
+    const bool grouped = s->turn / 4 % 2 && s->nranks > 3 && kind != BARRIER;
     const bool aside = kind == ALLTOALL && s->in_place;
     struct grouping g;
+    static struct chunks chunks;
     double seconds;
+    if (s->lengths)
+        lay_out(&chunks, s, kind);
     if (grouped)
         group(&g, s->nranks);
-    char **in = aside ? copies(s, elem * s->count * parts) : s->in;
+    char *copies[MOST_RANKS];
+    if (aside)
+        copy_all(s, elem * s->count * parts, copies);
     const struct rehearsal c = {
         .plan = algo->plan,
         .nranks = s->nranks,
@@ -93,17 +135,18 @@ coll_status simulate(int algorithm, const struct simulated *s)
         .root_at = kind_has_parts(kind) ? s->root : 0,
         .count = s->count * parts,
         .elem_bytes = elem,
+        .chunks = s->lengths ? (const struct exec_chunks(*)[2])chunks.of : NULL,
         .net = {.link = {1e-6, 1e-10, 0}, .jitter_seed = s->turn},
         .reduce = kind_reduces(kind) ? op_combine(s->dtype, s->op) : NULL,
-        .in = in,
+        .in = aside ? copies : s->in,
         .out = s->out,
-        .in_parts = kind == ALLGATHER || kind == GATHER,
-        .out_parts = kind == REDUCE_SCATTER || kind == SCATTER,
+        .in_parts = !s->lengths && (kind == ALLGATHER || kind == GATHER),
+        .out_parts = !s->lengths && (kind == REDUCE_SCATTER || kind == SCATTER),
     };
     const coll_status status = rehearse(&c, &seconds);
     if (status == COLL_OK)
         finish(s, kind);
     if (aside)
-        free_copies(in, s->nranks);
+        free_all(copies, s->nranks);
     return status;
 }

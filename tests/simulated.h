@@ -13,7 +13,9 @@
 
 struct simulated {
     int nranks, root;
-    size_t count; /* as the call says it */
+    size_t count;           /* as the call says it */
+    const size_t **lengths; /* of a v-call: per rank, those of its parts, which
+                               are as the call says them, one after another */
     coll_dtype dtype;
     coll_op op;
     bool in_place;
@@ -23,7 +25,8 @@ struct simulated {
 };
 
 /* Every algorithm that has plans, from 0 to simulated_n - 1; NULL: this one is
- * not of that collective, or not for so many ranks. */
+ * not of that collective, or not for so many ranks, or would have to know the
+ * lengths that a v-call says to two of them. */
 extern const int simulated_n;
 const char *simulated_algorithm(int i, const char *collective, int nranks);
 

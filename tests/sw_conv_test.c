@@ -343,7 +343,7 @@ static void all_at_once(const struct layer *l, enum conv_pass pass, int images)
 
 static void odd_layers_never_exceed_64_kb(void)
 {
-    const uint64_t most = cases(400, 10);
+    const uint64_t most = cases(400, 4);
     for (uint64_t seed = 0; seed < most; seed++) {
         struct layer l;
         if (!make(&l, odd(seed), seed << 8))

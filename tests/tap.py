@@ -19,12 +19,12 @@ def expect(holds, *words):
         raise Wrong(' '.join(map(str, words)))
 
 
-def cases(every, part, few=None):
-    """As tests/thorough.h has it: all in the slow suite, few, if they are
-    given, in the fast one."""
-    if 'TESTS_THOROUGH' in os.environ:
-        return every
-    return few if few is not None and 'TESTS_FEW' in os.environ else part
+THOROUGH = 'TESTS_THOROUGH' in os.environ  # as tests/thorough.h has it
+
+
+def cases(every, part):
+    """All in the slow suite, a part in the fast one."""
+    return every if THOROUGH else part
 
 
 CASES = []
@@ -34,6 +34,11 @@ def case(function):
     """Marks a test; its name is the claim."""
     CASES.append((claim(function), function))
     return function
+
+
+def slow_case(function):
+    """Marks a test of the slow suite only: the fast one has no time for it."""
+    return case(function) if THOROUGH else function
 
 
 def claim(function):

@@ -315,7 +315,7 @@ static void mutate(char text[2048], uint64_t *seed)
 Test(topo, mutated_texts_parse_or_say_why, .timeout = 60)
 {
     uint64_t seed = 20261121;
-    for (int i = 0; i < (int)cases(10000, 800); i++) {
+    for (int i = 0; i < (int)cases(10000, 270); i++) {
         char text[2048];
         /* The first makes half a million objects; the rest are small. */
         const int base = 1 + (int)(next_random(&seed) % (NVALID - 1));

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "letters.h"
+#include "thorough.h"
 
 enum { MAX_RANKS = 4 };
 
@@ -131,7 +132,7 @@ static void around(struct rank *r, int n, uint32_t rounds)
 
 static void ring_traffic(struct rank *r)
 {
-    around(r, r->job.nranks, 10000 / (uint32_t)r->job.nranks);
+    around(r, r->job.nranks, cases(10000, 3000) / (uint32_t)r->job.nranks);
     part(r);
 }
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "letters.h"
+#include "thorough.h"
 
 enum { MAX_RANKS = 4 };
 
@@ -141,10 +142,10 @@ int main(void)
     int failed = 0;
     printf("1..%d\n", NJOBS);
     for (int i = 0; i < NJOBS; i++) {
-        const bool ok = run(jobs[i].name, jobs[i].n, jobs[i].messages);
+        const uint32_t messages = cases(jobs[i].messages, jobs[i].messages / 5);
+        const bool ok = run(jobs[i].name, jobs[i].n, messages);
         printf("%s %d - %s carries %u messages among %d threads\n",
-               ok ? "ok" : "not ok", i + 1, jobs[i].name, jobs[i].messages,
-               jobs[i].n);
+               ok ? "ok" : "not ok", i + 1, jobs[i].name, messages, jobs[i].n);
         failed += !ok;
     }
     return failed > 0;

@@ -23,8 +23,8 @@ static void every_size(struct fabric *f)
     for (int from = 0; from < f->n; from++)
         for (int to = 0; to < f->n; to++)
             for (int i = 0; i < n && from != to; i++) {
-                if (!thorough() && sizes[i] > 4 << 20 && from > to)
-                    continue; /* the largest in one direction */
+                if (!thorough() && sizes[i] > 4 << 20)
+                    continue;
                 const bool late = (from + to + i) % 2;
                 exchange(f, from, to, sizes[i], late);
                 if (thorough())
@@ -35,7 +35,7 @@ static void every_size(struct fabric *f)
 Test(transports, every_pair_exchanges_every_size)
 {
     const int counts[] = {2, 5, 3, 8};
-    for (unsigned i = 0; i < cases(4, 2); i++)
+    for (unsigned i = 0; i < cases(4, 1); i++)
         everywhere(counts[i], every_size);
     over_lanes(2, every_size);
 }
@@ -277,7 +277,8 @@ Test(transports, an_orderly_close_is_quick)
 {
     /* Peers of the same thread do not answer, so each waits for a while. */
     everywhere(thorough() ? 4 : 2, orderly);
-    over_lanes(thorough() ? 4 : 2, orderly);
+    if (thorough())
+        over_lanes(4, orderly);
 }
 
 static void idle(struct fabric *f)

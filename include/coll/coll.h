@@ -12,8 +12,8 @@
  *   threads    one thread at a time per communicator; different communicators
  *              are independent. A call while another thread is in one, or from
  *              a function that a call runs, is COLL_ERR_BUSY and has done
- *              nothing. Any thread may call coll_comm_abort(), _count(),
- *              _user_rank(), _get_async_error() and coll_last_error()
+ *              nothing. Any thread may call coll_comm_abort(), _abort_because(),
+ *              _count(), _user_rank(), _get_async_error() and coll_last_error()
  *   order      every rank of a communicator makes the same calls in the same
  *              order, with the same count, dtype and op, but for sends and
  *              receives. Requests of one
@@ -122,7 +122,8 @@ coll_status coll_comm_init_all(coll_comm **comms, int nranks);
  * ranks ordered by key and, where that is equal, as in comm.
  *
  * color     0 or more; COLL_SPLIT_NOCOLOR: this rank is in no group, and
- *           *newcomm is NULL
+ *           *newcomm is NULL; COLL_SPLIT_HOST: a group for each host, of ranks
+ *           that say so and share memory (COLL_TRANSPORT=ucx: none do)
  * config    may be NULL; what it leaves open is as in comm
  *
  * Every rank of comm makes the call, in the same order as its collectives. It
@@ -135,6 +136,7 @@ coll_status coll_comm_init_all(coll_comm **comms, int nranks);
  * Threads: one at a time for comm. Fails with INVALID, PEER, SYSTEM, MEMORY,
  * TIMEOUT, ABORTED, MISMATCH. */
 #define COLL_SPLIT_NOCOLOR (-1)
+#define COLL_SPLIT_HOST    (-2)
 coll_status coll_comm_split(coll_comm *comm, int color, int key,
                             coll_comm **newcomm, const coll_config *config);
 
@@ -158,6 +160,12 @@ coll_status coll_comm_destroy(coll_comm *comm);
  * COLL_ERR_ABORTED, and wakes who waits. Never blocks; may be called from any
  * thread. The communicator still needs coll_comm_destroy(). */
 coll_status coll_comm_abort(coll_comm *comm);
+
+/* The same with a reason: one line, of which up to 600 bytes travel. It becomes
+ * this rank's coll_last_error(comm), and at the others "rank 2 (host a, pid 12)
+ * aborted: " goes before it. Nothing if comm has failed already.
+ * Threads: any. Fails with INVALID for NULL. */
+coll_status coll_comm_abort_because(coll_comm *comm, const char *why);
 
 /* COLL_OK, or the error that ended this communicator. Never blocks. */
 coll_status coll_comm_get_async_error(const coll_comm *comm);
@@ -309,8 +317,11 @@ coll_status coll_reduce_scatter_v(const void *send, void *recv,
                                   coll_request **request);
 
 /* The other three ask a rank only for what it sends and receives itself. Nothing
- * can be chosen by lengths that not all know: each part is one message, and
- * COLL_ALGO does not apply. */
+ * can be chosen by lengths that not all know: on one host each part is copied
+ * from rank to rank, else, or with more than 256 ranks, it is one message. A rule
+ * of COLL_ALGO for gather, scatter or alltoall that takes vectors of no bytes from
+ * node_inline, or those of 8193 from node_direct, makes messages of all parts on
+ * one host too. */
 
 /* recv[displs[r] + i] of rank root = send[i] of rank r, for i in
  * [0, recvcounts[r]), which is rank r's sendcount. recv, recvcounts and displs
@@ -382,8 +393,8 @@ coll_status coll_recv(void *recv, size_t count, coll_dtype dtype, int peer,
                       coll_request **request);
 
 /* Calls of this thread from coll_group_start() to coll_group_end(), of any
- * communicators, start together at the end, which waits for those whose request
- * is NULL. So sends and receives may come in any order, and short allreduces
+ * communicators, start together at the end (sends and receives may start before),
+ * which waits for those whose request is NULL. So sends and receives may come in any order, and short allreduces
  * that follow one another (in one communicator, with the same dtype and op) go
  * as one message; but not with operators of the caller's own, and not where
  * COLL_DETERMINISM is run or layout. Groups nest: the outermost one counts.
@@ -393,8 +404,8 @@ coll_status coll_recv(void *recv, size_t count, coll_dtype dtype, int peer,
  * one, or in other groups, in the same order. A call with wrong arguments fails
  * at once and is left out; the end says so, too: it returns the first error of
  * the group. Requests may be waited for after the end only; coll_start() is
- * INVALID in a group. Fails with INVALID (no group was started), and like the
- * calls. */
+ * INVALID in a group. Fails with INVALID (no group was started), with BUSY (the
+ * group has not ended, and may be ended again), and like the calls. */
 coll_status coll_group_start(void);
 coll_status coll_group_end(void);
 

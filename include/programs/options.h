@@ -67,5 +67,8 @@ void options_check_file(const struct program *, const char *option,
 
 /* See libcoll/base/nearest.h. */
 const char *nearest_name(const char *word, const char *const *names, int count);
+/* Writes: found "WORD", valid is A, B, C; did you mean B? */
+void say_unknown(char *text, size_t bytes, const char *word,
+                 const char *const *names, int count);
 
 #endif

@@ -18,5 +18,5 @@
 
 void plan_gather_binomial_tree(struct plan *p, const struct plan_shape *s)
 {
-    plan_knomial_gather(p, s, 2);
+    plan_knomial_gather(p, s, NULL, 2);
 }

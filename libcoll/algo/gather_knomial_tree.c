@@ -10,5 +10,5 @@
 
 void plan_gather_knomial_tree(struct plan *p, const struct plan_shape *s)
 {
-    plan_knomial_gather(p, s, 4);
+    plan_knomial_gather(p, s, NULL, 4);
 }

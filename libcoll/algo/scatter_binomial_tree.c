@@ -16,5 +16,5 @@
 
 void plan_scatter_binomial_tree(struct plan *p, const struct plan_shape *s)
 {
-    plan_knomial_scatter(p, s, 2);
+    plan_knomial_scatter(p, s, NULL, 2);
 }

@@ -10,5 +10,5 @@
 
 void plan_scatter_knomial_tree(struct plan *p, const struct plan_shape *s)
 {
-    plan_knomial_scatter(p, s, 4);
+    plan_knomial_scatter(p, s, NULL, 4);
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/told.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/ends.h"
 #include "bootstrap/id.h"
@@ -53,6 +54,8 @@ static void publish(struct bootstrap *b)
     if (b->member.phase == MEMBER_FAILED
         && atomic_load_explicit(&b->failed, memory_order_relaxed) == COLL_OK) {
         memcpy(b->sentence, b->member.sentence, sizeof(b->sentence));
+        if (b->member.told)
+            told_by_another();
         /* Read by bootstrap_failure(). */
         atomic_store_explicit(&b->failed, b->member.status,
                               memory_order_release);
@@ -215,8 +218,11 @@ static coll_status call_hub(struct bootstrap *b, const struct caller *c)
     converse(b, MEMBER_HEARD, deadline + grace_seconds);
     if (b->member.phase == MEMBER_RUNNING)
         return COLL_OK;
-    if (b->member.phase == MEMBER_FAILED)
+    if (b->member.phase == MEMBER_FAILED) {
+        if (b->member.told)
+            told_by_another();
         return fail(b->member.status, "bootstrap", "%s", b->member.sentence);
+    }
     return fail(COLL_ERR_PEER, "bootstrap",
                 "rank %d of %d: not all ranks joined within %g s", c->rank,
                 c->nranks, c->join_seconds);
@@ -313,13 +319,18 @@ coll_status bootstrap_join(struct bootstrap **out, const coll_unique_id *packed,
                                      : call_hub(b, &caller);
     if (status == COLL_OK) {
         const int error = tcp_thread(&b->thread, "coll-link", watch, b);
-        if (error)
+        if (error) {
             status =
                 fail(COLL_ERR_SYSTEM, "bootstrap",
                      "cannot start the link's thread: %s", strerror(error));
+            member_abort(&b->member, status, fail_sentence());
+            transmit(b);
+        }
     }
     if (status < 0) {
         release(b);
+        /* This process may end now, and the hub with it. */
+        serve_await_end(id.key, last_news_seconds);
         return status;
     }
     *out = b;

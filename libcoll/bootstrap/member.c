@@ -39,6 +39,7 @@ static void hear_status(struct member *m, const struct frame *frame)
     const uint32_t code = -frame_get32(frame->body);
     const bool known = code >= 1 && code <= (uint32_t)-COLL_ERR_MISMATCH;
     frame_get_text(frame, 4, why, sizeof(why));
+    m->told |= m->phase != MEMBER_FAILED && frame->type == FRAME_FAILED;
     fail_member(m, known ? (coll_status) - (int)code : COLL_ERR_PEER, why);
 }
 
@@ -126,6 +127,7 @@ void member_closed(struct member *m, const char *why)
         "the link to the hub (in the process of rank 0, or of who made the "
         "id) closed: %s",
         why);
+    m->told |= m->phase != MEMBER_FAILED;
     fail_member(m, COLL_ERR_PEER, sentence);
 }
 

@@ -31,6 +31,7 @@ struct member {
     bool asked_upto;              /* up to this number */
     uint32_t upto;
     bool foreign; /* failed, since this is no hub of libcoll */
+    bool told;    /* failed, since another rank or the hub has */
     coll_status status;
     char sentence[FRAME_TEXT_MAX + 64];
 };

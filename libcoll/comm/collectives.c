@@ -196,13 +196,14 @@ coll_status request_run(coll_request *here, coll_request **request)
         status = fill(here);
     if (status < 0)
         return status;
-    if (group_is_open())
-        return group_add(here, request);
+    struct group *const group = group_open();
+    if (group)
+        return group_add(group, here, request);
     if (request) {
         r = malloc(sizeof(*r));
         if (!r)
             return fail(COLL_ERR_MEMORY, "comm", "no memory for a request");
-        *r = *here;
+        request_copy(r, here);
     }
     if (!request && request_finish_now(r))
         return COLL_OK;
@@ -251,39 +252,12 @@ static coll_status run(coll_request *here, coll_request **request)
     return status < 0 ? group_noted(status) : status;
 }
 
-/* Field by field, as zeroing all of a request would take as long as a line
- * takes to travel. */
-static inline coll_request ask(enum coll_kind kind, const void *in, void *out,
-                               size_t count, coll_dtype dtype, coll_op op,
-                               int root, coll_comm *comm)
-{
-    coll_request r;
-    r.comm = comm;
-    r.kind = kind;
-    r.root = root;
-    r.dtype = dtype;
-    r.op = op;
-    r.in = in;
-    r.out = out;
-    r.count = count;
-    r.uneven = NULL;
-    r.started = false;
-    r.timed = false;
-    r.meeting = false;
-    r.active = true;
-    r.persistent = false;
-    r.early = COLL_OK;
-    r.p2p.way = NOT_P2P;
-    r.recorded = false;
-    r.parts = NULL;
-    return r;
-}
-
 coll_status coll_allreduce(const void *send, void *recv, size_t count,
                            coll_dtype dtype, coll_op op, coll_comm *comm,
                            coll_request **request)
 {
-    coll_request r = ask(ALLREDUCE, send, recv, count, dtype, op, 0, comm);
+    coll_request r =
+        request_ask(ALLREDUCE, send, recv, count, dtype, op, 0, comm);
     return run(&r, request);
 }
 
@@ -291,7 +265,8 @@ coll_status coll_reduce(const void *send, void *recv, size_t count,
                         coll_dtype dtype, coll_op op, int root, coll_comm *comm,
                         coll_request **request)
 {
-    coll_request r = ask(REDUCE, send, recv, count, dtype, op, root, comm);
+    coll_request r =
+        request_ask(REDUCE, send, recv, count, dtype, op, root, comm);
     return run(&r, request);
 }
 
@@ -300,7 +275,7 @@ coll_status coll_broadcast(const void *send, void *recv, size_t count,
                            coll_request **request)
 {
     coll_request r =
-        ask(BROADCAST, send, recv, count, dtype, COLL_SUM, root, comm);
+        request_ask(BROADCAST, send, recv, count, dtype, COLL_SUM, root, comm);
     return run(&r, request);
 }
 
@@ -309,7 +284,7 @@ coll_status coll_reduce_scatter(const void *send, void *recv, size_t recvcount,
                                 coll_request **request)
 {
     coll_request r =
-        ask(REDUCE_SCATTER, send, recv, recvcount, dtype, op, 0, comm);
+        request_ask(REDUCE_SCATTER, send, recv, recvcount, dtype, op, 0, comm);
     return run(&r, request);
 }
 
@@ -318,7 +293,7 @@ coll_status coll_allgather(const void *send, void *recv, size_t sendcount,
                            coll_request **request)
 {
     coll_request r =
-        ask(ALLGATHER, send, recv, sendcount, dtype, COLL_SUM, 0, comm);
+        request_ask(ALLGATHER, send, recv, sendcount, dtype, COLL_SUM, 0, comm);
     return run(&r, request);
 }
 
@@ -327,7 +302,7 @@ coll_status coll_gather(const void *send, void *recv, size_t sendcount,
                         coll_request **request)
 {
     coll_request r =
-        ask(GATHER, send, recv, sendcount, dtype, COLL_SUM, root, comm);
+        request_ask(GATHER, send, recv, sendcount, dtype, COLL_SUM, root, comm);
     return run(&r, request);
 }
 
@@ -335,8 +310,8 @@ coll_status coll_scatter(const void *send, void *recv, size_t recvcount,
                          coll_dtype dtype, int root, coll_comm *comm,
                          coll_request **request)
 {
-    coll_request r =
-        ask(SCATTER, send, recv, recvcount, dtype, COLL_SUM, root, comm);
+    coll_request r = request_ask(SCATTER, send, recv, recvcount, dtype,
+                                 COLL_SUM, root, comm);
     return run(&r, request);
 }
 
@@ -344,13 +319,15 @@ coll_status coll_alltoall(const void *send, void *recv, size_t count,
                           coll_dtype dtype, coll_comm *comm,
                           coll_request **request)
 {
-    coll_request r = ask(ALLTOALL, send, recv, count, dtype, COLL_SUM, 0, comm);
+    coll_request r =
+        request_ask(ALLTOALL, send, recv, count, dtype, COLL_SUM, 0, comm);
     return run(&r, request);
 }
 
 coll_status coll_barrier(coll_comm *comm, coll_request **request)
 {
-    coll_request r = ask(BARRIER, NULL, NULL, 0, COLL_U8, COLL_SUM, 0, comm);
+    coll_request r =
+        request_ask(BARRIER, NULL, NULL, 0, COLL_U8, COLL_SUM, 0, comm);
     return run(&r, request);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/told.h"
 #include "comm/comm.h"
 
 coll_status comm_fail(coll_comm *c, coll_status status, const char *sentence)
@@ -12,6 +13,8 @@ coll_status comm_fail(coll_comm *c, coll_status status, const char *sentence)
     if (atomic_load_explicit(&c->failed, memory_order_relaxed) == COLL_OK) {
         snprintf(c->sentence, sizeof(c->sentence), "%s", sentence);
         recorder_fail(&c->recorder, status, c->sentence);
+        if (status == COLL_ERR_PEER)
+            told_by_another();
         /* Read by comm_check() and coll_last_error(). */
         atomic_store_explicit(&c->failed, status, memory_order_release);
     }
@@ -47,21 +50,28 @@ const char *coll_last_error(const coll_comm *comm)
     return fail_sentence();
 }
 
-coll_status coll_comm_abort(coll_comm *comm)
+coll_status coll_comm_abort_because(coll_comm *comm, const char *why)
 {
-    char why[96];
-    if (!comm)
+    if (!comm || !why)
         return fail(COLL_ERR_INVALID, "comm",
-                    "coll_comm_abort: the communicator is NULL");
+                    "coll_comm_abort: the communicator%s is NULL",
+                    comm ? "'s reason" : "");
     /* Who waits may wake, and destroy the communicator, before this returns:
      * coll_comm_destroy() waits for the count. */
     atomic_fetch_add_explicit(&comm->aborting, 1, memory_order_relaxed);
-    snprintf(why, sizeof(why), "rank %d called coll_comm_abort()", comm->rank);
     comm_fail(comm, COLL_ERR_ABORTED, why);
     if (comm->bootstrap)
         bootstrap_abort(comm->bootstrap, COLL_ERR_ABORTED, why);
     atomic_fetch_sub_explicit(&comm->aborting, 1, memory_order_release);
     return COLL_OK;
+}
+
+coll_status coll_comm_abort(coll_comm *comm)
+{
+    char why[96];
+    snprintf(why, sizeof(why), "rank %d called coll_comm_abort()",
+             coll_comm_user_rank(comm));
+    return coll_comm_abort_because(comm, why);
 }
 
 const char *coll_status_string(coll_status status)

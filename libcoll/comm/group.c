@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Groups of calls.
  *
- * Calls are checked and recorded, in order. At the outermost end all start: so
- * no send waits for a receive that is called behind it. Allreduces that come
- * one after another in one communicator, with the same dtype and op, become
- * one: their vectors are copied side by side, which for short ones takes far
- * less than a message. All ranks see the same collectives in the same order, so
- * all fuse alike; sends and receives between them, which differ, do not count.
+ * Calls are checked and recorded, in order. Sends and receives start at once,
+ * as that waits for nobody, and those that are over then need not be recorded.
+ * At the outermost end the others start, and all are waited for: so no send
+ * waits for a receive that is called behind it. Allreduces that come one after
+ * another in one communicator, with the same dtype and op, become one: their
+ * vectors are copied side by side, which for short ones takes far less than a
+ * message. All ranks see the same collectives in the same order, so all fuse
+ * alike; sends and receives between them, which differ, do not count.
  *
  * Not fused are operators of the caller's own, whose function may care for
  * where a vector begins; and what COLL_DETERMINISM=run or layout promises to
@@ -15,6 +17,7 @@
  */
 #include "comm/group.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,46 +27,58 @@
 
 _Atomic int group_threads;
 
-static _Thread_local struct {
-    int depth, n, max;
-    coll_request **calls;          /* [n], in order */
-    coll_status failed;            /* of the first call that did */
-    char sentence[SENTENCE_BYTES]; /* and why */
-} group;
+enum { FEW_CALLS = 8 }; /* for which no memory is taken */
 
-bool group_is_open_here(void)
+struct group {
+    int depth, n, max;
+    coll_request **calls; /* [n], in order */
+    coll_request *few[FEW_CALLS];
+    coll_request own[FEW_CALLS]; /* those of the first calls, unless the caller
+                                    waits for them */
+    coll_status failed;          /* of the first call that did */
+    char sentence[SENTENCE_BYTES]; /* and why */
+};
+
+/* Of this thread. To find it takes a call, so it is looked up once. */
+static _Thread_local struct group group;
+
+struct group *group_open_here(void)
 {
-    return group.depth > 0;
+    struct group *const g = &group;
+    return g->depth > 0 ? g : NULL;
 }
 
 coll_status coll_group_start(void)
 {
-    if (group.depth++ == 0) {
+    struct group *const g = &group;
+    if (g->depth++ == 0) {
         atomic_fetch_add_explicit(&group_threads, 1, memory_order_relaxed);
-        group.failed = COLL_OK;
+        g->failed = COLL_OK;
     }
     return COLL_OK;
 }
 
-static void note(coll_status failed)
+static void note(struct group *g, coll_status failed)
 {
-    if (group.failed < 0)
+    if (g->failed < 0)
         return;
-    group.failed = failed;
-    snprintf(group.sentence, sizeof(group.sentence), "%s", fail_sentence());
+    g->failed = failed;
+    snprintf(g->sentence, sizeof(g->sentence), "%s", fail_sentence());
 }
 
 coll_status group_noted(coll_status failed)
 {
-    if (group_is_open())
-        note(failed);
+    struct group *const g = group_open();
+    if (g)
+        note(g, failed);
     return failed;
 }
 
 coll_status group_check_unused(const coll_comm *c, const char *call)
 {
-    for (int i = 0; i < group.n; i++)
-        if (group.calls[i]->comm == c)
+    struct group *const g = &group;
+    for (int i = 0; i < g->n; i++)
+        if (g->calls[i]->comm == c)
             return fail(COLL_ERR_INVALID, "comm",
                         "coll_%s: the communicator has calls in a group that "
                         "has not ended (coll_group_end())",
@@ -71,32 +86,66 @@ coll_status group_check_unused(const coll_comm *c, const char *call)
     return COLL_OK;
 }
 
-static bool make_room(void)
+static bool make_room(struct group *g)
 {
-    if (group.n < group.max)
+    if (g->n < g->max)
         return true;
-    const int max = group.max ? 2 * group.max : 16;
-    coll_request **calls =
-        realloc(group.calls, (size_t)max * sizeof(*group.calls));
+    if (!g->max) {
+        g->calls = g->few;
+        g->max = FEW_CALLS;
+        return true;
+    }
+    const size_t bytes = 2 * (size_t)g->max * sizeof(*g->calls);
+    const bool few = g->calls == g->few;
+    coll_request **calls = few ? malloc(bytes) : realloc(g->calls, bytes);
     if (!calls)
         return false;
-    group.calls = calls;
-    group.max = max;
+    if (few)
+        memcpy(calls, g->few, sizeof(g->few));
+    g->calls = calls;
+    g->max *= 2;
     return true;
 }
 
-coll_status group_add(const coll_request *call, coll_request **request)
+static bool is_own(const struct group *g, const coll_request *r)
 {
-    coll_request *r = make_room() ? malloc(sizeof(*r)) : NULL;
+    return (uintptr_t)r - (uintptr_t)g->own < sizeof(g->own);
+}
+
+coll_request *group_place(struct group *g, bool owned)
+{
+    coll_request *r = !make_room(g)                ? NULL
+                      : owned || g->n >= FEW_CALLS ? malloc(sizeof(*r))
+                                                   : &g->own[g->n];
     if (!r)
-        return fail(COLL_ERR_MEMORY, "comm", "no memory for a request");
-    *r = *call;
-    r->status = COLL_IN_PROGRESS;
+        fail(COLL_ERR_MEMORY, "comm", "no memory for a request");
+    return r;
+}
+
+void group_keep(struct group *g, coll_request *r, coll_request **request)
+{
     r->recorded = true;
     r->owned = request != NULL;
-    group.calls[group.n++] = r;
+    g->calls[g->n++] = r;
     if (request)
         *request = r;
+}
+
+void group_drop(struct group *g, coll_request *r)
+{
+    if (!is_own(g, r))
+        free(r);
+}
+
+coll_status group_add(struct group *g, const coll_request *call,
+                      coll_request **request)
+{
+    coll_request *r = group_place(g, request != NULL);
+    if (!r)
+        return COLL_ERR_MEMORY;
+    request_copy(r, call);
+    r->status = COLL_IN_PROGRESS;
+    group_keep(g, r, request);
     return COLL_OK;
 }
 
@@ -106,13 +155,12 @@ static bool is_p2p(const coll_request *r)
 }
 
 /* The next collective of the same communicator; n: there is none. */
-static int next_of(int i)
+static int next_of(struct group *g, int i)
 {
-    const coll_comm *c = group.calls[i]->comm;
+    const coll_comm *c = g->calls[i]->comm;
     do
         i++;
-    while (i < group.n
-           && (is_p2p(group.calls[i]) || group.calls[i]->comm != c));
+    while (i < g->n && (is_p2p(g->calls[i]) || g->calls[i]->comm != c));
     return i;
 }
 
@@ -124,15 +172,15 @@ static bool may_fuse(const coll_request *r)
 }
 
 /* How many from call i on become one, and of how many elements. */
-static int count_fusible(int i, size_t *count)
+static int count_fusible(struct group *g, int i, size_t *count)
 {
-    const coll_request *r = group.calls[i];
+    const coll_request *r = g->calls[i];
     int n = 0;
     *count = 0;
     if (!may_fuse(r))
         return 1;
-    for (; i < group.n; i = next_of(i), n++) {
-        const coll_request *at = group.calls[i];
+    for (; i < g->n; i = next_of(g, i), n++) {
+        const coll_request *at = g->calls[i];
         if (at->kind != ALLREDUCE || at->dtype != r->dtype || at->op != r->op
             || at->count > GROUP_FUSED_BYTES / r->elem_bytes - *count)
             break;
@@ -142,33 +190,33 @@ static int count_fusible(int i, size_t *count)
 }
 
 /* Copies n inputs from call i on side by side, and links their requests. */
-static void gather_parts(int i, int n, char *at)
+static void gather_parts(struct group *g, int i, int n, char *at)
 {
-    for (; n--; i = next_of(i)) {
-        coll_request *r = group.calls[i];
+    for (; n--; i = next_of(g, i)) {
+        coll_request *r = g->calls[i];
         const size_t bytes = r->count * r->elem_bytes;
         if (bytes)
             memcpy(at, r->in, bytes);
         at += bytes;
-        r->next = n ? group.calls[next_of(i)] : NULL;
+        r->next = n ? g->calls[next_of(g, i)] : NULL;
     }
 }
 
 /* n allreduces as one, which is in place in memory of its own. */
-static coll_status fuse(int i, int n, size_t count)
+static coll_status fuse(struct group *g, int i, int n, size_t count)
 {
-    coll_request *r = group.calls[i];
+    coll_request *r = g->calls[i];
     const size_t head = (sizeof(*r) + 63) / 64 * 64;
     coll_request *fused =
         aligned_alloc(64, head + (count * r->elem_bytes + 63) / 64 * 64);
     if (!fused)
         return fail(COLL_ERR_MEMORY, "comm", "no memory for %zu elements",
                     count);
-    *fused = *r;
+    request_copy(fused, r);
     fused->in = fused->out = (char *)fused + head;
     fused->count = count;
     fused->parts = r;
-    gather_parts(i, n, fused->out);
+    gather_parts(g, i, n, fused->out);
     const coll_status status = request_start(fused);
     if (status < 0)
         free(fused);
@@ -199,83 +247,87 @@ void group_end_fused(coll_request *fused, coll_status status)
     free(fused);
 }
 
-/* This thread is inside all communicators of the group, or the calls on one
- * that another thread is in have failed. */
-static void enter_all(struct several *s)
+/* This thread is inside all communicators of the group; BUSY: inside none. */
+static coll_status enter_all(struct group *g, struct several *s)
 {
-    for (int i = 0; i < group.n; i++) {
-        coll_request *r = group.calls[i];
-        const coll_status status = several_enter(s, r->comm, "group_end");
-        if (status == COLL_OK)
-            continue;
-        note(status);
-        r->recorded = false;
-        r->status = status;
+    for (int i = 0; i < g->n; i++) {
+        const coll_status status =
+            several_enter(s, g->calls[i]->comm, "group_end");
+        if (status < 0) {
+            several_leave(s);
+            return status;
+        }
     }
+    return COLL_OK;
 }
 
-static void start(int i)
+static void start(struct group *g, int i)
 {
-    coll_request *r = group.calls[i];
+    coll_request *r = g->calls[i];
     size_t count = 0;
-    const int n = count_fusible(i, &count);
-    if (n > 1 && fuse(i, n, count) == COLL_OK)
+    const int n = count_fusible(g, i, &count);
+    if (n > 1 && fuse(g, i, n, count) == COLL_OK)
         return;
     r->recorded = false; /* or one by one, if memory is short */
-    if (is_p2p(r)) {
-        request_start_p2p(r);
+    if (is_p2p(r))       /* it has been started */
         return;
-    }
     const coll_status status = request_start(r);
     if (status < 0) {
-        note(status);
+        note(g, status);
         r->status = status;
     }
 }
 
 /* Those with a request are the caller's from here on. */
-static void drop_owned(void)
+static void drop_owned(struct group *g)
 {
     int n = 0;
-    for (int i = 0; i < group.n; i++)
-        if (!group.calls[i]->owned)
-            group.calls[n++] = group.calls[i];
-    group.n = n;
+    for (int i = 0; i < g->n; i++)
+        if (!g->calls[i]->owned)
+            g->calls[n++] = g->calls[i];
+    g->n = n;
 }
 
-static void end(coll_request *r)
+static void end(struct group *g, coll_request *r)
 {
-    if (r->status < 0 && group.failed == COLL_OK) {
+    if (r->status < 0 && g->failed == COLL_OK) {
         fail(r->status, "comm", "%s", r->comm->sentence);
-        note(r->status);
+        note(g, r->status);
     }
     free(r->uneven);
-    free(r);
+    group_drop(g, r);
 }
 
 coll_status coll_group_end(void)
 {
+    struct group *const g = &group;
     struct several s = {.n = 0};
-    if (group.depth == 0)
+    if (g->depth == 0)
         return fail(COLL_ERR_INVALID, "comm",
                     "coll_group_end: no group was started by this thread");
-    if (--group.depth > 0)
+    if (g->depth > 1) {
+        g->depth--;
         return COLL_OK;
+    }
+    const coll_status status = enter_all(g, &s);
+    if (status < 0)
+        return status;
+    g->depth = 0;
     atomic_fetch_sub_explicit(&group_threads, 1, memory_order_relaxed);
-    enter_all(&s);
-    for (int i = 0; i < group.n; i++)
-        if (group.calls[i]->recorded)
-            start(i);
-    drop_owned();
-    s.n = group.n;
-    s.requests = group.calls;
+    for (int i = 0; i < g->n; i++)
+        if (g->calls[i]->recorded)
+            start(g, i);
+    drop_owned(g);
+    s.n = g->n;
+    s.requests = g->calls;
+    several_look(&s);
     several_wait(&s);
     several_leave(&s);
-    for (int i = 0; i < group.n; i++)
-        end(group.calls[i]);
-    free(group.calls);
-    group.calls = NULL;
-    group.n = group.max = 0;
-    return group.failed < 0 ? fail(group.failed, "comm", "%s", group.sentence)
-                            : COLL_OK;
+    for (int i = 0; i < g->n; i++)
+        end(g, g->calls[i]);
+    if (g->calls != g->few)
+        free(g->calls);
+    g->calls = NULL;
+    g->n = g->max = 0;
+    return g->failed < 0 ? fail(g->failed, "comm", "%s", g->sentence) : COLL_OK;
 }

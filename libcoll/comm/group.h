@@ -11,18 +11,27 @@ enum { GROUP_FUSED_BYTES = 65536 };
 /* How many threads are in a group: most programs never are, and pay for one
  * look at this. */
 extern _Atomic int group_threads;
-bool group_is_open_here(void);
+struct group *group_open_here(void);
 
-/* Whether the calling thread is in a group, so that calls are recorded. */
-static inline bool group_is_open(void)
+/* The group that the calling thread is in, so that calls are recorded; NULL: it
+ * is in none. */
+static inline struct group *group_open(void)
 {
     return atomic_load_explicit(&group_threads, memory_order_relaxed)
-           && group_is_open_here();
+               ? group_open_here()
+               : NULL;
 }
 
 /* Records a call whose arguments are right: a copy, which has its lengths if it
  * is a v-call. Fails with MEMORY. */
-coll_status group_add(const coll_request *, coll_request **request);
+coll_status group_add(struct group *, const coll_request *,
+                      coll_request **request);
+
+/* The same of one that starts at once: memory for it, owned if the caller waits
+ * for it; NULL: MEMORY. It is then either kept until the end, or dropped. */
+coll_request *group_place(struct group *, bool owned);
+void group_keep(struct group *, coll_request *, coll_request **request);
+void group_drop(struct group *, coll_request *);
 
 /* A call has failed, with fail_sentence(): the end of the group, if the thread
  * is in one, is to say so. Returns the status. */

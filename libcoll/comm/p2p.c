@@ -6,7 +6,6 @@
 
 #include "base/log.h"
 #include "comm/request.h"
-#include "node/pull.h"
 
 enum {
     OWN_SHORT_BYTES = 8192, /* to itself: longer ones wait for a receive */
@@ -95,7 +94,7 @@ static coll_status keep_out(coll_comm *c, int peer, const struct p2p_out *out)
         return fail(COLL_ERR_MEMORY, "comm", "no memory for a packet");
     *o = *out;
     if (o->head.kind == P2P_LONG)
-        o->body = &o->address;
+        o->body = &o->offer;
     o->next = NULL;
     *p->last_out = o;
     p->last_out = &o->next;
@@ -155,11 +154,20 @@ static size_t short_bytes(const coll_comm *c, int peer)
                : to->ops->packet_bytes(to) - sizeof(struct p2p_head);
 }
 
-/* Whether the receiver is to read a long message where it lies. */
-static bool may_pull(const coll_comm *c, int peer, size_t bytes)
+static struct node_offer offer_of(const coll_comm *c, int peer, const void *in,
+                                  size_t bytes)
 {
-    return peer == c->rank
-           || node_may_pull(c->node, c->rank, peer, bytes < PULL_BYTES);
+    return peer == c->rank ? (struct node_offer){.address = (uintptr_t)in}
+                           : node_offer(c->node, peer, in, bytes);
+}
+
+/* Whether one copy by who receives, and an answer, take less than two. */
+static bool is_best_offered(const coll_request *r)
+{
+    const coll_comm *c = r->comm;
+    return c->node && r->p2p.bytes > c->node->inline_bytes
+           && r->p2p.peer != c->rank
+           && offer_of(c, r->p2p.peer, r->in, r->p2p.bytes).spot.bytes;
 }
 
 coll_status p2p_send(coll_request *r)
@@ -178,16 +186,16 @@ coll_status p2p_send(coll_request *r)
         .send = r,
     };
     begin_request(c, true);
-    if (bytes <= short_bytes(c, peer)
+    if (bytes <= short_bytes(c, peer) && !is_best_offered(r)
         && p->sent - p->freed + bytes + P2P_MESSAGE_BYTES <= P2P_KEPT_BYTES) {
         p->sent += (uint32_t)bytes + P2P_MESSAGE_BYTES;
         return put(c, peer, &o);
     }
     o.head.kind = P2P_LONG;
     o.head.id = r->p2p.id = c->p2p->id++;
-    o.address = may_pull(c, peer, bytes) ? (uintptr_t)r->in : 0;
-    o.body = &o.address;
-    o.bytes = sizeof(o.address);
+    o.offer = offer_of(c, peer, r->in, bytes);
+    o.body = &o.offer;
+    o.bytes = sizeof(o.offer);
     o.send = NULL;
     p2p_wait_in(&p->sends, r);
     return put(c, peer, &o);
@@ -260,28 +268,29 @@ static coll_status take_short(coll_request *r, int peer,
     return note_taken(r->comm, peer, bytes);
 }
 
-/* From where it lies. */
-static coll_status pull(const coll_request *r, int peer, uint64_t address,
-                        size_t bytes)
+/* From where it lies, if it can be read there. */
+static coll_status pull(const coll_request *r, int peer,
+                        const struct node_offer *offer, size_t bytes)
 {
-    const void *there = (const void *)(uintptr_t)address;
-    if (peer != r->comm->rank)
-        return node_pull(r->comm->node, peer, r->out, there, bytes);
-    memcpy(r->out, there, bytes);
+    const coll_comm *c = r->comm;
+    if (peer != c->rank)
+        return node_pull(c->node, peer, r->out, offer, bytes,
+                         bytes >= PULL_BYTES);
+    memcpy(r->out, (const void *)(uintptr_t)offer->address, bytes);
     return COLL_OK;
 }
 
 /* It has no elements where it came when no room was left for short ones. */
 static coll_status take_long(coll_request *r, int peer,
-                             const struct p2p_head *head, uint64_t address)
+                             const struct p2p_head *head,
+                             const struct node_offer *offer)
 {
     coll_comm *c = r->comm;
     const size_t bytes = (size_t)head->count * r->elem_bytes;
     struct transport *from = c->to[peer];
     describe(r, peer, head);
-    if (!bytes || (address && may_pull(c, peer, bytes))) {
-        const coll_status status =
-            bytes ? pull(r, peer, address, bytes) : COLL_OK;
+    const coll_status status = bytes ? pull(r, peer, offer, bytes) : COLL_OK;
+    if (status != COLL_IN_PROGRESS) {
         finish_request(r, status);
         return status == COLL_OK ? answer(c, peer, P2P_DONE, head->id) : status;
     }
@@ -300,7 +309,7 @@ static coll_status take_long(coll_request *r, int peer,
 
 /* data: of a short message. */
 static coll_status take(coll_request *r, int peer, const struct p2p_head *head,
-                        uint64_t address, const void *data)
+                        const struct node_offer *offer, const void *data)
 {
     const coll_status status = check(r, peer, head);
     if (status < 0) {
@@ -308,7 +317,7 @@ static coll_status take(coll_request *r, int peer, const struct p2p_head *head,
         return status;
     }
     return head->kind == P2P_SHORT ? take_short(r, peer, head, data)
-                                   : take_long(r, peer, head, address);
+                                   : take_long(r, peer, head, offer);
 }
 
 coll_status p2p_receive(coll_request *r)
@@ -318,7 +327,7 @@ coll_status p2p_receive(coll_request *r)
     struct p2p_message *m = p2p_match_message(p, r->comm->nranks, r, &peer);
     begin_request(r->comm, false);
     if (m) {
-        const coll_status status = take(r, peer, &m->head, m->address, m->data);
+        const coll_status status = take(r, peer, &m->head, &m->offer, m->data);
         free(m);
         return status;
     }
@@ -355,7 +364,8 @@ static coll_status check_left(const coll_comm *c)
 }
 
 static coll_status keep_message(coll_comm *c, int peer,
-                                const struct p2p_head *head, uint64_t address,
+                                const struct p2p_head *head,
+                                const struct node_offer *offer,
                                 const void *data, size_t bytes)
 {
     struct p2p_peer *p = &c->p2p->peers[peer];
@@ -366,7 +376,7 @@ static coll_status keep_message(coll_comm *c, int peer,
     m->next = NULL;
     m->order = c->p2p->order++;
     m->head = *head;
-    m->address = address;
+    m->offer = *offer;
     if (bytes)
         memcpy(m->data, data, bytes);
     *p->last_message = m;
@@ -381,23 +391,22 @@ static coll_status handle_message(coll_comm *c, int peer,
     struct p2p_peer *p = &c->p2p->peers[peer];
     const size_t elem = coll_dtype_bytes((coll_dtype)head->dtype);
     const bool is_short = head->kind == P2P_SHORT;
-    uint64_t address = 0;
+    struct node_offer offer = {0};
     if (!elem || head->tag < 0)
         return nonsense(peer, "an impossible datatype or tag");
-    if (is_short
-            ? head->count != bytes / elem || bytes % elem
-            : bytes != sizeof(address) || head->count > SIZE_MAX / 2 / elem)
+    if (is_short ? head->count != bytes / elem || bytes % elem
+                 : bytes != sizeof(offer) || head->count > SIZE_MAX / 2 / elem)
         return nonsense(peer, "an impossible length");
     if (is_short) {
         p->heard += (uint32_t)bytes + P2P_MESSAGE_BYTES;
         if (p->heard - p->taken > P2P_KEPT_BYTES)
             return nonsense(peer, "more than this rank keeps");
     } else {
-        memcpy(&address, body, sizeof(address));
+        memcpy(&offer, body, sizeof(offer));
     }
     coll_request *r = p2p_match_receive(c->p2p, peer, head->tag);
-    return r ? take(r, peer, head, address, body)
-             : keep_message(c, peer, head, address, is_short ? body : NULL,
+    return r ? take(r, peer, head, &offer, body)
+             : keep_message(c, peer, head, &offer, is_short ? body : NULL,
                             is_short ? bytes : 0);
 }
 

@@ -22,6 +22,7 @@
 #define COMM_P2P_H
 
 #include "comm/comm.h"
+#include "node/pull.h"
 
 enum {
     P2P_KEPT_BYTES = 256 << 10,
@@ -45,7 +46,7 @@ struct p2p_message {
     struct p2p_message *next;
     uint64_t order;
     struct p2p_head head;
-    uint64_t address; /* of a long one; 0: it cannot be read there */
+    struct node_offer offer; /* of a long one */
     unsigned char data[];
 };
 
@@ -57,7 +58,7 @@ struct p2p_waiting { /* receives or sends, oldest first */
 struct p2p_out {
     struct p2p_out *next;
     struct p2p_head head;
-    uint64_t address;
+    struct node_offer offer;
     const void *body;
     size_t bytes;
     coll_request *send; /* over when it is on its way; or NULL */

@@ -118,6 +118,25 @@ coll_status request_restart_p2p(coll_request *r)
     return COLL_OK;
 }
 
+/* Nobody is waited for, so it starts at once. */
+static coll_status run_in_group(struct group *g, const coll_request *here,
+                                coll_request **request)
+{
+    coll_request *r = group_place(g, request != NULL);
+    if (!r)
+        return COLL_ERR_MEMORY;
+    request_copy(r, here);
+    request_start_p2p(r);
+    if (request || r->status == COLL_IN_PROGRESS) {
+        group_keep(g, r, request);
+        return COLL_OK;
+    }
+    const coll_status status = r->status;
+    group_drop(g, r);
+    return status < 0 ? fail(status, "comm", "%s", here->comm->sentence)
+                      : COLL_OK;
+}
+
 static coll_status run_inside(coll_request *here, coll_request **request)
 {
     coll_comm *c = here->comm;
@@ -131,13 +150,14 @@ static coll_status run_inside(coll_request *here, coll_request **request)
     here->p2p.bytes = here->count * here->elem_bytes;
     if (here->persistent)
         return request_keep(here, request);
-    if (group_is_open())
-        return group_add(here, request);
+    struct group *const group = group_open();
+    if (group)
+        return run_in_group(group, here, request);
     if (request) {
         r = malloc(sizeof(*r));
         if (!r)
             return fail(COLL_ERR_MEMORY, "comm", "no memory for a request");
-        *r = *here;
+        request_copy(r, here);
     }
     request_start_p2p(r);
     if (request) {
@@ -177,7 +197,7 @@ static coll_status keep(coll_request *here, coll_request **request)
                    : request_not_given(name_of(here) + strlen("coll_"));
 }
 
-/* Field by field, see collectives.c. */
+/* Field by field, see request_ask(). */
 static inline coll_request ask(int way, size_t count, coll_dtype dtype,
                                int peer, int tag, coll_comm *comm)
 {

@@ -22,7 +22,7 @@ coll_status request_keep(const coll_request *here, coll_request **request)
     coll_request *r = malloc(sizeof(*r));
     if (!r)
         return fail(COLL_ERR_MEMORY, "comm", "no memory for a request");
-    *r = *here;
+    request_copy(r, here);
     r->persistent = true;
     r->active = false;
     *request = r;
@@ -175,7 +175,7 @@ coll_status coll_start(coll_request *request)
         return fail(COLL_ERR_INVALID, "comm", "coll_start: request is NULL");
     if (!request->persistent)
         return not_persistent("start");
-    if (group_is_open())
+    if (group_open())
         return group_noted(
             fail(COLL_ERR_INVALID, "comm",
                  "coll_start: persistent requests start outside of groups"));

@@ -149,19 +149,17 @@ int16_t price_log(double seconds)
     return (int16_t)lrint(fmin(fmax(units, INT16_MIN), PRICE_NONE - 1));
 }
 
-static void fill_row(const struct candidate *c)
+static void fill_row(struct price_row *row, const struct ladder *ladder)
 {
     for (int class = 0; class < PRICE_CLASSES; class ++) {
         int variant;
         const double seconds =
-            ladder_choice(&c->ladder, price_bytes(class), &variant);
-        if (ladder_leans_on(&c->ladder, variant, price_bytes(class)) >= 0)
-            c->row->bounds |= UINT64_C(1) << class;
-        c->row->recalled[2 * class] = c->row->recalled[2 * class + 1] =
-            PRICE_NONE;
-        c->row->variant[class] = (uint8_t)variant;
-        c->row->log_time[class] =
-            isinf(seconds) ? PRICE_NONE : price_log(seconds);
+            ladder_choice(ladder, price_bytes(class), &variant);
+        if (ladder_leans_on(ladder, variant, price_bytes(class)) >= 0)
+            row->bounds |= UINT64_C(1) << class;
+        row->recalled[2 * class] = row->recalled[2 * class + 1] = PRICE_NONE;
+        row->variant[class] = (uint8_t)variant;
+        row->log_time[class] = isinf(seconds) ? PRICE_NONE : price_log(seconds);
     }
 }
 
@@ -183,27 +181,72 @@ static bool alike_at(const struct candidate *a, const struct candidate *b,
     return alike;
 }
 
-/* For few ranks several algorithms come to the same: direct is recursive
- * multiplying in one round. To try both would teach nothing. */
-static void find_twin(const struct pricing *p, int i)
+/* Of the plan of position 0, which tells most that differ apart. */
+static uint64_t digest_of(const struct candidate *c)
 {
-    enum { MANY = 64 };
-    const struct candidate *c = &p->candidates[i];
-    const int n = c->lineup->at->nranks;
-    const bool may = n <= MANY && !algo_pipelines(c->algo, n);
-    c->row->twin = (uint8_t)i;
-    for (int k = 0; k < i && may; k++) {
-        const struct candidate *other = &p->candidates[k];
-        bool alike = other->algo->kind == c->algo->kind
-                     && other->lineup == c->lineup
-                     && !algo_pipelines(other->algo, n);
-        for (int r = 0; r < n && alike; r++)
-            alike = alike_at(c, other, r, n);
-        if (alike) {
-            c->row->twin = (uint8_t)k;
-            return;
+    uint64_t h = 0xcbf29ce484222325u;
+    struct plan p;
+    c->algo->plan(&p, &(struct plan_shape){0, c->lineup->at->nranks, 1,
+                                           &c->lineup->tree, 0});
+    for (int i = 0; i < p.nsteps; i++) {
+        uint64_t words[sizeof(*p.steps) / sizeof(uint64_t)];
+        memcpy(words, &p.steps[i], sizeof(words));
+        for (size_t k = 0; k < sizeof(words) / sizeof(words[0]); k++)
+            h = (h ^ words[k]) * 0x100000001b3u;
+    }
+    plan_free(&p);
+    return h;
+}
+
+/* For few ranks several algorithms come to the same: direct is recursive
+ * multiplying in one round; and without groups those that look at them. To try
+ * both would teach nothing. */
+static void find_twins(const struct pricing *p, int nrows)
+{
+    enum { MANY = 256 };
+    uint64_t digest[PRICE_ROWS];
+    for (int i = 0; i < nrows; i++) {
+        const struct candidate *c = &p->candidates[i];
+        const int n = c->lineup->at->nranks;
+        const bool may = n <= MANY && !algo_pipelines(c->algo, n);
+        digest[i] = may ? digest_of(c) : 0;
+        c->row->twin = (uint8_t)i;
+        for (int k = 0; k < i && may && c->row->twin == i; k++) {
+            const struct candidate *other = &p->candidates[k];
+            bool alike =
+                other->algo->kind == c->algo->kind && other->lineup == c->lineup
+                && !algo_pipelines(other->algo, n) && digest[k] == digest[i];
+            for (int r = 0; r < n && alike; r++)
+                alike = alike_at(c, other, r, n);
+            if (alike)
+                c->row->twin = (uint8_t)k;
         }
     }
+}
+
+/* They are not rehearsed, but take what the first does. */
+static void put_twins_behind(struct pricing *p, const struct prices *prices)
+{
+    int n = 0;
+    for (int i = 0; i < p->n; i++) {
+        const struct candidate c = p->candidates[i];
+        if (&prices->row[c.row->twin] != c.row)
+            continue;
+        p->candidates[i] = p->candidates[n];
+        p->candidates[n++] = c;
+    }
+    p->n = n;
+}
+
+static const struct candidate *first_twin(const struct pricing *p,
+                                          const struct prices *prices,
+                                          const struct candidate *c)
+{
+    const struct price_row *row = &prices->row[c->row->twin];
+    const struct candidate *first = p->candidates;
+    while (first->row != row)
+        first++;
+    return first;
 }
 
 /* Whether positions, hosts or ranks, stand in the order of the ranks. */
@@ -279,11 +322,13 @@ coll_status price_within(struct prices *prices, const struct layout *l,
         list(p, prices, lineups, true);
         p->n = prices->nrows;
         list(p, prices, lineups, false);
+        find_twins(p, prices->nrows);
+        put_twins_behind(p, prices);
         status = climb_all(p);
     }
     for (int i = 0; i < prices->nrows && status == COLL_OK; i++) {
-        fill_row(&p->candidates[i]);
-        find_twin(p, i);
+        const struct candidate *c = &p->candidates[i];
+        fill_row(c->row, &first_twin(p, prices, c)->ladder);
     }
     prices->rehearsals = p->rehearsals;
     casts_free(&p->casts);

@@ -21,7 +21,7 @@ static const double again_seconds = .1; /* until the hub is asked once more */
 
 /* All ranks are on this host, so a rank's number is its place. Field by field,
  * as in collectives.c: the rest is not looked at. */
-static void begin_on_node(coll_request *r)
+static coll_status begin_on_node(coll_request *r)
 {
     struct node *n = r->comm->node;
     struct node_call *call = &n->call;
@@ -38,12 +38,16 @@ static void begin_on_node(coll_request *r)
     call->flat = r->flat;
     call->tag = r->tag;
     call->news = 0;
-    if (r->uneven)
-        uneven_set_node(r, &n->call);
-    if (r->way == NODE_INLINE)
+    const coll_status status = r->uneven ? uneven_set_node(r, call) : COLL_OK;
+    if (status < 0)
+        return status;
+    if (call->parts && call->parts->own)
+        node_start_parts(n);
+    else if (r->way == NODE_INLINE)
         node_start_inline(n);
     else
         node_start_direct(n);
+    return COLL_OK;
 }
 
 static void call_out(const coll_request *r, struct called *called)
@@ -120,7 +124,7 @@ static void begin(coll_request *r)
     sign(r);
     if (r->comm->explains && r->comm->rank == 0 && !r->uneven)
         explain_aloud(r->comm, r->kind, request_bytes(r));
-    begin_on_node(r);
+    r->early = begin_on_node(r);
 }
 
 static coll_status progress(coll_request *r)
@@ -218,8 +222,8 @@ void request_fail(coll_comm *c, coll_status status)
  * all there is to know; else the hub may know more. */
 static void fail_under_way(coll_request *r, coll_status status)
 {
-    if (status == COLL_ERR_MISMATCH && r->early == COLL_OK && r->uneven
-        && r->way == BY_PLAN && uneven_differs(r))
+    if (status == COLL_ERR_MISMATCH && r->uneven
+        && (r->early == COLL_OK || r->way != BY_PLAN) && uneven_differs(r))
         request_fail_as(r->comm, status, fail_sentence());
     else
         request_fail(r->comm, status);

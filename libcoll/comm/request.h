@@ -3,6 +3,8 @@
 #ifndef COMM_REQUEST_H
 #define COMM_REQUEST_H
 
+#include <string.h>
+
 #include "comm/comm.h"
 #include "comm/uneven.h"
 
@@ -10,10 +12,12 @@
 struct p2p_call {
     enum { NOT_P2P, P2P_SEND, P2P_RECEIVE } way;
     int peer, tag; /* that are wanted */
-    coll_message *message, got; /* got: what a receive has taken */
-    uint64_t record;            /* its number; 0: not on record */
-    uint64_t order;
+    coll_message *message;
     size_t bytes; /* of what is sent */
+    /* From when it starts: */
+    uint64_t record; /* its number; 0: not on record */
+    uint64_t order;
+    coll_message got; /* what a receive has taken */
     uint32_t id;
     struct transfer transfer;
 };
@@ -49,12 +53,19 @@ struct coll_request {
     bool active;     /* the caller has yet to learn that it is over */
     bool persistent; /* it then stays, to be started again */
     coll_request *next;
-    struct p2p_call p2p;
     /* Of a group, see group.h: */
     bool recorded;       /* it has not begun, as its group has not ended */
     bool owned;          /* by the caller, who waits for it */
     coll_request *parts; /* of a fused one: the first, linked by next */
+    struct p2p_call p2p; /* the last, see request_copy() */
 };
+
+/* Of one that has not started: without what it has from then on, as that is
+ * most of it. */
+static inline void request_copy(coll_request *to, const coll_request *from)
+{
+    memcpy(to, from, offsetof(coll_request, p2p.record));
+}
 
 /* An operation has failed, with fail_sentence(): so does the communicator, and
  * all of its operations end. */
@@ -81,6 +92,35 @@ static inline uint64_t request_mix(uint64_t h, size_t length)
 static inline const char *request_name(const coll_request *r)
 {
     return r->uneven ? uneven_name(r->kind) : kind_names[r->kind];
+}
+
+/* A request of a collective. Field by field, as zeroing all of a request would
+ * take as long as a line takes to travel. */
+static inline coll_request request_ask(enum coll_kind kind, const void *in,
+                                       void *out, size_t count,
+                                       coll_dtype dtype, coll_op op, int root,
+                                       coll_comm *comm)
+{
+    coll_request r;
+    r.comm = comm;
+    r.kind = kind;
+    r.root = root;
+    r.dtype = dtype;
+    r.op = op;
+    r.in = in;
+    r.out = out;
+    r.count = count;
+    r.uneven = NULL;
+    r.started = false;
+    r.timed = false;
+    r.meeting = false;
+    r.active = true;
+    r.persistent = false;
+    r.early = COLL_OK;
+    r.p2p.way = NOT_P2P;
+    r.recorded = false;
+    r.parts = NULL;
+    return r;
 }
 
 /* What each collective call does, between comm_enter() and comm_leave(), with a

@@ -19,6 +19,8 @@ coll_status several_enter(struct several *, coll_comm *, const char *call);
  * to wait for. What fails ends the requests of one communicator; the others go
  * on. */
 void several_wait(struct several *);
+/* Looks for sends and receives alone, without what a long wait takes. */
+void several_look(const struct several *);
 
 /* Leaves those that are left. */
 void several_leave(struct several *);

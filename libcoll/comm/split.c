@@ -126,6 +126,15 @@ static coll_status gather_groups(struct split *s)
     return status;
 }
 
+/* Of the lowest rank that shares memory with this one; no rank can say it. */
+static int host_color(const coll_comm *c)
+{
+    int r = c->node ? 0 : c->rank;
+    while (c->host_of[r] != c->host_of[c->rank])
+        r++;
+    return COLL_SPLIT_HOST - 1 - r;
+}
+
 /* The new one does not know yet how many ranks it has: so whatever this rank
  * does wrong is told in the first round. */
 static coll_status prepare(struct split *s, const coll_config *config,
@@ -134,11 +143,16 @@ static coll_status prepare(struct split *s, const coll_config *config,
     const int color = s->mine.color;
     if (!newcomm)
         return fail(COLL_ERR_INVALID, "comm", "newcomm is NULL");
-    if (color < 0 && color != COLL_SPLIT_NOCOLOR)
+    if (color < 0 && color != COLL_SPLIT_NOCOLOR && color != COLL_SPLIT_HOST)
         return fail(COLL_ERR_INVALID, "comm",
-                    "color %d: valid is 0 or more, or COLL_SPLIT_NOCOLOR",
+                    "color %d: valid is 0 or more, COLL_SPLIT_NOCOLOR or "
+                    "COLL_SPLIT_HOST",
                     color);
-    return color < 0 ? COLL_OK : comm_create(&s->new, 1, 0, config, s->parent);
+    if (color == COLL_SPLIT_HOST)
+        s->mine.color = host_color(s->parent);
+    return color == COLL_SPLIT_NOCOLOR
+               ? COLL_OK
+               : comm_create(&s->new, 1, 0, config, s->parent);
 }
 
 /* The rounds, of who is alone in the parent. */

@@ -34,17 +34,14 @@ struct side {
     size_t count; /* unless all */
 };
 
-static struct side all_of(const char *name, const size_t *counts,
-                          const size_t *displs)
-{
-    return (struct side){
-        .all = true, .name = name, .counts = counts, .displs = displs};
-}
-
-static struct side own(size_t count)
-{
-    return (struct side){.count = count};
-}
+#define ALL_OF(NAME, DISPLS)                                                   \
+    {                                                                          \
+        .all = true, .name = #NAME, .counts = NAME, .displs = DISPLS           \
+    }
+#define OWN(COUNT)                                                             \
+    {                                                                          \
+        .count = COUNT                                                         \
+    }
 
 /* Room for the numbers of a call. */
 static struct uneven *make(coll_comm *c, bool blocks)
@@ -59,9 +56,9 @@ static struct uneven *make(coll_comm *c, bool blocks)
 }
 
 /* false: together they are more than a size_t holds. Displacements are kept
- * unless they say what holds without them. */
+ * unless they say what holds without them. *longest grows to that of a part. */
 static bool set(struct exec_chunks *chunks, const struct side *s,
-                size_t *numbers, int n, int me)
+                size_t *numbers, int n, int me, size_t *longest)
 {
     size_t *const before = numbers, *const at = numbers + n + 1;
     bool apart = false;
@@ -71,6 +68,8 @@ static bool set(struct exec_chunks *chunks, const struct side *s,
         if (count > SIZE_MAX - before[r])
             return false;
         before[r + 1] = before[r] + count;
+        if (count > *longest)
+            *longest = count;
         if (s->displs) {
             at[r] = s->displs[r];
             apart |= count && at[r] != before[r];
@@ -96,16 +95,14 @@ static coll_status fill(coll_request *r, struct uneven *u,
     u->all = u->longest = 0;
     for (int i = 0; i < 2; i++) {
         struct exec_chunks *chunks = &u->chunks[i];
-        if (!set(chunks, &sides[i], u->numbers + i * (2 * n + 1), n, me))
+        if (!set(chunks, &sides[i], u->numbers + i * (2 * n + 1), n, me,
+                 &u->longest))
             return fail(COLL_ERR_INVALID, "comm",
                         "coll_%s: %s add up to more than an address space "
                         "holds",
                         uneven_name(r->kind), sides[i].name);
         if (chunks->before[n] > u->all)
             u->all = chunks->before[n];
-        for (int p = 0; p < n; p++)
-            if (uneven_part(chunks, p) > u->longest)
-                u->longest = uneven_part(chunks, p);
     }
     u->mine = uneven_part(&u->chunks[1], me);
     u->hash = known ? hash(sides[sides[1].all].counts, n) : 1;
@@ -117,7 +114,7 @@ static coll_status fill(coll_request *r, struct uneven *u,
 static coll_status run_inside(coll_request *r, const struct side sides[2],
                               coll_request **request)
 {
-    const bool keeps = request || group_is_open();
+    const bool keeps = request || group_open();
     struct uneven *u = make(r->comm, !keeps);
     if (!u)
         return fail(COLL_ERR_MEMORY, "comm", "no memory for %d lengths",
@@ -132,11 +129,10 @@ static coll_status run_inside(coll_request *r, const struct side sides[2],
 }
 
 /* r: all but how uneven it is. */
-static coll_status enter(coll_request *r, struct side in, struct side out,
+static coll_status enter(coll_request *r, const struct side sides[2],
                          coll_request **request)
 {
     const char *name = uneven_name(r->kind);
-    const struct side sides[2] = {in, out};
     if (r->persistent && !request)
         return request_not_given(name);
     if (!r->comm)
@@ -154,28 +150,20 @@ static coll_status enter(coll_request *r, struct side in, struct side out,
 }
 
 /* Runs the call, or keeps it if it is persistent. */
-static coll_status run(coll_request *r, struct side in, struct side out,
+static coll_status run(coll_request *r, const struct side sides[2],
                        coll_request **request)
 {
-    const coll_status status = enter(r, in, out, request);
+    const coll_status status = enter(r, sides, request);
     return status < 0 && !r->persistent ? group_noted(status) : status;
 }
 
-static coll_request ask(enum coll_kind kind, bool persistent, const void *in,
-                        void *out, coll_dtype dtype, coll_op op, int root,
-                        coll_comm *comm)
+static inline coll_request ask(enum coll_kind kind, bool persistent,
+                               const void *in, void *out, coll_dtype dtype,
+                               coll_op op, int root, coll_comm *comm)
 {
-    return (coll_request){
-        .comm = comm,
-        .kind = kind,
-        .root = root,
-        .dtype = dtype,
-        .op = op,
-        .in = in,
-        .out = out,
-        .active = true,
-        .persistent = persistent,
-    };
+    coll_request r = request_ask(kind, in, out, 0, dtype, op, root, comm);
+    r.persistent = persistent;
+    return r;
 }
 
 static size_t own_count(const coll_comm *c, const size_t *counts)
@@ -190,8 +178,9 @@ static coll_status allgather(bool persistent, const void *send, void *recv,
 {
     coll_request r =
         ask(ALLGATHER, persistent, send, recv, dtype, COLL_SUM, 0, comm);
-    return run(&r, own(own_count(comm, recvcounts)),
-               all_of("recvcounts", recvcounts, displs), request);
+    const struct side sides[] = {OWN(own_count(comm, recvcounts)),
+                                 ALL_OF(recvcounts, displs)};
+    return run(&r, sides, request);
 }
 
 static coll_status reduce_scatter(bool persistent, const void *send, void *recv,
@@ -201,8 +190,9 @@ static coll_status reduce_scatter(bool persistent, const void *send, void *recv,
 {
     coll_request r =
         ask(REDUCE_SCATTER, persistent, send, recv, dtype, op, 0, comm);
-    return run(&r, all_of("recvcounts", recvcounts, NULL),
-               own(own_count(comm, recvcounts)), request);
+    const struct side sides[] = {ALL_OF(recvcounts, NULL),
+                                 OWN(own_count(comm, recvcounts))};
+    return run(&r, sides, request);
 }
 
 static coll_status gather(bool persistent, const void *send, size_t sendcount,
@@ -212,11 +202,10 @@ static coll_status gather(bool persistent, const void *send, size_t sendcount,
 {
     coll_request r =
         ask(GATHER, persistent, send, recv, dtype, COLL_SUM, root, comm);
-    return run(&r, own(sendcount),
-               comm && comm->rank == root
-                   ? all_of("recvcounts", recvcounts, displs)
-                   : own(0),
-               request);
+    const bool is_root = comm && comm->rank == root;
+    const struct side to_root[] = {OWN(sendcount), OWN(0)};
+    const struct side at_root[] = {OWN(sendcount), ALL_OF(recvcounts, displs)};
+    return run(&r, is_root ? at_root : to_root, request);
 }
 
 static coll_status scatter(bool persistent, const void *send,
@@ -226,11 +215,10 @@ static coll_status scatter(bool persistent, const void *send,
 {
     coll_request r =
         ask(SCATTER, persistent, send, recv, dtype, COLL_SUM, root, comm);
-    return run(&r,
-               comm && comm->rank == root
-                   ? all_of("sendcounts", sendcounts, displs)
-                   : own(0),
-               own(recvcount), request);
+    const bool is_root = comm && comm->rank == root;
+    const struct side of_root[] = {OWN(0), OWN(recvcount)};
+    const struct side at_root[] = {ALL_OF(sendcounts, displs), OWN(recvcount)};
+    return run(&r, is_root ? at_root : of_root, request);
 }
 
 static coll_status alltoall(bool persistent, const void *send,
@@ -241,8 +229,9 @@ static coll_status alltoall(bool persistent, const void *send,
 {
     coll_request r =
         ask(ALLTOALL, persistent, send, recv, dtype, COLL_SUM, 0, comm);
-    return run(&r, all_of("sendcounts", sendcounts, senddispls),
-               all_of("recvcounts", recvcounts, recvdispls), request);
+    const struct side sides[] = {ALL_OF(sendcounts, senddispls),
+                                 ALL_OF(recvcounts, recvdispls)};
+    return run(&r, sides, request);
 }
 
 coll_status coll_allgather_v(const void *send, void *recv,

@@ -13,10 +13,10 @@
  * to their places at the end.
  *
  * gather_v, scatter_v, alltoall_v: a rank knows the lengths of what it sends
- * and receives itself. So nothing can be chosen by length: each part is a
- * message to whom it is for, whatever COLL_ALGO says. Who expects another
- * length finds out by the message; parts of no elements have one too, see
- * exec.h.
+ * and receives itself. So nothing can be chosen by length. Ranks of one host
+ * copy parts, as node/parts.c says; else each is a message to whom it is for.
+ * Who expects another length finds out by the part; those of no elements have
+ * a message too, see exec.h.
  */
 #ifndef COMM_UNEVEN_H
 #define COMM_UNEVEN_H
@@ -73,13 +73,18 @@ coll_status uneven_check(const struct coll_request *);
 /* uneven_plan.c, as all that follows. As select_best(). */
 coll_status uneven_choose(const struct coll_request *, struct select_choice *);
 
+/* What it chooses where not all ranks know all lengths: a message for each
+ * part, whatever the number of ranks. */
+const struct algo *uneven_by_parts(enum coll_kind, int nranks);
+
 /* Completes the call of a plan that is prepared. Fails with MEMORY. */
 coll_status uneven_prepare(struct coll_request *, struct exec_call *);
 
-/* For ranks of one host; n's call is the request's but for its parts. */
-void uneven_set_node(struct coll_request *, struct node_call *);
+/* For ranks of one host; the call is the request's but for its parts. Fails
+ * with MEMORY. */
+coll_status uneven_set_node(struct coll_request *, struct node_call *);
 
-/* After a MISMATCH by a plan: whether two ranks have said different lengths of
+/* After a MISMATCH: whether two ranks have said different lengths of
  * one part. Then it has called fail(), with a sentence that names both. */
 bool uneven_differs(const struct coll_request *);
 

@@ -17,6 +17,11 @@ static struct span span_of(const void *vector, const struct exec_chunks *chunks,
                            int first, int end, size_t elem)
 {
     struct span s = {UINTPTR_MAX, 0};
+    if (!chunks->at) /* one after another */
+        return (struct span){
+            (uintptr_t)vector + chunks->before[first] * elem,
+            (uintptr_t)vector + chunks->before[end] * elem,
+        };
     for (int p = first; p < end; p++) {
         const uintptr_t from =
             (uintptr_t)vector + uneven_place(chunks, p) * elem;
@@ -31,7 +36,7 @@ static struct span span_of(const void *vector, const struct exec_chunks *chunks,
 
 static bool overlap(struct span a, struct span b)
 {
-    return a.from < b.to && b.from < a.to;
+    return a.from < b.to && b.from < a.to && a.from < a.to && b.from < b.to;
 }
 
 static coll_status check_overlap(const coll_request *r)

@@ -118,6 +118,11 @@ static coll_status entered(struct node *n)
 {
     n->safe = n->number;
     n->at = 0;
+    if (large_own_parts(&n->call)) {
+        const coll_status status = large_parts_agree(n);
+        if (status < 0)
+            return status;
+    }
     const struct large_summary sum = large_read_entries(n);
     n->foreign = sum.foreign;
     n->in_place = sum.in_place;
@@ -148,14 +153,16 @@ static bool all_ok(const struct node *n)
     return ok;
 }
 
-/* For the first rank to learn from, see entries.c. Of parts that differ the
- * longest tells little. */
+/* For who says the mode to learn from, see entries.c. Of parts that differ the
+ * longest tells little, all together more. */
 static void keep_time(struct node *n)
 {
     n->last = (struct node_last){
         .kind = n->call.kind,
         .foreign = n->foreign,
-        .tells = !n->call.parts,
+        .own = large_own_parts(&n->call),
+        .tells = n->me == large_teller(&n->call)
+                 && (!n->call.parts || n->call.parts->own),
         .mode = n->mode,
         .bytes = large_bytes(n),
         .ticks = modes_ticks(n->modes),
@@ -174,9 +181,7 @@ static coll_status step(struct node *n)
         /* fall through */
     case ENTER:
         for (; n->at < n->n; n->at++)
-            if ((status = node_arrived(
-                     n, n->at,
-                     &n->peers[n->at].region->entry[0][n->number % NODE_SLOTS]))
+            if ((status = node_arrived(n, n->at, large_line(n, n->at)))
                 != COLL_OK)
                 return status;
         status = entered(n);
@@ -198,6 +203,13 @@ static coll_status step(struct node *n)
         return status;
     }
     return status < 0 ? status : n->step(n);
+}
+
+void large_follow(struct node *n)
+{
+    n->state = ENTER;
+    n->at = 0;
+    n->step = step;
 }
 
 void node_start_direct(struct node *n)

@@ -2,7 +2,6 @@
 /* The entries of a long collective: where everybody's vectors are, seen from
  * here, and which mode it is to be. */
 #include <string.h>
-#include <sys/mman.h>
 
 #include "node/large.h"
 #include "node/lines.h"
@@ -23,11 +22,9 @@ _Static_assert(sizeof(struct spots) <= NODE_LINE_DATA, "fits into a line");
 /* Whether peers have yet to map a block; they are taken to keep it. */
 static bool announce(struct node *n, uint64_t block)
 {
-    uint64_t *known = &n->announced[(block * 0x9e3779b97f4a7c15ull)
-                                    >> (64 - NODE_KNOWN_BITS)];
-    if (*known == (block | 2))
+    if (views_find(&n->announced, block))
         return false;
-    *known = block | 2; /* offsets are whole pages, so bit 1 is free */
+    views_add(&n->announced, (struct node_view){.block = block});
     return true;
 }
 
@@ -46,7 +43,7 @@ static size_t length(const struct node *n, int place, bool parts,
 {
     const struct node_call *c = &n->call;
     if (parts && c->parts)
-        return c->parts->before[n->n];
+        return c->parts->all.before[n->n];
     if (parts)
         return c->whole ? c->whole : c->count * (size_t)n->n;
     return other_has_parts ? large_part(c, place) : c->count;
@@ -63,6 +60,8 @@ static size_t in_bytes(const struct node *n, int place)
 size_t large_bytes(const struct node *n)
 {
     const struct node_call *c = &n->call;
+    if (large_own_parts(c))
+        return c->parts->all.before[n->n] * c->elem_bytes;
     return c->parts && c->kind == ALLGATHER ? c->count * c->elem_bytes
                                             : in_bytes(n, 0);
 }
@@ -83,14 +82,33 @@ static size_t span(const struct node *n, bool parts, size_t bytes)
                : bytes;
 }
 
+/* The same where lengths are their ranks' own: of another rank's vector, as far
+ * as this one will touch it. */
+static size_t own_span(const struct node *n, int place, bool parts)
+{
+    const struct node_call *c = &n->call;
+    if (!parts)
+        return place == n->me || n->me == c->root
+                   ? large_part(c, place) * c->elem_bytes
+                   : 0;
+    if (place == n->me)
+        return large_parts_span(n) * c->elem_bytes;
+    const struct large_parts_entry e = large_parts_of(n, place);
+    return e.count ? (e.at + e.count) * c->elem_bytes : 0;
+}
+
 static size_t in_span(const struct node *n, int place)
 {
-    return span(n, large_in_parts(&n->call), in_bytes(n, place));
+    return large_own_parts(&n->call)
+               ? own_span(n, place, large_in_parts(&n->call))
+               : span(n, large_in_parts(&n->call), in_bytes(n, place));
 }
 
 static size_t out_span(const struct node *n, int place)
 {
-    return span(n, large_out_parts(&n->call), out_bytes(n, place));
+    return large_own_parts(&n->call)
+               ? own_span(n, place, large_out_parts(&n->call))
+               : span(n, large_out_parts(&n->call), out_bytes(n, place));
 }
 
 /* From a vector that is read to the one that is written where the two are one.
@@ -104,10 +122,18 @@ static uint64_t in_place_shift(const struct node *n)
 }
 
 /* Whether others write a rank's result. Where parts differ only it knows where
- * they lie. */
+ * they lie; the root of a gather says so. */
 static bool is_written(const struct node_call *c, int place)
 {
-    return large_writes(c, place) && !c->parts;
+    return large_writes(c, place)
+           && (!c->parts || (c->kind == GATHER && c->parts->own));
+}
+
+/* Whether others read a rank's vector. */
+static bool is_read(const struct node_call *c, int place)
+{
+    return large_reads(c, place)
+           && !(c->kind == GATHER && c->parts && place == c->root);
 }
 
 /* Modes that cannot be: in place, nobody may write its own result while others
@@ -119,7 +145,8 @@ static unsigned possible(const struct node *n, bool foreign, bool in_place)
     const enum coll_kind kind = n->call.kind;
     const bool whole = !((kind == ALLREDUCE || kind == ALLTOALL) && in_place);
     const bool slices =
-        kind != REDUCE_SCATTER && kind != SCATTER && !n->call.parts;
+        kind == GATHER
+        || (kind != REDUCE_SCATTER && kind != SCATTER && !n->call.parts);
     if (foreign && !n->reads_foreign)
         return 1u << MODE_STAGE | 1u << MODE_STAGE_STREAM;
     if (foreign)
@@ -128,7 +155,8 @@ static unsigned possible(const struct node *n, bool foreign, bool in_place)
     return whole && slices ? all : 1u | 1u << MODE_STREAM;
 }
 
-/* For the first rank to say. */
+/* For the rank to say that knows most: the first, or one that knows all of the
+ * lengths. */
 static int propose(struct node *n, bool foreign)
 {
     const size_t bytes = large_bytes(n);
@@ -143,50 +171,35 @@ static int propose(struct node *n, bool foreign)
         if (!(may >> likely & 1) || bytes < NODE_FOREIGN_MIN)
             likely = MODE_STAGE;
     }
-    return n->call.parts ? likely
-                         : modes_choose(n->modes, n->call.kind, foreign, bytes,
-                                        likely, may);
+    return n->call.parts && !n->call.parts->own
+               ? likely
+               : modes_choose(&n->modes[n->call.parts != NULL], n->call.kind,
+                              foreign, bytes, likely, may);
+}
+
+struct node_line *large_line(const struct node *n, int place)
+{
+    struct node_region *r = n->peers[place].region;
+    const unsigned slot = n->number % NODE_SLOTS;
+    return large_own_parts(&n->call) ? &r->result[slot] : &r->entry[0][slot];
 }
 
 void large_enter(struct node *n)
 {
     const struct node_call *c = &n->call;
-    struct node_line *line =
-        &n->peers[n->me].region->entry[0][n->number % NODE_SLOTS];
+    struct node_line *line = large_line(n, n->me);
     struct spots spots = {0};
-    if (large_reads(c, n->me) && in_bytes(n, n->me))
+    if (is_read(c, n->me) && in_bytes(n, n->me))
         spots.in = locate(n, 0, c->in, in_span(n, n->me));
     if (is_written(c, n->me) && out_bytes(n, n->me))
         spots.out = locate(n, 1, c->out, out_span(n, n->me));
-    for (int f = 0; f < 2 && n->me == 0; f++)
+    for (int f = 0; f < 2 && n->me == large_teller(c); f++)
         spots.mode[f] = (uint8_t)propose(n, f);
     spots.ticks = n->last.ticks;
     memcpy(line->data, &spots, sizeof(spots));
     node_tell(n);
     node_mark(line, n->number, c->tag);
     node_ring_all(n);
-}
-
-/* A peer's block, mapped now if need be; NULL if it cannot be. */
-static char *view(struct node_peer *p, uint64_t block, uint64_t bytes)
-{
-    if (p->same_process)
-        return heap_address(block);
-    for (unsigned i = 0; i < NODE_VIEWS; i++)
-        if (p->views[i].memory && p->views[i].block == block) {
-            p->last_view = i;
-            return p->views[i].memory;
-        }
-    /* Not the one before: it may be the other vector of this operation. */
-    p->next_view = (p->next_view + 1) % NODE_VIEWS;
-    if (p->next_view == p->last_view)
-        p->next_view = (p->next_view + 1) % NODE_VIEWS;
-    p->last_view = p->next_view;
-    struct node_view *v = &p->views[p->next_view];
-    if (v->memory)
-        munmap(v->memory, v->bytes);
-    *v = (struct node_view){block, bytes, heap_map(&p->heap, block, bytes)};
-    return v->memory;
 }
 
 /* Where a peer's vector is, seen from here. false: it should be within reach,
@@ -201,19 +214,25 @@ static bool reach(struct node *n, int place, const struct spot *s, size_t bytes,
     if (!whole)
         return true;
     char *base = s->offset <= whole && bytes <= whole - s->offset
-                     ? view(p, s->block, whole)
+                     ? node_view(p, &p->large, s->block, whole)
                      : NULL;
     *where = (struct node_place_of){base ? base + s->offset : NULL, false};
     return base != NULL;
+}
+
+/* Whether a vector has elements. */
+static bool has(const struct node *n, const struct spot *s, size_t bytes)
+{
+    return large_own_parts(&n->call) ? s->bytes || s->offset : bytes > 0;
 }
 
 /* An operation takes as long as its slowest rank, which the others hear of when
  * the next one begins. */
 static void learn(struct node *n, float slowest)
 {
-    if (n->me == 0 && n->last.tells)
-        modes_learn(n->modes, n->last.kind, n->last.foreign, n->last.bytes,
-                    n->last.mode, slowest);
+    if (n->last.tells)
+        modes_learn(&n->modes[n->last.own], n->last.kind, n->last.foreign,
+                    n->last.bytes, n->last.mode, slowest);
     n->last.tells = false;
 }
 
@@ -224,15 +243,13 @@ struct large_summary large_read_entries(struct node *n)
     uint8_t modes[2] = {0, 0};
     float slowest = 0;
     for (int i = 0; i < n->n; i++) {
-        const struct node_line *line =
-            &n->peers[i].region->entry[0][n->number % NODE_SLOTS];
         struct spots s;
-        memcpy(&s, line->data, sizeof(s));
-        if (i == 0)
+        memcpy(&s, large_line(n, i)->data, sizeof(s));
+        if (i == large_teller(c))
             memcpy(modes, s.mode, sizeof(modes));
         slowest = s.ticks > slowest ? s.ticks : slowest;
-        const bool in = large_reads(c, i) && in_bytes(n, i);
-        const bool out = is_written(c, i) && out_bytes(n, i);
+        const bool in = is_read(c, i) && has(n, &s.in, in_bytes(n, i));
+        const bool out = is_written(c, i) && has(n, &s.out, out_bytes(n, i));
         sum.foreign |= (in && !s.in.bytes) || (out && !s.out.bytes);
         sum.fresh |= (in && s.in.bytes & 1) || (out && s.out.bytes & 1);
         sum.in_place |= in && out && s.in.block == s.out.block
@@ -249,7 +266,7 @@ struct large_summary large_read_entries(struct node *n)
             sum.ok &= reach(n, i, &s.out, out_span(n, i), &n->outs[i]);
     }
     learn(n, slowest);
-    /* The first rank may not know of what others have. */
+    /* The one that says it may not know of what others have. */
     const unsigned may = possible(n, sum.foreign, sum.in_place);
     sum.mode = modes[sum.foreign] % NMODES;
     if (!(may >> sum.mode & 1))
@@ -260,5 +277,5 @@ struct large_summary large_read_entries(struct node *n)
 /* Some rank cannot map some block; all will try again at its next use. */
 void large_forget(struct node *n)
 {
-    memset(n->announced, 0, sizeof(n->announced));
+    views_clear(&n->announced);
 }

@@ -26,15 +26,15 @@ struct block {
     size_t bytes; /* whole pages */
     uint64_t at;  /* as in struct heap_spot */
     bool adopted; /* the pages belong to the caller's mapping */
-    struct block *next;
 };
 
 static struct {
     pthread_mutex_t lock;
     struct heap_name name;
     uint64_t end[HEAP_FILES]; /* where the next block goes */
-    struct block *first;      /* the block last found, then the others */
-    _Atomic uint64_t change;  /* counts blocks that came or went */
+    struct block **blocks;    /* n, in ascending order of memory */
+    size_t n, room;
+    _Atomic uint64_t change; /* counts blocks that came or went */
 } heap = {
     .lock = PTHREAD_MUTEX_INITIALIZER, .name.files = {{.fd = -1}, {.fd = -1}}
 };
@@ -55,7 +55,7 @@ static void forget(void)
 {
     pthread_mutex_init(&heap.lock, NULL);
     heap.name.process = 0;
-    heap.first = NULL;
+    heap.n = 0;
     for (int f = 0; f < HEAP_FILES; f++)
         if (heap.name.files[f].fd >= 0) {
             close((int)heap.name.files[f].fd);
@@ -184,11 +184,42 @@ static coll_status allocate(struct block *b, int f, size_t bytes)
     return status;
 }
 
+/* How many blocks begin at p or before. */
+static size_t up_to(const char *p)
+{
+    size_t first = 0, end = heap.n;
+    while (first < end) {
+        const size_t middle = first + (end - first) / 2;
+        if (heap.blocks[middle]->memory <= p)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    return first;
+}
+
+/* Before insert(), which then cannot fail. */
+static coll_status make_room(void)
+{
+    const size_t room = heap.room ? 2 * heap.room : 16;
+    if (heap.n < heap.room)
+        return COLL_OK;
+    struct block **blocks = realloc(heap.blocks, room * sizeof(struct block *));
+    if (!blocks)
+        return fail(COLL_ERR_MEMORY, "shm", "no memory for %zu blocks", room);
+    heap.blocks = blocks;
+    heap.room = room;
+    return COLL_OK;
+}
+
 static void insert(struct block *b)
 {
+    const size_t i = up_to(b->memory);
     atomic_fetch_add(&heap.change, 1);
-    b->next = heap.first;
-    heap.first = b;
+    memmove(&heap.blocks[i + 1], &heap.blocks[i],
+            (heap.n - i) * sizeof(struct block *));
+    heap.blocks[i] = b;
+    heap.n++;
 }
 
 coll_status heap_alloc(void **memory, size_t bytes)
@@ -199,6 +230,8 @@ coll_status heap_alloc(void **memory, size_t bytes)
                     "no memory for a block of %zu bytes", bytes);
     pthread_mutex_lock(&heap.lock);
     coll_status status = open_locked();
+    if (status == COLL_OK)
+        status = make_room();
     if (status == COLL_OK
         && (bytes < HUGE_PAGE || heap.name.files[HUGE].fd < 0
             || allocate(b, HUGE, bytes) < 0))
@@ -213,18 +246,18 @@ coll_status heap_alloc(void **memory, size_t bytes)
     return status;
 }
 
-/* Takes a block out of the list. */
+/* Takes a block off the heap; insert() can put it back. */
 static struct block *take(const void *memory, bool adopted)
 {
-    for (struct block **at = &heap.first; *at; at = &(*at)->next) {
-        struct block *b = *at;
-        if (b->memory == memory && b->adopted == adopted) {
-            *at = b->next;
-            atomic_fetch_add(&heap.change, 1);
-            return b;
-        }
-    }
-    return NULL;
+    const size_t i = up_to(memory);
+    struct block *b = i ? heap.blocks[i - 1] : NULL;
+    if (!b || b->memory != memory || b->adopted != adopted)
+        return NULL;
+    atomic_fetch_add(&heap.change, 1);
+    memmove(&heap.blocks[i - 1], &heap.blocks[i],
+            (heap.n - i) * sizeof(struct block *));
+    heap.n--;
+    return b;
 }
 
 coll_status heap_free(void *memory)
@@ -283,9 +316,11 @@ coll_status heap_adopt(void *memory, size_t bytes, void **handle)
     *b = (struct block){.bytes = bytes, .adopted = true};
     pthread_mutex_lock(&heap.lock);
     coll_status status = open_locked();
-    for (struct block *o = heap.first; o && status == COLL_OK; o = o->next)
-        if (o->memory < (char *)memory + bytes
-            && (char *)memory < o->memory + o->bytes)
+    if (status == COLL_OK)
+        status = make_room();
+    for (size_t i = 0; i < heap.n && status == COLL_OK; i++)
+        if (heap.blocks[i]->memory < (char *)memory + bytes
+            && (char *)memory < heap.blocks[i]->memory + heap.blocks[i]->bytes)
             status = fail(COLL_ERR_INVALID, "shm",
                           "coll_comm_register: %zu bytes at %p overlap memory "
                           "that is registered or from coll_mem_alloc()",
@@ -345,17 +380,11 @@ struct heap_spot heap_find(const void *p, size_t bytes)
     struct heap_spot spot = {0};
     const char *x = p;
     pthread_mutex_lock(&heap.lock);
-    for (struct block **at = &heap.first; *at; at = &(*at)->next) {
-        struct block *b = *at;
-        const size_t offset = (size_t)(x - b->memory);
-        if (x < b->memory || offset >= b->bytes || bytes > b->bytes - offset)
-            continue;
+    const size_t i = up_to(x);
+    const struct block *b = i ? heap.blocks[i - 1] : NULL;
+    const size_t offset = b ? (size_t)(x - b->memory) : 0;
+    if (b && offset < b->bytes && bytes <= b->bytes - offset)
         spot = (struct heap_spot){b->at, b->bytes, offset};
-        *at = b->next; /* to the front: it will be asked for again */
-        b->next = heap.first;
-        heap.first = b;
-        break;
-    }
     pthread_mutex_unlock(&heap.lock);
     return spot;
 }
@@ -373,9 +402,9 @@ void *heap_address(uint64_t block)
 {
     void *memory = NULL;
     pthread_mutex_lock(&heap.lock);
-    for (struct block *b = heap.first; b && !memory; b = b->next)
-        if (b->at == block)
-            memory = b->memory;
+    for (size_t i = 0; i < heap.n && !memory; i++)
+        if (heap.blocks[i]->at == block)
+            memory = heap.blocks[i]->memory;
     pthread_mutex_unlock(&heap.lock);
     return memory;
 }

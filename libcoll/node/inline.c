@@ -21,7 +21,6 @@
 #include "node/lines.h"
 
 enum { GATE, UP };
-enum { FETCH_MOST = 512 }; /* bytes */
 
 static const unsigned char zeros[NODE_INLINE_BYTES];
 
@@ -58,7 +57,7 @@ static size_t sent_bytes(const struct node *n, const struct node_call *c)
     case SCATTER:
         return n->me == c->root ? bytes * (size_t)n->n : 0;
     case REDUCE_SCATTER:
-        return c->parts ? c->parts->before[n->n] * c->elem_bytes
+        return c->parts ? c->parts->all.before[n->n] * c->elem_bytes
                         : bytes * (size_t)n->n;
     case ALLTOALL:
         return bytes * (size_t)n->n;
@@ -139,7 +138,7 @@ static void look_ahead(struct node *n)
     const size_t bytes = c->count * c->elem_bytes;
     const bool parts = large_in_parts(c);
     const size_t first =
-        c->parts ? c->parts->before[n->me] : (size_t)n->me * c->count;
+        c->parts ? c->parts->all.before[n->me] : (size_t)n->me * c->count;
     n->ahead_at = parts ? first * c->elem_bytes : 0;
     n->ahead = (parts ? bytes * (size_t)n->n : bytes) > NODE_LINE_DATA
                        && c->kind != BARRIER
@@ -147,14 +146,10 @@ static void look_ahead(struct node *n)
                    : 0;
 }
 
-/* Asks for its first lines together with the one that says that they are there:
- * one after another they take twice as long to come. */
 static void fetch_ahead(const struct node *n, int place)
 {
-    const unsigned char *x =
-        n->peers[place].region->copy[0][slot(n)] + n->ahead_at;
-    for (size_t at = 0; at < n->ahead && at < FETCH_MOST; at += 64)
-        __builtin_prefetch(x + at);
+    node_fetch_ahead(n->peers[place].region->copy[0][slot(n)] + n->ahead_at,
+                     n->ahead);
 }
 
 /* Waits for the entries of members [n->at, nmembers). */
@@ -208,7 +203,7 @@ static void combine_parts(struct node *n)
 {
     const struct node_call *c = &n->call;
     const size_t all = sent_bytes(n, c), me = (size_t)n->me;
-    const size_t first = c->parts ? c->parts->before[me] : me * c->count;
+    const size_t first = c->parts ? c->parts->all.before[me] : me * c->count;
     for (int i = 0; i < n->n; i++)
         n->src[i] =
             (i == n->me && !c->apart ? (const char *)c->in

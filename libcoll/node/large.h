@@ -18,7 +18,7 @@ static inline size_t large_part(const struct node_call *c, int place)
 {
     const size_t first = (size_t)place * c->count;
     if (c->parts)
-        return c->parts->before[place + 1] - c->parts->before[place];
+        return c->parts->all.before[place + 1] - c->parts->all.before[place];
     if (!c->whole)
         return c->count;
     if (first >= c->whole)
@@ -30,10 +30,38 @@ static inline size_t large_part(const struct node_call *c, int place)
 static inline size_t large_part_at(const struct node_call *c, int place)
 {
     if (c->parts)
-        return c->parts->at && c->kind == ALLGATHER ? c->parts->at[place]
-                                                    : c->parts->before[place];
+        return c->parts->all.at ? c->parts->all.at[place]
+                                : c->parts->all.before[place];
     return c->apart ? (size_t)c->part_of[place] * c->apart
                     : (size_t)place * c->count;
+}
+
+/* Whether each rank knows the lengths of its own parts alone. */
+static inline bool large_own_parts(const struct node_call *c)
+{
+    return c->parts && c->parts->own;
+}
+
+/* Who says the mode. */
+static inline int large_teller(const struct node_call *c)
+{
+    return large_own_parts(c) ? c->root : 0;
+}
+
+/* Of ALLTOALL: what this rank gets of another. */
+static inline size_t large_got(const struct node_call *c, int place)
+{
+    return c->parts
+               ? c->parts->got.before[place + 1] - c->parts->got.before[place]
+               : c->count;
+}
+
+static inline size_t large_got_at(const struct node_call *c, int place)
+{
+    if (!c->parts)
+        return large_part_at(c, place);
+    return c->parts->got.at ? c->parts->got.at[place]
+                            : c->parts->got.before[place];
 }
 
 /* Whether vectors that are read, or written, have a part for each rank. */
@@ -62,6 +90,8 @@ coll_status large_await(struct node *, uint32_t step);
 
 /* entries.c: of the longest input. */
 size_t large_bytes(const struct node *);
+/* The line that says where a rank's vectors are. */
+struct node_line *large_line(const struct node *, int place);
 /* Publishes where this rank's vectors are. */
 void large_enter(struct node *);
 /* What the entries of all ranks say together; equal on all ranks but for ok.
@@ -98,6 +128,22 @@ coll_status large_move(struct node *, bool whole, bool stream);
 size_t large_own_share(const struct node *);
 /* Whether a rank reads or writes this one's vectors in node->mode. */
 bool large_touches(const struct node *, int place);
+
+/* direct.c: what follows large_enter(). */
+void large_follow(struct node *);
+
+/* parts.c, of large_own_parts(): what other ranks have said of parts, once they
+ * have entered. */
+struct large_parts_entry { /* in elements */
+    uint64_t at, count;
+};
+/* Of a rank that has a part for each, that for or from this one. */
+struct large_parts_entry large_parts_of(const struct node *, int place);
+/* The whole vector of this rank, from its first to its last element. */
+size_t large_parts_span(const struct node *);
+/* MISMATCH if two ranks say different lengths; else makes call.count that of
+ * the longest part of all. */
+coll_status large_parts_agree(struct node *);
 
 /* stage.c: from where direct.c finds that ranks cannot reach each other. */
 void stage_begin(struct node *);

@@ -23,15 +23,49 @@ bool large_moves(const struct node_call *c)
     return c->kind == GATHER || c->kind == SCATTER || c->kind == ALLTOALL;
 }
 
+/* Where the part that `from` has for `to` begins in the one's vector, */
+static size_t in_at(const struct node *n, int from, int to)
+{
+    const struct node_call *c = &n->call;
+    if (!large_in_parts(c))
+        return 0;
+    return large_own_parts(c) && from != n->me ? large_parts_of(n, from).at
+                                               : large_part_at(c, to);
+}
+
+/* and in the other's. */
+static size_t out_at(const struct node *n, int from, int to)
+{
+    const struct node_call *c = &n->call;
+    if (!large_out_parts(c))
+        return 0;
+    if (large_own_parts(c) && to != n->me)
+        return large_parts_of(n, to).at;
+    return c->kind == ALLTOALL ? large_got_at(c, from) : large_part_at(c, from);
+}
+
+/* So many elements of [first, first + count) that part has. */
+static size_t within(const struct node *n, int from, int to,
+                     struct large_share what)
+{
+    const struct node_call *c = &n->call;
+    if (!c->parts)
+        return what.count;
+    const size_t all = c->kind == ALLTOALL && to == n->me ? large_got(c, from)
+                       : c->kind == GATHER                ? large_part(c, from)
+                                                          : large_part(c, to);
+    const size_t left = what.first < all ? all - what.first : 0;
+    return left < what.count ? left : what.count;
+}
+
 /* Elements [first, first + count) of the part that `from` has for `to`, one of
- * which is this rank. */
+ * which is this rank, as far as it has them. */
 static coll_status move(struct node *n, int from, int to,
                         struct large_share what, bool stream)
 {
     const struct node_call *c = &n->call;
-    const size_t elem = c->elem_bytes, bytes = what.count * elem;
-    const size_t in = large_in_parts(c) ? large_part_at(c, to) : 0;
-    const size_t out = large_out_parts(c) ? large_part_at(c, from) : 0;
+    const size_t elem = c->elem_bytes, bytes = within(n, from, to, what) * elem;
+    const size_t in = in_at(n, from, to), out = out_at(n, from, to);
     char *const src = n->ins[from].address + (in + what.first) * elem;
     char *const dst = n->outs[to].address + (out + what.first) * elem;
     if (!bytes || (from == to && src == dst))
@@ -63,6 +97,8 @@ size_t large_own_share(const struct node *n)
     const struct node_call *c = &n->call;
     const size_t shares = (size_t)n->n * (n->in_place ? 1 : FOREIGN_COST);
     const size_t left = c->count / shares;
+    if (c->parts)
+        return c->count;
     return n->in_place || (n->foreign && left * c->elem_bytes >= FOREIGN_LEAST)
                ? cut(c, left * (shares - 1) + 1)
                : c->count;
@@ -192,7 +228,8 @@ coll_status large_move(struct node *n, bool whole, bool stream)
 {
     const struct node_call *c = &n->call;
     if (c->kind == ALLTOALL)
-        return n->in_place ? exchange_all(n) : move_all(n, whole, stream);
+        return n->in_place ? exchange_all(n)
+                           : move_all(n, whole || c->parts, stream);
     if (c->kind == SCATTER || !whole)
         return move_with_root(n, stream);
     return n->me == c->root ? move_all(n, true, stream) : COLL_OK;

@@ -37,6 +37,15 @@ static size_t scratch_bytes(int n)
     return pieces > NODE_STAGE_BYTES ? pieces : NODE_STAGE_BYTES;
 }
 
+/* Of each peer, for collectives and as many for messages: a process may have
+ * 65530 mappings in all, by Linux's default. */
+static unsigned most_views(int n)
+{
+    enum { ALL = 16384, LEAST = 64, MOST = 4096 };
+    const int most = ALL / n;
+    return most < LEAST ? LEAST : most > MOST ? MOST : (unsigned)most;
+}
+
 static struct node *allocate(int n)
 {
     struct node *node = calloc(1, sizeof(*node));
@@ -49,8 +58,11 @@ static struct node *allocate(int n)
     node->outs = calloc((size_t)n, sizeof(*node->outs));
     node->src = calloc((size_t)n, sizeof(*node->src));
     node->dst = calloc((size_t)n + 1, sizeof(*node->dst));
-    node->modes = calloc(1, sizeof(*node->modes));
+    node->modes = calloc(2, sizeof(*node->modes));
     node->scratch = aligned_alloc(4096, scratch_bytes(n));
+    node->announced.most = most_views(n);
+    for (int i = 0; i < n && node->peers; i++)
+        node->peers[i].large.most = node->peers[i].pulled.most = most_views(n);
     if (node->rank_of && node->peers && node->ins && node->outs && node->src
         && node->dst && node->scratch && node->modes)
         return node;
@@ -58,14 +70,32 @@ static struct node *allocate(int n)
     return NULL;
 }
 
+char *node_view(struct node_peer *p, struct node_views *all, uint64_t block,
+                uint64_t bytes)
+{
+    if (p->same_process)
+        return heap_address(block);
+    const struct node_view *known = views_find(all, block);
+    if (known)
+        return known->memory;
+    struct node_view view = {.block = block, .bytes = bytes};
+    view.memory = heap_map(&p->heap, block, bytes);
+    if (view.memory && !views_add(all, view)) {
+        munmap(view.memory, bytes);
+        return NULL;
+    }
+    return view.memory;
+}
+
 void node_free(struct node *n)
 {
     if (!n)
         return;
-    for (int i = 0; i < n->n && n->peers; i++)
-        for (int v = 0; v < NODE_VIEWS; v++)
-            if (n->peers[i].views[v].memory)
-                munmap(n->peers[i].views[v].memory, n->peers[i].views[v].bytes);
+    for (int i = 0; i < n->n && n->peers; i++) {
+        views_clear(&n->peers[i].large);
+        views_clear(&n->peers[i].pulled);
+    }
+    views_clear(&n->announced);
     node_levels_free(&n->levels);
     segment_detach(&n->view);
     segment_free(n->segment);

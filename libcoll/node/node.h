@@ -24,6 +24,7 @@
 #include "node/levels.h"
 #include "node/modes.h"
 #include "node/segment.h"
+#include "node/views.h"
 #include "op/op.h"
 
 enum {
@@ -33,9 +34,9 @@ enum {
     NODE_INLINE_BYTES = 8192,  /* longest vector that is copied into a slot */
     NODE_STAGE_BYTES = 262144, /* of a vector, copied in at one time */
     NODE_PIECE_BYTES = 65536, /* of a vector, read from a process at one time */
-    NODE_VIEWS = 16,          /* blocks of a peer that stay mapped */
-    NODE_KNOWN_BITS = 6,      /* so many blocks are known to be mapped */
     NODE_FOREIGN_MIN = 262144, /* shorter ones are not worth system calls */
+    NODE_MEMO_OFFER = 2,       /* what pull.c offers */
+    NODE_PARTS_RANKS = 256,    /* whose lengths are told in one slot */
 };
 
 /* word: number of the operation << 32 | fingerprint, or | step. Two lines
@@ -63,25 +64,35 @@ struct node_region {
     unsigned char out[2][NODE_STAGE_BYTES];
 };
 
-struct node_view {
-    uint64_t block, bytes;
-    void *memory;
-};
-
 struct node_peer {
     struct node_region *region;
     struct heap_name heap;
     int pid;
     bool same_process;
-    struct node_view views[NODE_VIEWS];
-    unsigned next_view, last_view;
+    struct node_views large;  /* of long collectives */
+    struct node_views pulled; /* pull.c: mapped while one of those runs */
+    bool out_of_reach;        /* pull.c */
+    uint64_t waived;          /* pull.c: bytes that came without a mapping */
 };
 
 /* A part for each rank, of any length, in elements. */
-struct node_parts {
+struct node_side {
     const size_t *before; /* [n + 1]: of all before it, by place */
-    const size_t *at;     /* [n]: where each begins in this rank's result of an
-                             allgather; NULL: one after another */
+    const size_t *at;     /* [n]: where each begins in this rank's vector; NULL:
+                             one after another */
+};
+struct node_parts {
+    /* Of the vector that has a part for each rank; of alltoall what is sent. */
+    struct node_side all;
+    struct node_side got; /* alltoall: what this rank gets */
+    /* Each rank knows the lengths of what it sends and gets itself, and has
+     * none for the others'; see parts.c. */
+    bool own;
+};
+/* Of a part, what two ranks say that differs, in elements. */
+struct node_lengths {
+    int from, to; /* places; from -1: nothing differs */
+    size_t sent, expected;
 };
 
 struct node_call {
@@ -117,7 +128,7 @@ struct node_place_of {
 /* The last long operation, and what it took on this rank. */
 struct node_last {
     enum coll_kind kind;
-    bool foreign, tells;
+    bool foreign, own, tells;
     int mode;
     size_t bytes;
     float ticks;
@@ -165,11 +176,13 @@ struct node {
     void **dst;
     unsigned char *scratch;
 
-    struct modes *modes; /* what the first rank learned */
+    struct modes *modes; /* what this rank learned if it says them; [2], of
+                            parts of which each rank knows its own */
     struct node_last last;
-    struct heap_memo memo[2];
-    uint64_t announced[1 << NODE_KNOWN_BITS]; /* own blocks that peers know */
-    uint64_t bytes_read, bytes_written;       /* by this operation */
+    struct heap_memo memo[3];           /* of in, out, and: */
+    struct node_views announced;        /* own blocks that peers know */
+    uint64_t bytes_read, bytes_written; /* by this operation */
+    struct node_lengths differ;         /* parts.c */
 };
 
 /* Exchanges `bytes` of each rank of the job. */
@@ -193,11 +206,20 @@ struct node_job {
 coll_status node_create(struct node **node, const struct node_job *job);
 void node_free(struct node *node);
 
+/* A peer's block, mapped now if need be; NULL if it cannot be. The one before
+ * stays as well. */
+char *node_view(struct node_peer *, struct node_views *, uint64_t block,
+                uint64_t bytes);
+
 /* Two ways to run node->call; how is in inline.c and direct.c. Inline is for at
  * most NODE_INLINE_BYTES of what a rank sends; direct is for all but BARRIER.
  */
 void node_start_inline(struct node *node);
 void node_start_direct(struct node *node);
+/* The third is for parts of which each rank knows its own: GATHER, SCATTER and
+ * ALLTOALL of at most NODE_PARTS_RANKS ranks. A MISMATCH of lengths is in
+ * node->differ. */
+void node_start_parts(struct node *node);
 /* COLL_IN_PROGRESS: call again. */
 static inline coll_status node_step(struct node *node)
 {

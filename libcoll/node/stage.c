@@ -179,16 +179,18 @@ static void copy_parts_out(struct node *n, size_t b)
     const struct node_call *c = &n->call;
     const struct large_share all = block(n, b);
     const size_t elem = c->elem_bytes, first = all.first * elem;
-    const size_t bytes = all.count * elem, mine = (size_t)n->me;
+    const size_t stride = all.count * elem, mine = (size_t)n->me;
     for (int i = 0; i < n->n; i++) {
-        const bool here = i == n->me;
+        const bool here = i == n->me, pairs = c->kind == ALLTOALL;
+        const size_t part = pairs ? large_got(c, i) : large_part(c, n->me);
+        const size_t left = part > all.first ? part - all.first : 0;
+        const size_t bytes = (left < all.count ? left : all.count) * elem;
         char *const out =
-            (char *)c->out + first
-            + (c->kind == ALLTOALL ? large_part_at(c, i) : 0) * elem;
+            (char *)c->out + first + (pairs ? large_got_at(c, i) : 0) * elem;
         const char *const from =
             here ? (const char *)c->in + first + large_part_at(c, i) * elem
-                 : (const char *)n->peers[i].region->in[b % 2] + mine * bytes;
-        if (large_reads(c, i) && out != from)
+                 : (const char *)n->peers[i].region->in[b % 2] + mine * stride;
+        if (large_reads(c, i) && bytes && out != from)
             copy(n, out, from, bytes, streams(n));
     }
 }

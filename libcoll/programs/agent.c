@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -59,6 +60,7 @@ struct agent {
     struct local_rank *ranks;
     int nranks, nrunning;
     bool started;
+    int told; /* the file of COLL_TOLD, see base/told.h; -1: none */
 
     /* stdin for the one rank that gets it; one frame at a time. */
     int input_fd;
@@ -218,11 +220,29 @@ static bool start_rank(struct agent *a, struct local_rank *r,
     return true;
 }
 
+/* Has no name, so it ends with the agent. */
+static bool add_told(struct agent *a)
+{
+    char text[80];
+    struct frame frame = {.data = text};
+    a->told = memfd_create("told", MFD_CLOEXEC);
+    frame.bytes = (uint32_t)snprintf(
+        text, sizeof(text), "COLL_TOLD=/proc/%d/fd/%d", (int)getpid(), a->told);
+    return a->told < 0 || add_string(&a->env, &frame);
+}
+
+static bool was_told(const struct agent *a, const struct local_rank *r)
+{
+    char byte = 0;
+    return a->told >= 0 && pread(a->told, &byte, 1, (off_t)r->rank) == 1
+           && byte;
+}
+
 static bool start_ranks(struct agent *a)
 {
     char why[256] = "";
     cpu_set_t *cpus = NULL;
-    bool good = true;
+    bool good = add_told(a);
     if (a->flags & AGENT_BIND)
         cpus = bind_choose(a->nranks, why, sizeof(why));
     if (*why)
@@ -344,7 +364,7 @@ static void report_exit(struct agent *a, pid_t pid, int status)
 {
     for (int i = 0; i < a->nranks; i++) {
         struct local_rank *r = &a->ranks[i];
-        char payload[4];
+        char payload[5];
         if (r->exited || r->pid != pid)
             continue;
         drain(a, r, &r->out);
@@ -352,6 +372,7 @@ static void report_exit(struct agent *a, pid_t pid, int status)
         r->exited = true;
         a->nrunning--;
         link_put32(payload, (uint32_t)status);
+        payload[4] = was_told(a, r);
         link_send(&a->link, FRAME_EXITED, r->rank, payload, sizeof(payload));
         return;
     }
@@ -488,12 +509,14 @@ static void release(struct agent *a)
     free(a->ranks);
     free(a->cwd);
     free(a->input);
+    if (a->told >= 0)
+        close(a->told);
     link_close(&a->link);
 }
 
 int agent_serve(int in, int out)
 {
-    struct agent agent = {.input_fd = -1};
+    struct agent agent = {.input_fd = -1, .told = -1};
     sigset_t set;
     reap_adopt();
     sigemptyset(&set);

@@ -18,7 +18,6 @@ static struct sim_job job = {
                 .factor = 4,
                 .max_messages = 2e7,
                 .ranks_per_host = 1,
-                .overlap = "on",
                 .tau = "1",
                 .bucket = 25 << 20,
                 .gamma_ns = -1},
@@ -50,8 +49,7 @@ static const struct option_row options[] = {
     {.name = "order", .arg = "ORDER", .kind = OPTION_TEXT,
      .out = &job.options.order, .choices = "all|given|block|round_robin|by_hosts|hosts_dealt",
      .help = "in which a plan lines the ranks up; default all: those that the "
-             "library considers; one of: all, given, block, round_robin, "
-             "by_hosts, hosts_dealt"},
+             "library considers"},
     {.name = "segments", .arg = "N", .kind = OPTION_INT,
      .out = &job.options.segments, .min = 1, .max = PLAN_SEGMENTS_MAX,
      .help = "pieces for algorithms that pipeline, and by hosts; default: as "
@@ -61,11 +59,14 @@ static const struct option_row options[] = {
      .help = "default 1"},
     {.name = "place", .arg = "HOW", .kind = OPTION_TEXT,
      .out = &job.options.place, .choices = "block|round_robin",
-     .help = "which host a rank is on: K in a row, or dealt over the hosts; "
-             "one of: block, round_robin"},
+     .help = "which host a rank is on: K in a row, or dealt over the hosts"},
     {.name = "gamma", .arg = "NS", .kind = OPTION_NUMBER,
      .out = &job.options.gamma_ns, .min = 0, .max = 1e6,
      .help = "nanoseconds in which a rank reduces a byte; default 0.125"},
+    {.name = "overhead", .arg = "US", .kind = OPTION_NUMBER,
+     .out = &job.options.overhead_us, .min = 0, .max = 1e6,
+     .help = "microseconds of a rank's time that a message takes at each end; "
+             "default 0"},
     {.name = "max-messages", .arg = "N", .kind = OPTION_NUMBER,
      .out = &job.options.max_messages, .min = 1, .max = 1e10,
      .help = "do not simulate what sends more; default 2e7, which is less than "
@@ -78,15 +79,15 @@ static const struct option_row options[] = {
      .help = "so many simulations at a time; default: one for each CPU"},
     {.name = "net", .arg = "NET", .kind = OPTION_TEXT, .out = &job.options.net,
      .choices = "alexnet|vgg16|vgg19|resnet50|googlenet|lenet",
-     .help = "train: whose gradients; one of: alexnet, vgg16, vgg19, resnet50, "
-             "googlenet, lenet"},
+     .help = "train: whose gradients"},
     {.name = "bytes", .arg = "BYTES", .kind = OPTION_BYTES,
      .out = &job.options.gradient_bytes, .min = 1, .max = 1e13,
      .help = "train: so many bytes of gradients instead"},
     {.name = "strategy", .arg = "NAME", .kind = OPTION_TEXT,
-     .out = &job.options.strategy, .choices = "sync|decentralized-easgd",
+     .out = &job.options.strategy, .choices = "sync|sync-easgd1|sync-easgd2|sync-easgd3|"
+                "decentralized-easgd",
      .help = "train: gradients summed at every step (the default), or weights "
-             "exchanged at every --tau-th; one of: sync, decentralized-easgd"},
+             "exchanged at every --tau-th"},
     {.name = "tau", .arg = "LIST", .kind = OPTION_TEXT, .out = &job.options.tau,
      .help = "train: steps from one exchange to the next; as many curves; "
              "default 1"},
@@ -101,8 +102,8 @@ static const struct option_row options[] = {
      .help = "train: gradients are summed in pieces of so much; default 25M"},
     {.name = "overlap", .arg = "WHETHER", .kind = OPTION_TEXT,
      .out = &job.options.overlap, .choices = "on|off",
-     .help = "train: communicate while computing; default on; one of: on, "
-             "off"},
+     .help = "train: communicate while computing; default: on where the "
+             "strategy can"},
     {.name = "json", .arg = "FILE", .kind = OPTION_TEXT,
      .out = &job.options.json, .help = "write the results as JSON"},
     {.name = "csv", .arg = "FILE", .kind = OPTION_TEXT,
@@ -254,6 +255,7 @@ void sim_open_world(const struct sim_job *j, int i, struct world *w)
                .deal = !strcmp(j->options.place, "round_robin"),
                .gamma = j->options.gamma_ns < 0 ? here_assumed.gamma
                                                 : j->options.gamma_ns * 1e-9,
+               .overhead = j->options.overhead_us * 1e-6,
            });
     if (status < 0)
         sim_fail(fail_sentence());

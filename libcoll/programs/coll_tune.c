@@ -211,10 +211,8 @@ static void run_length(struct run *run, const char *collective, size_t bytes,
         return;
     struct tune_result *more =
         realloc(run->results, (size_t)(run->n + 1) * sizeof(*more));
-    if (!more) {
-        fprintf(stderr, "coll_tune: no memory for the results\n");
-        exit(1);
-    }
+    if (!more)
+        tune_fail(&run->job, "no memory for the results");
     run->results = more;
     run->results[run->n++] = r;
     if (r.native)

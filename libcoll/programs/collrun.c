@@ -78,11 +78,12 @@ static const struct program program = {
     .noptions = sizeof(rows) / sizeof(rows[0]),
     .epilogue =
         "When a rank fails, the others get SIGTERM and 2 s later SIGKILL. The "
-        "exit\nstatus is that of the rank that failed first, or 128 plus its "
-        "signal; 1 if a\nhost cannot be reached; 2 for a wrong command line "
-        "or a program that cannot\nbe run. SIGINT, SIGTERM, SIGHUP, SIGUSR1 "
-        "and SIGUSR2 are passed on to all\nranks; a second SIGINT, SIGTERM or "
-        "SIGHUP kills them. stdin goes to rank 0.",
+        "exit\nstatus is that of the rank that failed first, not of those that "
+        "failed because\nof it, or 128 plus its signal; 1 if a host cannot be "
+        "reached; 2 for a wrong\ncommand line or a program that cannot be run. "
+        "SIGINT, SIGTERM, SIGHUP, SIGUSR1\nand SIGUSR2 are passed on to all "
+        "ranks; a second SIGINT, SIGTERM or SIGHUP kills\nthem. stdin goes to "
+        "rank 0.",
 };
 
 /* pipes and links must not get the numbers of stdin, stdout or stderr. */

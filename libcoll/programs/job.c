@@ -28,6 +28,11 @@ enum {
  * agents, which kill what they have when their links close. */
 static const double kill_after_seconds = 2, drop_after_seconds = 4;
 
+/* So long one that has failed first may take to end after those it has told,
+ * and those it tells after it: ended at once, rank 0 would take the news that
+ * it passes on with it. */
+static const double first_after_seconds = 2, told_after_seconds = .25;
+
 /* The end of a host as collrun sees it. */
 struct host_agent {
     pid_t pid; /* 0: collected */
@@ -46,7 +51,7 @@ struct job {
     uint64_t sent;      /* signals, as bits */
     int interrupted_by; /* first signal that asked collrun itself to end */
     int fatal;          /* exit status if the job could not be started */
-    double greet_by, kill_at, drop_at;
+    double greet_by, end_at, kill_at, drop_at;
 };
 
 static double now(void)
@@ -101,6 +106,7 @@ static void end_job(struct job *j)
     if (j->ending)
         return;
     j->ending = true;
+    j->end_at = INFINITY;
     send_signal(j, SIGTERM);
     j->kill_at = now() + kill_after_seconds;
     j->drop_at = now() + drop_after_seconds;
@@ -234,7 +240,7 @@ static bool ended_by(uint64_t sent, int status)
 static bool note_exit(struct job *j, int r, const struct frame *frame)
 {
     struct rank_result *rank = &j->ranks[r];
-    if (rank->state != RANK_RUNNING || frame->bytes != 4)
+    if (rank->state != RANK_RUNNING || frame->bytes != 5)
         return false;
     const int status = (int)link_get32(frame->data);
     if (!WIFEXITED(status) && !WIFSIGNALED(status))
@@ -243,10 +249,13 @@ static bool note_exit(struct job *j, int r, const struct frame *frame)
     rank->status = status;
     rank->order = ++j->nends;
     rank->ended_by_us = ended_by(j->sent, status);
+    rank->told = frame->data[4];
     if (r == 0)
         j->input_wanted = false;
-    if (status && !j->options->keep_going)
-        end_job(j);
+    if (status && !j->options->keep_going && !j->ending)
+        j->end_at = fmin(
+            j->end_at,
+            now() + (rank->told ? first_after_seconds : told_after_seconds));
     return true;
 }
 
@@ -425,6 +434,8 @@ static void check_deadlines(struct job *j)
                     host_name(j, i));
         give_up(j, 1);
     }
+    if (t >= j->end_at)
+        end_job(j);
     if (t >= j->kill_at)
         kill_job(j);
     if (t >= j->drop_at)
@@ -433,7 +444,8 @@ static void check_deadlines(struct job *j)
 
 static int milliseconds_left(const struct job *j)
 {
-    const double next = fmin(j->greet_by, fmin(j->kill_at, j->drop_at));
+    const double next =
+        fmin(fmin(j->greet_by, j->end_at), fmin(j->kill_at, j->drop_at));
     const double ms = ceil(1e3 * (next - now()));
     return isinf(next) ? -1 : ms < 0 ? 0 : (int)fmin(ms, 1e6);
 }
@@ -556,6 +568,7 @@ struct job_end job_run(const struct job_options *options)
         .out = {.fd = STDOUT_FILENO, .label = options->label, .owner = -1},
         .err = {.fd = STDERR_FILENO, .label = options->label, .owner = -1},
         .greet_by = now() + start,
+        .end_at = INFINITY,
         .kill_at = INFINITY,
         .drop_at = INFINITY,
     };

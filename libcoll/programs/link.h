@@ -36,7 +36,8 @@ enum frame_type {
     FRAME_OUT = 'o',    /* agent: whole lines of stdout, or a long one's part */
     FRAME_ERR = 'E',    /* agent: same, stderr */
     FRAME_TAKEN = 't',  /* agent: the rank took the input, send more */
-    FRAME_EXITED = 'x', /* agent: payload is the wait status (4 bytes) */
+    FRAME_EXITED = 'x', /* agent: payload is the wait status (4 bytes), then 1
+                           if it was told of another rank's failure */
     FRAME_FAILED = 'F', /* agent: the rank cannot be started; a sentence */
     FRAME_NOTE = 'n',   /* agent: a sentence for --verbose */
 };

@@ -263,11 +263,9 @@ static void set_text(const struct program *p, const struct option_row *row,
     for (int i = 0; i < count; i++)
         valid |= !strcmp(names[i], value);
     if (!valid) {
-        const char *near = nearest_name(value, names, count);
-        options_die(p, "%s: found \"%s\", valid is %s%s%s%s", spelled, value,
-                    list_of_choices(row->choices),
-                    near ? "; did you mean " : "", near ? near : "",
-                    near ? "?" : "");
+        char text[2048];
+        say_unknown(text, sizeof(text), value, names, count);
+        options_die(p, "%s: %s", spelled, text);
     }
     free(copy);
     *(const char **)row->out = value;

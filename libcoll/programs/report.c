@@ -14,14 +14,24 @@ bool rank_failed(const struct rank_result *r)
     return r->state == RANK_LOST || (r->state == RANK_EXITED && r->status);
 }
 
-/* The earliest end after `order`, of the kind asked for; -1 if none. */
+/* Why ranks end that fail, what counts most first. */
+enum end { END_OWN, END_TOLD, END_OURS, END_FINE };
+
+static enum end end_of(const struct rank_result *r)
+{
+    return !rank_failed(r)  ? END_FINE
+           : r->ended_by_us ? END_OURS
+           : r->told        ? END_TOLD
+                            : END_OWN;
+}
+
+/* The earliest such end after `order`; -1 if none. */
 static int next_failure(const struct rank_result *ranks, int nranks, int order,
-                        bool ended_by_us)
+                        enum end end)
 {
     int next = -1;
     for (int r = 0; r < nranks; r++)
-        if (rank_failed(&ranks[r]) && ranks[r].order > order
-            && ranks[r].ended_by_us == ended_by_us
+        if (end_of(&ranks[r]) == end && ranks[r].order > order
             && (next < 0 || ranks[r].order < ranks[next].order))
             next = r;
     return next;
@@ -29,8 +39,10 @@ static int next_failure(const struct rank_result *ranks, int nranks, int order,
 
 static int first_failure(const struct rank_result *ranks, int nranks)
 {
-    const int own = next_failure(ranks, nranks, 0, false);
-    return own >= 0 ? own : next_failure(ranks, nranks, 0, true);
+    int first = -1;
+    for (int end = END_OWN; first < 0 && end < END_FINE; end++)
+        first = next_failure(ranks, nranks, 0, (enum end)end);
+    return first;
 }
 
 static void print_failure(const char *name, const struct hosts *hosts,
@@ -50,18 +62,19 @@ static void print_failure(const char *name, const struct hosts *hosts,
         fprintf(stderr, "exited with status %d\n", WEXITSTATUS(status));
 }
 
-/* "rank 3", "ranks 0, 2-5": those that collrun ended. */
-static void print_ended(const struct rank_result *ranks, int nranks)
+/* "rank 3", "ranks 0, 2-5": those with such an end. */
+static void print_ranks(const struct rank_result *ranks, int nranks,
+                        enum end end)
 {
     int count = 0;
     for (int r = 0; r < nranks; r++)
-        count += ranks[r].ended_by_us;
+        count += end_of(&ranks[r]) == end;
     const char *separator = count == 1 ? "rank " : "ranks ";
     for (int r = 0; r < nranks; r++) {
         int last = r;
-        if (!ranks[r].ended_by_us)
+        if (end_of(&ranks[r]) != end)
             continue;
-        while (last + 1 < nranks && ranks[last + 1].ended_by_us)
+        while (last + 1 < nranks && end_of(&ranks[last + 1]) == end)
             last++;
         fprintf(stderr, "%s%d", separator, r);
         if (last > r)
@@ -71,20 +84,14 @@ static void print_ended(const struct rank_result *ranks, int nranks)
     }
 }
 
-static bool any_ended(const struct rank_result *ranks, int nranks)
-{
-    for (int r = 0; r < nranks; r++)
-        if (ranks[r].ended_by_us)
-            return true;
-    return false;
-}
-
 void report(const char *name, const struct hosts *hosts,
             const struct rank_result *ranks, int interrupted_by)
 {
     const int nranks = hosts->nranks;
+    const bool own = next_failure(ranks, nranks, 0, END_OWN) >= 0;
+    const enum end end = own ? END_OWN : END_TOLD;
     int lines = 0, more = 0, r, order = 0;
-    while ((r = next_failure(ranks, nranks, order, false)) >= 0) {
+    while ((r = next_failure(ranks, nranks, order, end)) >= 0) {
         order = ranks[r].order;
         if (lines++ < MAX_LINES)
             print_failure(name, hosts, ranks, r);
@@ -93,10 +100,15 @@ void report(const char *name, const struct hosts *hosts,
     }
     if (more)
         fprintf(stderr, "%s: %d more ranks failed\n", name, more);
-    if (!any_ended(ranks, nranks))
+    if (own && next_failure(ranks, nranks, 0, END_TOLD) >= 0) {
+        fprintf(stderr, "%s: ", name);
+        print_ranks(ranks, nranks, END_TOLD);
+        fputs(": failed because of it\n", stderr);
+    }
+    if (next_failure(ranks, nranks, 0, END_OURS) < 0)
         return;
     fprintf(stderr, "%s: ", name);
-    print_ended(ranks, nranks);
+    print_ranks(ranks, nranks, END_OURS);
     if (interrupted_by)
         fprintf(stderr, ": ended by signal %d (%s), which %s passed on\n",
                 interrupted_by, strsignal(interrupted_by), name);

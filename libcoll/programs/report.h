@@ -16,16 +16,19 @@ struct rank_result {
     int status;       /* as of waitpid(), if exited */
     int order;        /* of all ends, from 1 */
     bool ended_by_us; /* killed by a signal that collrun had sent before */
+    bool told;        /* another rank's failure was the reason of its own */
 };
 
 bool rank_failed(const struct rank_result *);
 
-/* Says on stderr which rank failed first and how, then the others, then which
- * collrun ended. Nothing if all went well. `name` begins each line. */
+/* Says on stderr which rank failed first and how, then the others with a reason
+ * of their own, then which were told of a failure, and which collrun ended.
+ * Nothing if all went well. `name` begins each line. */
 void report(const char *name, const struct hosts *,
             const struct rank_result *ranks, int interrupted_by);
 
-/* The first failing rank's status, 128 + signal, 1 for a lost one; else 0. */
+/* The status of the rank that failed first, of those that had a reason of their
+ * own if any had: 128 + signal, 1 for a lost one; else 0. */
 int report_status(const struct rank_result *ranks, int nranks);
 
 #endif

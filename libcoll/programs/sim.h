@@ -14,7 +14,7 @@
 struct sim_options {
     const char *cluster, *nranks, *algo, *order, *place, *json, *csv, *plot;
     size_t min_bytes, max_bytes;
-    double factor, gamma_ns, max_messages;
+    double factor, gamma_ns, overhead_us, max_messages;
     long segments, ranks_per_host, threads;
     bool costs;
     /* train */

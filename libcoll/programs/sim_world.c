@@ -51,6 +51,7 @@ coll_status world_create(struct world *w, const struct world_request *q)
         .nhosts = (q->nranks + q->ranks_per_host - 1) / q->ranks_per_host,
     };
     costs.gamma = q->gamma;
+    costs.local.overhead = costs.remote.overhead = q->overhead;
     uint64_t *host_of = alone ? NULL : place(q, w->nhosts);
     coll_status status = COLL_OK;
     if (!alone && !host_of)

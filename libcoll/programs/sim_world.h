@@ -18,6 +18,7 @@ struct world_request {
     int nranks, ranks_per_host;
     bool deal;    /* rank r on host r mod nhosts; else on r / ranks_per_host */
     double gamma; /* seconds per byte reduced */
+    double overhead; /* seconds of a rank at each end of a message */
 };
 
 /* How many hosts a description has. */

@@ -5,6 +5,7 @@
  * broadcast, so broadcasts of four bytes are learned on the way. */
 #include "programs/tune_run.h"
 
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,11 +28,15 @@ const char *tune_collective(int i)
     return i >= 0 && i < NNAMES ? names[i] : NULL;
 }
 
-_Noreturn void tune_fail(struct tune_job *job)
+void tune_fail(struct tune_job *job, const char *format, ...)
 {
-    fprintf(stderr, "coll_tune: rank %d: %s\n", job->rank,
-            coll_last_error(job->comm));
-    coll_comm_abort(job->comm);
+    char why[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(why, sizeof(why), format, args);
+    va_end(args);
+    fprintf(stderr, "coll_tune: rank %d: %s\n", job->rank, why);
+    coll_comm_abort_because(job->comm, why);
     coll_comm_destroy(job->comm);
     exit(1);
 }
@@ -39,7 +44,7 @@ _Noreturn void tune_fail(struct tune_job *job)
 static void check(struct tune_job *job, coll_status status)
 {
     if (status != COLL_OK)
-        tune_fail(job);
+        tune_fail(job, "%s", coll_last_error(job->comm));
 }
 
 static double now(void)
@@ -74,15 +79,9 @@ size_t tune_count(const struct tune_job *job, const char *collective,
 static void *vector(struct tune_job *job, size_t bytes)
 {
     void *x = aligned_alloc(4096, bytes);
-    if (!x) {
-        fprintf(stderr,
-                "coll_tune: no memory for %zu bytes; a smaller -e asks for "
-                "less\n",
-                bytes);
-        coll_comm_abort(job->comm);
-        coll_comm_destroy(job->comm);
-        exit(1);
-    }
+    if (!x)
+        tune_fail(job, "no memory for %zu bytes; a smaller -e asks for less",
+                  bytes);
     memset(x, 0, bytes);
     return x;
 }
@@ -181,12 +180,8 @@ static void keep(struct tune_job *job, struct tune_result *r,
 {
     const size_t bytes = (size_t)w->n * sizeof(*r->candidates);
     r->candidates = malloc(bytes + 1);
-    if (!r->candidates) {
-        fprintf(stderr, "coll_tune: no memory for the results\n");
-        coll_comm_abort(job->comm);
-        coll_comm_destroy(job->comm);
-        exit(1);
-    }
+    if (!r->candidates)
+        tune_fail(job, "no memory for the results");
     memcpy(r->candidates, w->list, bytes);
     r->n = w->n;
 }

@@ -43,8 +43,9 @@ void tune_allocate(struct tune_job *, size_t max_bytes);
 /* All ranks. An error ends the process with status 1, and the job. */
 void tune_size(struct tune_job *, struct tune_result *);
 
-/* The sentence about the last error, and the end of process and job. */
-_Noreturn void tune_fail(struct tune_job *);
+/* Says so on stderr and to the other ranks; the end of process and job. */
+__attribute__((noreturn, format(printf, 2, 3))) void
+tune_fail(struct tune_job *, const char *format, ...);
 
 /* Of the others, the one that took the least; NULL: none was measured. */
 const coll_candidate *tune_runner_up(const struct tune_result *);

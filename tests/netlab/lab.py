@@ -194,7 +194,8 @@ class Layout:
     another at the same switch, and what a trunk adds."""
     hosts: int = 4
     ranks_per_host: int = 1
-    place: str = 'block'     # or round_robin: rank r is on host r % hosts
+    place: str = 'block'     # or round_robin: rank r is on host r % hosts; or
+                             # a tuple with the host of each rank
     groups: tuple = ()       # (2,): two groups; (2, 2): two of two
     rate: float = 0          # of each port
     rails: int = 1           # interfaces of each host, each with its switch
@@ -210,9 +211,13 @@ class Layout:
 
     @property
     def nranks(self):
+        if isinstance(self.place, tuple):
+            return len(self.place)
         return self.hosts * self.ranks_per_host
 
     def host_of(self, rank):
+        if isinstance(self.place, tuple):
+            return self.place[rank]
         if self.place == 'round_robin':
             return rank % self.hosts
         return rank // self.ranks_per_host
@@ -326,10 +331,11 @@ class Lab:
                 else f'10.{number}.0.{h + 1}')
 
     def root(self):
-        """HOST:PORT on the first host, another one each time."""
+        """HOST:PORT on rank 0's host, another one each time."""
         self.next_port += 1
         form = '[{}]:{}' if self.layout.ipv6 else '{}:{}'
-        return form.format(self.address(0), self.next_port)
+        return form.format(self.address(self.layout.host_of(0)),
+                           self.next_port)
 
     def leaf(self, h):
         leaves = self.tree.leaves

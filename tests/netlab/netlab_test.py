@@ -118,7 +118,8 @@ def left_over(mark):
 def ranks_are_placed_as_asked():
     show = ['--hosts', '2', '--ranks-per-host', '2', '--', 'bash', '-c',
             'echo $COLL_RANK $(hostname)']
-    for place, hosts in (('block', '0011'), ('round_robin', '0101')):
+    for place, hosts in (('block', '0011'), ('round_robin', '0101'),
+                         ('1,0,1', '101')):
         _, out, _ = netlab_run('--place', place, *show)
         found = sorted(line.split()[1:] for line in out.splitlines())
         expect(''.join(host[-1] for _, host in found) == hosts, place, found)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What a transfer of 50 ms costs a rank that computes meanwhile.
+"""What a transfer of 50 ms costs a rank that computes meanwhile, and what of a
+step of training is spent in waiting.
 
     tests/netlab/overlap_test.py BUILD [WORD...]
 
@@ -9,6 +10,7 @@ free. Speaks TAP. With words, only cases whose name has one of them. The best of
 some attempts counts: what else runs on the machine only makes it worse.
 """
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -52,6 +54,30 @@ def test_nine_tenths_are_hidden_by_the_helper():
 @case
 def test_without_it_little_is():
     expect(overlap('off')[0] < 50, 'more than half without a helper')
+
+
+def share(strategy):
+    """Percent of LeNet's training that rank 0 waits for others. It sleeps longer
+    in each step than the sum of the weights takes, so that processors do not
+    matter."""
+    lab = netlab.Lab(netlab.Layout(hosts=2, rate=100e6))
+    try:
+        outs, _ = steps.launched(
+            lab, [f'{BUILD}/coll_train', '--net', 'lenet', '--data',
+                  'synthetic:128x1x28x28', '--batch', '8', '--steps', '8',
+                  '--lr', '0.01', '--strategy', strategy, '--delay', '0:300'],
+            60, COLL_PROGRESS='thread')
+    finally:
+        lab.close()
+    percent = float(re.search(r'communication ([0-9.]+) %', outs[0])[1])
+    print(f'# {strategy}: {percent} %', flush=True)
+    return percent
+
+
+@case
+def test_sync_easgd3_hides_what_1_and_2_wait_for():
+    one, two, three = (share(f'sync-easgd{n}') for n in (1, 2, 3))
+    expect(three < 0.5 * two and three < 0.5 * one, one, two, three)
 
 
 if __name__ == '__main__':
