@@ -143,6 +143,7 @@ def check_file(found, kernel, threads=1):
     check_sums(found)
 
 
+@tap.case
 def test_vgg16_has_thirteen_convolutions_of_nine_shapes():
     rows = listed('vgg16')
     check(len(rows) == 9, rows)
@@ -156,6 +157,7 @@ def test_vgg16_has_thirteen_convolutions_of_nine_shapes():
     check(abs(flop / 16 / 2 - 15.347) < 0.001, flop)
 
 
+@tap.case
 def test_every_built_in_net_is_listed():
     for net, convolutions in (('lenet', 2), ('alexnet', 5), ('googlenet', 57),
                               ('resnet50', 53), ('vgg19', 16)):
@@ -163,6 +165,7 @@ def test_every_built_in_net_is_listed():
         check(sum(int(row[1]) for row in rows) == convolutions, net, rows)
 
 
+@tap.slow_case
 def test_lenet_is_measured_by_every_kernel_on_every_isa():
     check('scalar' in isas())
     for isa in isas():
@@ -182,12 +185,14 @@ def test_lenet_is_measured_by_every_kernel_on_every_isa():
                       row)
 
 
+@tap.case
 def test_scalar_is_direct_without_vectors():
     found, _ = measured('--net', 'lenet', '--kernel', 'scalar', *QUICK)
     check_file(found, 'direct')
     check({row['isa'] for row in found['results']} == {'scalar'}, found)
 
 
+@tap.case
 def test_tiles_of_a_sunway_in_software_are_right():
     with tempfile.TemporaryDirectory() as folder:
         for net in 'lenet', own_net(folder):
@@ -199,6 +204,7 @@ def test_tiles_of_a_sunway_in_software_are_right():
                 check(row['max_rel_error'] < BOUNDS['tile'], row)
 
 
+@tap.slow_case
 def test_each_way_of_a_sunway_checks_what_it_measures():
     text = ('net ways\ninput 32x4x4\nconv 32 3x3 pad 1\nconv 32 1x1\n'
             'dense 10\nsoftmax_loss\n')
@@ -218,6 +224,7 @@ def test_each_way_of_a_sunway_checks_what_it_measures():
             check(f' {way}\n' in out, out)
 
 
+@tap.case
 def test_what_is_left_out_is_told():
     found, out = measured('--net', 'lenet', *QUICK)
     check([(r['layer'], r['pass']) for r in found['left_out']]
@@ -237,6 +244,7 @@ def check_cannot(kernel, layers):
               layers)
 
 
+@tap.case
 def test_all_odd_layers_are_right_by_every_kernel():
     with tempfile.TemporaryDirectory() as folder:
         net = own_net(folder)
@@ -254,6 +262,7 @@ def test_all_odd_layers_are_right_by_every_kernel():
                 check(out.count('cannot: ') == len(cannot), out)
 
 
+@tap.slow_case
 def test_threads_share_out_images_also_more_than_there_are():
     with tempfile.TemporaryDirectory() as folder:
         net = own_net(folder)
@@ -270,6 +279,7 @@ def test_threads_share_out_images_also_more_than_there_are():
     check_file(found, 'tile', 2)
 
 
+@tap.case
 def test_what_was_measured_is_among_the_ways():
     with tempfile.TemporaryDirectory() as cache:
         os.environ['XDG_CACHE_HOME'] = cache
@@ -292,6 +302,7 @@ def test_what_was_measured_is_among_the_ways():
         check(kept[key] == r['kernel'], key, kept, r)
 
 
+@tap.slow_case
 def test_choices_are_held_against_the_fastest_way():
     with tempfile.TemporaryDirectory() as folder:
         net, path = own_net(folder), os.path.join(folder, 'out.json')
@@ -317,6 +328,7 @@ def test_choices_are_held_against_the_fastest_way():
         check(f'{choice}: ' in done.stdout, done.stdout)
 
 
+@tap.slow_case
 def test_bf16_is_right_on_every_isa():
     with tempfile.TemporaryDirectory() as folder:
         net = own_net(folder)
@@ -339,6 +351,7 @@ def test_bf16_is_right_on_every_isa():
     check([r['kernel'] for r in found['results']] == 5 * ['bf16'], found)
 
 
+@tap.case
 def test_images_of_many_channels_are_blocked():
     with tempfile.TemporaryDirectory() as folder:
         net = own_net(folder, NET.replace('input 3x', 'input 16x'))
@@ -347,6 +360,7 @@ def test_images_of_many_channels_are_blocked():
         check(found['left_out'][0]['layer'] == 'first', found['left_out'])
 
 
+@tap.slow_case
 def test_cold_caches_take_longer():
     # Winograd's transformed weights are 9 MB, for next to no images
     with tempfile.TemporaryDirectory() as folder:
@@ -364,6 +378,7 @@ def test_cold_caches_take_longer():
     check(best[True] > best[False], best)
 
 
+@tap.case
 def test_a_pass_alone_is_measured_alone():
     for name in PASSES:
         found, _ = measured('--net', 'lenet', '--pass', name, '--iterations',
@@ -373,6 +388,7 @@ def test_a_pass_alone_is_measured_alone():
         check({r['runs'] for r in found['results']} == {3}, found)
 
 
+@tap.case
 def test_checking_measures_no_time():
     found, out = measured('--net', 'lenet', '--check')
     check(found['results'] and not found['sums'], found)
@@ -381,6 +397,7 @@ def test_checking_measures_no_time():
     check('# wrong: 0 of 5\n' in out, out)
 
 
+@tap.case
 def test_a_plot_is_drawn():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, 'a.png')
@@ -400,6 +417,7 @@ def refused(*args):
     return lines[0]
 
 
+@tap.case
 def test_bad_input_gets_one_line_with_what_is_valid():
     for args, words in (
             (['--net', 'vgg61'], ['--net', 'vgg61', 'did you mean vgg16?']),
@@ -430,6 +448,7 @@ def test_bad_input_gets_one_line_with_what_is_valid():
         check(all(word in line for word in words), args, line)
 
 
+@tap.case
 def test_scalar_goes_with_no_other_isa():
     best = isas()[0]
     if best == 'scalar':
@@ -438,6 +457,7 @@ def test_scalar_goes_with_no_other_isa():
     check(f'"{best}", valid with --kernel scalar is scalar' in line, line)
 
 
+@tap.case
 def test_an_isa_of_another_processor_is_refused():
     other = [isa for isa in ('avx512', 'avx2', 'neon') if isa not in isas()]
     check(other, isas())
@@ -445,6 +465,7 @@ def test_an_isa_of_another_processor_is_refused():
         check('processor' in refused('--isa', isa), isa)
 
 
+@tap.case
 def test_a_bad_net_is_refused():
     with tempfile.TemporaryDirectory() as folder:
         net = own_net(folder, 'input 1x8x8\ndense 10\nsoftmax_loss\n')
@@ -453,17 +474,5 @@ def test_a_bad_net_is_refused():
         check('line 2' in refused('--net', net))
 
 
-# Some seconds each.
-LONG = (test_lenet_is_measured_by_every_kernel_on_every_isa,
-        test_each_way_of_a_sunway_checks_what_it_measures,
-        test_threads_share_out_images_also_more_than_there_are,
-        test_choices_are_held_against_the_fastest_way,
-        test_bf16_is_right_on_every_isa,
-        test_cold_caches_take_longer)
-
 if __name__ == '__main__':
-    sys.exit(tap.run([(tap.claim(test), test)
-                      for name, test in list(globals().items())
-                      if name.startswith('test_')
-                      and test in tap.cases([test], [test] * (test not in LONG))
-                      ]))
+    sys.exit(tap.run(tap.chosen(tap.CASES)))

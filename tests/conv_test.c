@@ -486,7 +486,7 @@ int main(int argc, char **argv)
         {"products are of rounded numbers",   products_are_of_rounded_numbers},
         {"the ways know what they cannot do", they_know_what_they_cannot_do  },
     };
-    shapes = argc > 1 ? (unsigned)atoi(argv[1]) : cases(2000, 150);
+    shapes = argc > 1 ? (unsigned)atoi(argv[1]) : cases(2000, 50);
     for (int i = 0; i < NISAS; i++)
         printf("# %s: %s\n", isas[i], conv_use(isas[i]) ? "tried" : "not here");
     return run_checks(checks, sizeof(checks) / sizeof(checks[0]));

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* A crew's threads, alone, so that the thread sanitizer sees all they do. */
 #include <sched.h>
+#include <time.h>
 
 #include "checks.h"
 #include "crew.h"
+#include "random.h"
 #include "thorough.h"
 
 enum { MOST = 8 };
@@ -31,7 +33,7 @@ static void carry(void *context, int i, int n)
 
 static void every_part_runs_once_and_in_order(void)
 {
-    const unsigned calls = cases(2000, 300);
+    const unsigned calls = cases(2000, 100);
     for (int n = 1; n <= MOST; n++) {
         struct crew *c = crew_create(n, NULL);
         struct field f = {{0}, {0}};
@@ -43,6 +45,37 @@ static void every_part_runs_once_and_in_order(void)
             wanted = (1 + n * wanted) % 1000003;
             for (int i = 0; i < n; i++)
                 require(f.before[i] == wanted, "a part saw something else");
+        }
+        crew_free(c);
+    }
+}
+
+/* Some parts come late, others at once: nobody may go on before all have come.
+ */
+static void step_late(void *context, int i, int n)
+{
+    struct field *f = context;
+    const uint64_t chance = random_u64(9, (uint64_t)(f->now[i] * MOST + i));
+    const struct timespec pause = {0, (long)(chance % 200000)};
+    if (chance % 3 == 0)
+        nanosleep(&pause, NULL);
+    step(context, i, n);
+}
+
+static void late_parts_are_waited_for(void)
+{
+    const unsigned calls = cases(500, 60);
+    for (int n = 2; n <= 4; n++) {
+        struct crew *c = crew_create(n, NULL);
+        struct field f = {{0}, {0}};
+        long wanted = 0;
+        require(c != NULL, "no crew");
+        for (unsigned k = 0; k < calls; k++) {
+            crew_run(c, step_late, &f);
+            crew_run(c, carry, &f);
+            wanted = (1 + n * wanted) % 1000003;
+            for (int i = 0; i < n; i++)
+                require(f.before[i] == wanted, "a part did not wait");
         }
         crew_free(c);
     }
@@ -104,11 +137,12 @@ int main(void)
 {
     static const struct check checks[] = {
         {"every part runs once and in order",
-         every_part_runs_once_and_in_order                             },
-        {"nobody is a crew of one",             nobody_is_a_crew_of_one},
-        {"crews come and go",                   crews_come_and_go      },
+         every_part_runs_once_and_in_order                               },
+        {"late parts are waited for",           late_parts_are_waited_for},
+        {"nobody is a crew of one",             nobody_is_a_crew_of_one  },
+        {"crews come and go",                   crews_come_and_go        },
         {"bound threads run where they should",
-         bound_threads_run_where_they_should                           },
+         bound_threads_run_where_they_should                             },
     };
     return run_checks(checks, sizeof(checks) / sizeof(checks[0]));
 }

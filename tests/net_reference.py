@@ -12,11 +12,17 @@ them changes by a thousandth and more. So these layers branch as the numbers
 say that the trainer's layer read, where these are given. Who compares them with
 the exact ones as well sees every wrong branch.
 """
+import pathlib
+import sys
+
 import torch
 from torch.nn import functional
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent
+                       / 'benchmarks'))
+from net_text import layers_of, options_of, sides_of  # noqa: E402
+
 torch.set_num_threads(1)
-FLAGS = ('ceil', 'nobias')
 KINKS = ('relu', 'prelu', 'maxpool')
 
 
@@ -27,39 +33,19 @@ class Layer:
         self.kind, self.words, self.sources = kind, words, sources
 
     def options(self, first=0):
-        """The words from that one on, as "stride 2 ceil" is {'stride': 2.0,
-        'ceil': True}."""
-        words, found = iter(self.words[first:]), {}
-        for word in words:
-            found[word] = True if word in FLAGS else float(next(words))
-        return found
+        return options_of(self.words[first:])
 
     def window(self, x):
         """Of the first word with an x, or global."""
         word = self.words[self.kind == 'conv']
-        return (tuple(x.shape[2:]) if word == 'global'
-                else tuple(map(int, word.split('x'))))
+        return tuple(x.shape[2:]) if word == 'global' else sides_of(word)
 
 
 def parse(text):
     """The shape of an image, and all layers."""
-    shape, layers, names = None, [], {'input': -1}
-    for line in text.splitlines():
-        words = line.split('#')[0].split()
-        if not words or words[0] == 'net':
-            continue
-        if words[0] == 'input':
-            shape = tuple(map(int, words[1].split('x')))
-            continue
-        if words[0].endswith(':'):
-            names[words.pop(0)[:-1]] = len(layers)
-        sources = [len(layers) - 1]
-        if 'from' in words:
-            at = words.index('from')
-            sources = [names[name] for name in words[at + 1:]]
-            words = words[:at]
-        layers.append(Layer(words[0], words[1:], sources))
-    return shape, layers
+    shape, layers = layers_of(text)
+    return shape, [Layer(words[0], words[1:], sources)
+                   for words, sources in layers]
 
 
 class Vector:

@@ -124,7 +124,7 @@ Test(net, k_ranks_match_one)
         for (size_t i = 0; i < whole.grads.count; i++)
             largest = fmax(largest, fabs(sum[i]));
         for (size_t i = 0; i < whole.grads.count; i++)
-            cr_assert_lt(fabs(sum[i] - whole.grads.x[i]), 1e-5 * largest,
+            cr_assert_lt(fabs(sum[i] - whole.grads.x[i]), 1e-6 * largest,
                          "%d ranks, gradient %zu", k, i);
         cr_assert_float_eq(loss_in_parts, loss, 1e-5 * loss);
         cr_assert_eq(right, right_in_parts);
@@ -132,6 +132,43 @@ Test(net, k_ranks_match_one)
         net_free(&part);
     }
     net_free(&whole);
+}
+
+/* The gradients of all threads are added up in another order than one thread
+ * adds its own (swCaffe's four core groups). */
+Test(net, four_threads_match_one)
+{
+    enum { N = 12 };
+    static const char *const texts[] = {small_net, branched_net};
+    for (int k = 0; k < 2; k++) {
+        struct net one, many;
+        char error[256];
+        float images[N * 108];
+        int labels[N], right, right_of_many;
+        make_net(&one, texts[k], N);
+        cr_assert(shape_count(one.input) <= N * 108);
+        make_batch(&one, images, labels, N);
+        const double loss =
+            net_forward(&one, images, labels, N, true, 3, 0, &right);
+        net_backward(&one, 1.0f / N, NULL, NULL);
+        double largest = 0;
+        for (size_t i = 0; i < one.grads.count; i++)
+            largest = fmax(largest, fabs(one.grads.x[i]));
+        for (int n = 2; n <= 5; n++) {
+            make_net(&many, texts[k], N);
+            cr_assert_eq(net_use_threads(&many, n, NULL, error, 256), 0);
+            const double of_many = net_forward(&many, images, labels, N, true,
+                                               3, 0, &right_of_many);
+            net_backward(&many, 1.0f / N, NULL, NULL);
+            cr_assert_float_eq(of_many, loss, 1e-6 * loss);
+            cr_assert_eq(right, right_of_many);
+            for (size_t i = 0; i < one.grads.count; i++)
+                cr_assert_lt(fabs(many.grads.x[i] - one.grads.x[i]),
+                             1e-6 * largest, "%d threads, gradient %zu", n, i);
+            net_free(&many);
+        }
+        net_free(&one);
+    }
 }
 
 struct ready {

@@ -15,8 +15,7 @@ takes the step again in single precision, and its own worst difference of the
 same kind (gradients, say), times SLACK, is what the trainer may have, but never
 more than MOST.
 
-Skips where PyTorch (Debian: python3-torch) is missing. With TESTS_THOROUGH=1
-two nets also run with images of full size. WORDs choose cases.
+Skips where PyTorch (Debian: python3-torch) is missing. WORDs choose cases.
 """
 import math
 import os
@@ -289,7 +288,7 @@ def all_cases():
     for loss in LOSSES:
         yield (loss.replace('_', ' '),
                lambda text=frame(7, 'relu', loss): compare(text, 3))
-    for name, batch, size in tap.cases(NETS + FULL_SIZE, NETS):
+    for name, batch, size in NETS + FULL_SIZE:
         words = name.replace('_', ' ')
         yield (f'{words}, batch {batch}, images of {size or "full size"}',
                lambda name=name, batch=batch, size=size:

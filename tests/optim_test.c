@@ -28,7 +28,7 @@ Test(optim, sgd_has_momentum_and_decay)
     struct optim_part p = {
         w, (const float[]){3, 1},
           {v},
-          2, false
+          2, false, NULL
     };
     cr_assert_eq(sgd->nstate, 1);
     sgd->step(&s, 0.125, 1, p);
@@ -139,11 +139,14 @@ static void follow(const struct optim_ops *ops, bool vector)
         const double lr = 0.02 / (1 + 0.01 * t);
         for (int i = 0; i < N; i++)
             g[i] = (float)(0.3 * o.w[i] + sin(7 * t + 3 * i));
-        ops->step(&s, lr, t,
-                  (struct optim_part){
-                      w, g, {a, b},
-                        N, vector
-        });
+        double sums[2] = {0};
+        const struct optim_part part = {
+            w, g, {a, b},
+              N, vector, sums
+        };
+        if (ops->measure)
+            ops->measure(&s, t, part);
+        ops->step(&s, lr, t, part);
         oracle_step(ops->name, &s, lr, t, g, vector, &o);
         for (int i = 0; i < N; i++) {
             const double off = fabs(w[i] - o.w[i]);
@@ -162,6 +165,60 @@ Test(optim, all_follow_their_formulas)
     }
 }
 
+/* The loss sum h_i (w_i - x_i)^2 / 2, whose minimum is x. Rates fall to 0, as
+ * without that steps of one length never end there. */
+static double left_of_quadratic(const struct optim_ops *ops, double lr)
+{
+    enum { STEPS = 3000 };
+    static const float h[N] = {1, 0.5f, 2, 0.25f, 1},
+                       x[N] = {1, -2, 0.5f, 3, -0.25f};
+    struct optim_settings s = {
+        0, {NAN, NAN, NAN, NAN, NAN}
+    };
+    float w[N] = {3, 1, -2, -1, 2}, a[N] = {0}, b[N] = {0}, g[N];
+    char error[256];
+    cr_assert_eq(optim_complete(ops, &s, error, sizeof(error)), 0, "%s", error);
+    for (int t = 1; t <= STEPS; t++) {
+        double sums[2] = {0};
+        const struct optim_part part = {
+            w, g, {a, b},
+              N, false, sums
+        };
+        for (int i = 0; i < N; i++)
+            g[i] = h[i] * (w[i] - x[i]);
+        if (ops->measure)
+            ops->measure(&s, t, part);
+        ops->step(&s, lr * (1 - (double)t / (STEPS + 1)), t, part);
+    }
+    double far = 0;
+    for (int i = 0; i < N; i++)
+        far = fmax(far, fabs((double)(w[i] - x[i])));
+    return far;
+}
+
+Test(optim, all_find_the_minimum_of_a_quadratic)
+{
+    static const struct {
+        const char *name;
+        double lr;
+    } rates[] = {
+        {"sgd",      0.1 },
+        {"nesterov", 0.1 },
+        {"adagrad",  1   },
+        {"rmsprop",  0.01},
+        {"adadelta", 10  },
+        {"adam",     0.1 },
+        {"adamw",    0.1 },
+        {"lars",     10  },
+        {"lamb",     0.1 },
+    };
+    cr_assert_eq(noptimisers, (int)(sizeof(rates) / sizeof(rates[0])));
+    for (int i = 0; i < noptimisers; i++) {
+        const double far = left_of_quadratic(find(rates[i].name), rates[i].lr);
+        cr_assert(far < 1e-3, "%s: %g away", rates[i].name, far);
+    }
+}
+
 /* Caffe's form, v = m lr_t / lr_(t-1) v + lr_t g, which is what Goyal et al.
  * (2017, eq. 10) correct momentum to while the rate warms up. */
 Test(optim, sgd_is_the_corrected_form_while_the_rate_changes)
@@ -173,7 +230,7 @@ Test(optim, sgd_is_the_corrected_form_while_the_rate_changes)
         const double lr = 0.001 * t;
         const float g = (float)cos(t);
         find("sgd")->step(&s, lr, t,
-                          (struct optim_part){&w, &g, {&v}, 1, false});
+                          (struct optim_part){&w, &g, {&v}, 1, false, NULL});
         dv = 0.9 * lr / before * dv + lr * g;
         dw -= dv;
         before = lr;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""coll_train --profile and --trace, from outside.
+"""coll_train --profile, --breakdown and --trace, from outside.
 
 Usage: profile_test.py BUILD_DIR [WORD...]; prints TAP. Each test is a function
 whose name is its claim. What the tables and traces should say follows from the
@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.dont_write_bytecode = True
 import tap  # noqa: E402
@@ -53,7 +54,7 @@ PARTS = ['reading images', 'forward', 'backward', 'communication', 'update',
 SPAN_SLACK = 0.01  # microseconds: doubles round times since the machine began
 
 
-def train(*options, ranks=1, folder=None, images=10 * BATCH):
+def train(*options, ranks=1, folder=None, images=10 * BATCH, env=None):
     """Returns (status, stdout, stderr, names of new files). Without a folder
     the files are gone then."""
     with tempfile.TemporaryDirectory(prefix='profile_test.') as own:
@@ -65,7 +66,7 @@ def train(*options, ranks=1, folder=None, images=10 * BATCH):
         done = subprocess.run(
             [*start, TRAIN, '--net', './probe.net', '--data',
              f'synthetic:{images}', '--batch', str(BATCH), *options],
-            env=ENV, cwd=folder, text=True, capture_output=True, timeout=120,
+            env={**ENV, **(env or {})}, cwd=folder, text=True, capture_output=True, timeout=120,
             check=False)
         return (done.returncode, done.stdout, done.stderr,
                 sorted(set(os.listdir(folder)) - before))
@@ -254,6 +255,134 @@ def check_trace(path, rank):
         expect(one['ts'] + one['dur'] <= other['ts'] + SPAN_SLACK, one, other)
     expect(sum(check_step(step, events) for step in steps) == len(events),
            'events that belong nowhere')
+
+
+EIGHT = ['1 reading images', '2 initialising', '3 exchange inside a host',
+         '4 waiting for the reader', '5 exchange with other hosts',
+         '6 forward and backward', '7 update of the weights',
+         '8 update of the centre', 'evaluation and checkpoints', 'rest', 'all']
+KEYS = ['read', 'init', 'inside', 'data', 'outside', 'compute', 'update',
+        'centre', 'test', 'rest']
+
+
+@functools.cache
+def broken_down(ranks, messages=False):
+    """The table of a run as {name: numbers}, the log, and how long the process
+    took from outside."""
+    with tempfile.TemporaryDirectory(prefix='profile_test.') as folder:
+        began = time.monotonic()
+        out, _ = succeeds('--breakdown', '--log', 'log', '--epochs', '3',
+                          '--checkpoint', 'c', ranks=ranks, folder=folder,
+                          env={'COLL_TRANSPORT': 'ucx'} if messages else {},
+                          images=20 * BATCH * ranks)
+        took = time.monotonic() - began
+        with open(os.path.join(folder, 'log')) as file:
+            log = [json.loads(line) for line in file]
+    lines = out.splitlines()
+    expect(lines[0].startswith('part of the run'), out)
+    expect(lines[-1].startswith('test accuracy'), out)
+    expect(('slowest' in out) == (ranks > 1), out)
+    expect(lines[len(EIGHT) + 1].startswith('communication (3 to 5) '), out)
+    rows = [re.fullmatch(r' +(.*?)((?: +[\d.]+)+)', line)
+            for line in lines[1:len(EIGHT) + 1]]
+    return {m[1]: [float(x) for x in m[2].split()] for m in rows}, log, took
+
+
+def broken_down_quietly(ranks):
+    """The first of a few runs in which nobody else had the processor between
+    the parts."""
+    for _ in range(4):
+        found = broken_down(ranks)
+        if found[0]['rest'][1] < 3:
+            break
+    return found
+
+
+@case
+def test_the_eight_parts_sum_to_the_wall_time():
+    for ranks in (1, 2):
+        rows, log, took = broken_down_quietly(ranks)
+        expect(list(rows) == EIGHT, rows)
+        final = log[-1]
+        parts = sum(rows[name][0] for name in EIGHT[:-2])
+        if ranks == 1:  # others start at another moment
+            expect(abs(parts - final['seconds']) < 0.03 * final['seconds'],
+                   rows, final)
+        expect(parts < took and final['seconds'] < took, rows, took)
+        expect(rows['rest'][1] < 3, rows)
+        percent = sum(rows[name][1] for name in EIGHT[:-1])
+        expect(abs(percent - 100) < 0.6, rows)
+        expect(rows['6 forward and backward'][1] > 10, rows)
+        expect(rows['2 initialising'][0] > 0, rows)
+        expect(rows['evaluation and checkpoints'][0] > 0, rows)
+        expect(rows['8 update of the centre'][0] == 0, rows)
+        for name, numbers in rows.items():
+            if ranks > 1 and name != 'all':
+                mean, _, least, most = numbers
+                expect(least <= mean + 0.001 and mean <= most + 0.001, name,
+                       numbers)
+
+
+@case
+def test_the_log_has_the_parts_of_each_step():
+    for ranks in (1, 2):
+        rows, log, _ = broken_down(ranks)
+        for line in log[:-1]:
+            parts = line['parts_ms']
+            expect(list(parts) == KEYS, line)
+            expect(abs(sum(parts.values()) - line['step_ms'])
+                   < 0.001 * line['step_ms'], line)
+            talk = parts['inside'] + parts['data'] + parts['outside']
+            expect(abs(talk - line['comm_share'] * line['step_ms'])
+                   < 0.001 * line['step_ms'], line)
+        parts = log[-1]['parts_s']
+        expect(list(parts) == KEYS, log[-1])
+        for key, name in zip(KEYS, EIGHT):
+            expect(abs(parts[key] - rows[name][0]) <= 0.0006, key, parts, rows)
+
+
+@case
+def test_exchanges_are_inside_a_host_or_not():
+    rows, _, _ = broken_down(2)
+    expect(rows['3 exchange inside a host'][0] > 0, rows)
+    expect(rows['5 exchange with other hosts'][0] == 0, rows)
+    rows, _, _ = broken_down(2, messages=True)
+    expect(rows['3 exchange inside a host'][0] == 0, rows)
+    expect(rows['5 exchange with other hosts'][0] > 0, rows)
+
+
+@case
+def test_the_slowest_rank_is_named():
+    # Each epoch has one step, in which rank 0 has all images but one.
+    with tempfile.TemporaryDirectory(prefix='profile_test.') as folder:
+        out, _ = succeeds('--breakdown', '--log', 'log', '--epochs', '20',
+                          '--batch', '256', ranks=2, folder=folder,
+                          images=257)
+        with open(os.path.join(folder, 'log')) as file:
+            log = [json.loads(line) for line in file]
+    slowest = [line['slowest_rank'] for line in log[:-1]]
+    expect(len(slowest) == 20 and slowest.count(0) > 10, slowest)
+    for line in log[:-1]:
+        expect(0 <= line['slowest_ms'] < 1.001 * line['step_ms'], line)
+    said = re.findall(r'^rank (\d) was the slowest in (.*) % of 20 steps '
+                      r'\(by chance 50.0\), by (.*) ms on average$', out, re.M)
+    stragglers = log[-1]['stragglers']
+    # On a busy machine chance may explain it.
+    expect(len(stragglers) == (slowest.count(0) > 16), slowest, stragglers)
+    expect(len(said) == len(stragglers), out, stragglers)
+    for one, (rank, share, late) in zip(stragglers, said):
+        expect(one['rank'] == int(rank) == 0, out, stragglers)
+        expect(one['share'] == slowest.count(0) / 20, slowest, stragglers)
+        expect(abs(one['share'] * 100 - float(share)) < 0.1, said)
+        expect(abs(one['late_ms'] - float(late)) < 0.001, said)
+
+
+@case
+def test_one_rank_waits_for_nobody():
+    _, log, _ = broken_down(1)
+    for line in log[:-1]:
+        expect('slowest_rank' not in line and 'slowest_ms' not in line, line)
+    expect(log[-1]['stragglers'] == [], log[-1])
 
 
 @case

@@ -74,6 +74,76 @@ Test(schedule, the_others_follow_their_formulas)
     }
 }
 
+/* The same by other ways to compute them: step by step, or of other functions.
+ */
+static double otherwise(const char *name, double before, int t)
+{
+    const double x = t / 100.0;
+    if (!strcmp(name, "step"))
+        return t && t % 7 == 0 ? before * 0.5 : before;
+    if (!strcmp(name, "multistep"))
+        return t == 30 || t == 70 ? before * 0.5 : before;
+    if (!strcmp(name, "exp"))
+        return t ? before * 0.5 : before;
+    if (!strcmp(name, "inv"))
+        return 8 * exp(-3 * log1p(0.5 * t));
+    if (!strcmp(name, "poly"))
+        return 8 * (1 - x) * (1 - x) * (1 - x);
+    if (!strcmp(name, "sigmoid"))
+        return 4 * (1 - tanh(0.25 * (t - 7)));
+    if (!strcmp(name, "cosine"))
+        return 8 * cos(acos(-1) * x / 2) * cos(acos(-1) * x / 2);
+    return 8;
+}
+
+Test(schedule, all_follow_their_formulas_for_100_steps)
+{
+    static const char *const names[] = {"fixed", "step", "multistep", "exp",
+                                        "inv",   "poly", "sigmoid",   "cosine"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct schedule_settings s = {
+            .name = names[i],
+            .lr = 8,
+            .gamma = 0.5,
+            .power = 3,
+            .every = 7,
+            .nmilestones = 2,
+            .milestones = {30, 70},
+            .total = 100,
+        };
+        double want = 8;
+        for (int t = 0; t < 100; t++) {
+            want = otherwise(names[i], want, t);
+            cr_assert_float_eq(schedule_lr(&s, t), want, 1e-12, "%s, step %d",
+                               names[i], t);
+        }
+    }
+}
+
+Test(schedule, warm_up_multiplies_each_for_100_steps)
+{
+    static const char *const names[] = {"fixed", "step", "multistep", "exp",
+                                        "inv",   "poly", "sigmoid"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct schedule_settings s = {.name = names[i],
+                                      .lr = 8,
+                                      .gamma = 0.9,
+                                      .power = 2,
+                                      .every = 30,
+                                      .nmilestones = 1,
+                                      .milestones = {50},
+                                      .total = 200};
+        for (long t = 0; t < 100; t++) {
+            s.warmup = 0;
+            const double plain = schedule_lr(&s, t);
+            s.warmup = 64;
+            cr_assert_float_eq(schedule_lr(&s, t),
+                               t < 64 ? plain * (double)t / 64 : plain, 1e-12,
+                               "%s, step %ld", names[i], t);
+        }
+    }
+}
+
 Test(schedule, milestones_are_rising_steps)
 {
     struct schedule_settings s = {0};

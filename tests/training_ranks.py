@@ -114,6 +114,17 @@ def same_as_one_rank(folder):
               read(first) == read(second))
 
 
+def other_optimisers(folder):
+    """The later of two options counts."""
+    one, two = (os.path.join(folder, f"other{n}.ckpt") for n in (1, 2))
+    for options in ["--momentum", "0"], ["--optimizer", "nesterov"]:
+        train(1, one, "--steps", str(STEPS), *options)
+        train(2, two, "--steps", str(STEPS), *options)
+        error = distance(export(two), export(one))
+        check(f"{' '.join(options)}: 2 ranks train what 1 rank trains",
+              error < 1e-5, f"(relative difference {error:.2g})")
+
+
 def exchanges(folder):
     """Of two ranks all sums have one order, so all ways give the same bytes; the
     last batch of the data leaves a rank without images."""
@@ -193,11 +204,18 @@ def refuse(folder):
     """Bad input: status 2 and one line that says what was found."""
     path = os.path.join(folder, "2.ckpt")
     cases = [(["--net", "lenett"], "did you mean lenet?"),
-             (["--data", "imagenet"], "valid here is"),
+             (["--data", "imagenet"], 'found "imagenet", valid is '),
              (["--data", "cifar10:" + folder + "/x"],
               "data_batch_1.bin: no such"),
              (["--augment"], "--augment: the images of synthetic"),
-             (["--strategy", "hogwild-sgd"], "valid in this version is sync"),
+             (["--strategy", "sync-easgd4"], "valid is sync, "),
+             (["--tau", "2"], "--tau: found --strategy sync, valid with sync-easgd1"),
+             (["--strategy", "sync-easgd1", "--centre", "sharded"],
+              "valid with decentralized-easgd"),
+             (["--strategy", "sync-easgd1", "--exchange", "buckets"],
+              "valid with sync"),
+             (["--strategy", "sync-easgd1", "--ema", "0.9"], "--ema: found"),
+             (["--alpha", "0"], "--alpha"),
              (["--precision", "f16"], "valid is f32, bf16"),
              (["--checkpoint", path, "--resume", "--seed", "9"],
               "--seed was 1, found 9"),
@@ -224,9 +242,17 @@ def refuse(folder):
 
 def disagree():
     """Ranks with other options than the rest end with a sentence."""
+    path = os.path.join(FOLDER.name, "disagree.ckpt")
     for option, one, other in (("--kernel", "measured", "direct"),
                                ("--precision", "f32", "bf16"),
-                               ("--lr", "0.1", "0.2")):
+                               ("--lr", "0.1", "0.2"),
+                               ("--strategy", "sync-easgd1", "sync-easgd2"),
+                               ("--strategy=decentralized-easgd --centre",
+                                "replicated", "sharded"),
+                               ("--strategy=sync-easgd2 --tau", "1", "2"),
+                               ("--strategy=sync-easgd2 --alpha", "0.1", "0.2"),
+                               (f"--checkpoint={path} --checkpoint-every",
+                                "1", "2")):
         script = (f'[ $COLL_RANK = 1 ] && set -- "$@" {option} {other} || '
                   f'set -- "$@" {option} {one}; exec "$@"')
         done = subprocess.run(
@@ -265,6 +291,7 @@ def main():
         with open(os.path.join(folder, "small.net"), "w") as file:
             file.write(NET)
         same_as_one_rank(folder)
+        other_optimisers(folder)
         exchanges(folder)
         augmented(folder)
         resume(folder)
@@ -277,4 +304,5 @@ def main():
     return 1 if failures else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -26,7 +26,7 @@ static void make(struct net *net, struct update *u, const char *name)
         u->settings.numbers[i] = NAN;
     cr_assert_eq(optim_complete(u->optim, &u->settings, error, sizeof(error)),
                  0, "%s", error);
-    cr_assert_eq(update_open(u, net), 0);
+    cr_assert_eq(update_open(u, net, NULL), 0);
     for (size_t i = 0; i < net->grads.count; i++)
         net->grads.x[i] = random_unit(7, i) - 0.5f;
 }

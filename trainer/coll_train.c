@@ -2,6 +2,7 @@
 /* coll_train: train a net on this machine or, under collrun, with all ranks of
  * a job; evaluate and export what was trained. Manual: coll_train.1. */
 #include <limits.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 #include "net/checkpoint.h"
 #include "net/safetensors.h"
 #include "net_option.h"
+#include "predict.h"
 #include "report.h"
 #include "train.h"
 
@@ -42,18 +44,17 @@ static void catch_signals(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
+static char complaint[1024]; /* the last one, for the other ranks */
+
 /* One whole line, so that those of several ranks do not mix. */
 __attribute__((format(printf, 1, 2))) static void complain(const char *format,
                                                            ...)
 {
     va_list args;
-    flockfile(stderr);
-    fputs("coll_train: ", stderr);
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    vsnprintf(complaint, sizeof(complaint), format, args);
     va_end(args);
-    fputc('\n', stderr);
-    funlockfile(stderr);
+    fprintf(stderr, "coll_train: %s\n", complaint);
 }
 
 /* Returns the exit status: 2 where the environment or a setting is wrong. */
@@ -66,18 +67,35 @@ static int join(coll_comm **comm)
     return status == COLL_ERR_INVALID ? 2 : status ? 1 : 0;
 }
 
-/* After a failure of this rank the others are told; after success all leave
- * together. Returns the exit status. */
-static int leave(coll_comm *comm, int exit_status)
+/* After a failure of this rank the others are told. */
+static void tell_others(coll_comm *comm, int exit_status)
 {
     if (exit_status == 1 || exit_status == 2)
-        coll_comm_abort(comm);
+        coll_comm_abort_because(comm, complaint);
+}
+
+/* After success all leave together. Returns the exit status. */
+static int leave(coll_comm *comm, int exit_status)
+{
+    tell_others(comm, exit_status);
     const coll_status status = coll_comm_destroy(comm);
     if (status && !exit_status) {
         complain("%s", coll_status_string(status));
         return 1;
     }
     return exit_status;
+}
+
+/* How many changes of others came to a server between what a worker has read of
+ * it and its own change. */
+static void print_staleness(const uint64_t *counts)
+{
+    fputs("staleness", stdout);
+    for (int i = 0; i < STALENESS_MOST; i++)
+        if (counts[i])
+            printf("  %s%d: %llu", i + 1 == STALENESS_MOST ? ">=" : "", i,
+                   (unsigned long long)counts[i]);
+    putchar('\n');
 }
 
 /* Prints the last line; standard output may be a full disk. */
@@ -95,24 +113,81 @@ static int print_score(const struct report_final *f)
 
 static enum exchange exchange(void)
 {
-    static const char *const names[] = {"auto", "packed", "layers", "buckets"};
-    int i = EXCHANGE_BUCKETS;
-    while (i > 0 && strcmp(o->exchange, names[i]))
+    int i = EXCHANGES - 1;
+    while (i > 0 && strcmp(o->exchange, exchange_names[i]))
         i--;
-    if (o->bucket && i != EXCHANGE_BUCKETS)
+    const bool chooses = i == EXCHANGE_BUCKETS || i == EXCHANGE_PRIORITY;
+    if (o->bucket && !chooses)
         options_die(&train_program,
-                    "--bucket: found --exchange %s, valid is "
-                    "--exchange buckets",
-                    names[i]);
+                    "--bucket: found --exchange %s, valid are "
+                    "--exchange buckets and priority",
+                    exchange_names[i]);
     /* Other pieces give other roundings. */
-    if (o->deterministic && i == EXCHANGE_BUCKETS && !o->bucket)
-        options_die(&train_program, "--deterministic: found --exchange buckets "
-                                    "without --bucket, which fixes them");
+    if (o->deterministic && chooses && !o->bucket)
+        options_die(&train_program,
+                    "--deterministic: found --exchange %s without --bucket, "
+                    "which fixes its pieces",
+                    exchange_names[i]);
     return o->deterministic && i == EXCHANGE_AUTO ? EXCHANGE_PACKED
                                                   : (enum exchange)i;
 }
 
-static struct train_settings settings(void)
+static struct wire_settings wire(void)
+{
+    int kind = WIRE_TOPK;
+    while (kind > WIRE_F32 && strcmp(o->wire, wire_names[kind]))
+        kind--;
+    if (isfinite(o->top) && kind != WIRE_TOPK)
+        options_die(&train_program,
+                    "--top: found --wire %s, valid is --wire topk", o->wire);
+    if (o->wire_always && kind == WIRE_F32)
+        options_die(&train_program, "--wire-always: found --wire f32, valid "
+                                    "with bf16, int8 and topk");
+    return (struct wire_settings){(enum wire_kind)kind,
+                                  isfinite(o->top) ? o->top : 1,
+                                  o->wire_always || o->deterministic};
+}
+
+static struct strategy_settings strategy_settings(void)
+{
+    static const char *const names[] = {
+        [CENTRE_REPLICATED] = "replicated",
+        [CENTRE_SHARDED] = "sharded",
+        [CENTRE_HIERARCHICAL] = "hierarchical",
+    };
+    int centre = o->centre ? CENTRE_HIERARCHICAL : CENTRE_UNSAID;
+    while (centre && strcmp(o->centre, names[centre]))
+        centre--;
+    return (struct strategy_settings){
+        .exchange = exchange(),
+        .bucket_bytes = (size_t)o->bucket,
+        .tau = o->tau,
+        .alpha = o->alpha,
+        .centre = (enum centre)centre,
+        .wire = wire(),
+        .servers = o->servers,
+        .strict = o->original_strict,
+        .deterministic = o->deterministic,
+        .shard = o->shard,
+    };
+}
+
+/* Reads "2:50": the rank, and how many milliseconds. */
+static void read_delay(struct train_settings *s)
+{
+    double ms = 0;
+    int length = 0;
+    if (!o->delay)
+        return;
+    if (sscanf(o->delay, "%d:%lf%n", &s->delay_rank, &ms, &length) != 2
+        || o->delay[length] || s->delay_rank < 0 || !(ms > 0) || ms > 1e6)
+        options_die(&train_program,
+                    "--delay: found \"%s\", valid is RANK:MS, as in 2:50",
+                    o->delay);
+    s->delay_seconds = ms / 1e3;
+}
+
+static struct train_settings settings(double began)
 {
     const bool own_file =
         o->resume && (!*o->resume || !strcmp(o->resume, "true"));
@@ -165,11 +240,14 @@ static struct train_settings settings(void)
         .unbound = !strcmp(o->bind, "none"),
         .seed = (uint64_t)o->seed,
         .augment = o->augment,
+        .partition = o->partition,
+        .prefetch = !strcmp(o->prefetch, "on")    ? PREFETCH_ON
+                    : !strcmp(o->prefetch, "off") ? PREFETCH_OFF
+                                                  : PREFETCH_AUTO,
         .kernel = o->kernel,
         .bf16 = bf16,
         .accumulate = o->accumulate,
-        .exchange = exchange(),
-        .bucket_bytes = (size_t)o->bucket,
+        .strategy_settings = strategy_settings(),
         .optim = {o->weight_decay,
                   {o->momentum, o->beta1, o->beta2, o->epsilon, o->trust}},
         .clip_norm = o->clip_norm,
@@ -180,6 +258,7 @@ static struct train_settings settings(void)
         .resume = own_file ? o->checkpoint : o->resume,
         .resume_optional = own_file,
         .stop = &stop,
+        .began = began,
     };
 }
 
@@ -226,7 +305,7 @@ static int draw(const struct report *r, const struct train *t)
     char title[256], error[512];
     snprintf(title, sizeof(title), "%s on %s, %d rank%s, %d images a step",
              o->net, o->data, t->nranks, t->nranks == 1 ? "" : "s",
-             t->nranks * t->batch);
+             t->nworkers * t->batch);
     if (!o->plot || !report_plot(r, o->plot, title, error, sizeof(error)))
         return 0;
     complain("--plot: %s", error);
@@ -237,7 +316,8 @@ static int start_profile(struct profile *p, struct train *t)
 {
     if (!o->trace && (!o->profile || t->rank))
         return 0;
-    if (profile_open(p, &t->net, t->nsteps - t->step, o->trace != NULL)) {
+    if (profile_open(p, &t->net, &t->time, t->nsteps - t->step,
+                     o->trace != NULL)) {
         complain("rank %d: no memory for the times of layers", t->rank);
         return 1;
     }
@@ -264,10 +344,8 @@ static int show_profile(const struct train *t)
 /* Evaluates a run that had nothing left to do. */
 static int score_again(struct train *t)
 {
-    update_swap(&t->update, &t->net);
-    const coll_status status =
-        evaluate(&t->net, &t->test, &t->strategy, &t->score);
-    update_swap(&t->update, &t->net);
+    breakdown_enter(&t->time, PART_TEST);
+    const coll_status status = train_evaluate(t);
     if (status)
         complain("%s", *coll_last_error(t->comm) ? coll_last_error(t->comm)
                                                  : coll_status_string(status));
@@ -287,12 +365,17 @@ static struct report_final summary(const struct train *t, double seconds)
 
 /* What rank 0 does at the end of a run; also draws what a stopped or failed
  * one has reached. */
-static int finish_report(struct report *r, const struct train *t, double start,
+static int finish_report(struct report *r, const struct train *t,
+                         const struct report_final *all, double start,
                          int exit_status)
 {
     char error[512];
     int failed = 0;
-    const struct report_final f = summary(t, clock_now() - start);
+    struct report_final f = summary(t, clock_now() - start);
+    f.time = all->time;
+    f.has_staleness = all->has_staleness;
+    memcpy(f.staleness, all->staleness, sizeof(f.staleness));
+    f.stragglers = t->strategy.ops->stretch ? NULL : &t->stragglers;
     if (!exit_status)
         report_final(r, &f);
     failed |= draw(r, t);
@@ -302,6 +385,13 @@ static int finish_report(struct report *r, const struct train *t, double start,
     }
     if (t->profile)
         failed |= show_profile(t);
+    if (o->breakdown && !exit_status) {
+        breakdown_print(&f.time, stdout);
+        if (f.stragglers)
+            stragglers_print(f.stragglers, stdout);
+    }
+    if (f.has_staleness && !exit_status)
+        print_staleness(f.staleness);
     if (!exit_status)
         failed |= print_score(&f);
     return exit_status ? exit_status : failed;
@@ -311,6 +401,7 @@ static int run(struct train *t, double start)
 {
     struct report report = {0};
     struct profile profile = {0};
+    struct report_final all = {0}; /* what is of all ranks */
     const bool root = t->rank == 0;
     const bool idle = t->step >= t->nsteps;
     if (root && start_report(&report, t))
@@ -318,13 +409,19 @@ static int run(struct train *t, double start)
     if (root && t->settings.bf16 && !conv_bf16_fast())
         complain("--precision bf16: this processor has no AVX512-BF16; results "
                  "are the same up to rounding, but --precision f32 is faster");
+    if (root && t->strategy.note[0])
+        complain("%s", t->strategy.note);
     int status = start_profile(&profile, t);
     if (!status)
         status = train_run(t, t->nsteps, root ? &report : NULL);
     if (!status && idle)
         status = score_again(t);
+    if (!status)
+        status = train_breakdown(t, &all.time);
+    if (!status)
+        status = train_staleness(t, &all.has_staleness, all.staleness);
     if (root)
-        status = finish_report(&report, t, start, status);
+        status = finish_report(&report, t, &all, start, status);
     else if (t->profile && show_profile(t))
         status = status ? status : 1;
     if (t->error[0] && (status < 128 || root))
@@ -353,13 +450,17 @@ static int train_main(int argc, char **argv)
     struct train t;
     coll_comm *comm;
     o = parse_train(argc, argv);
-    const struct train_settings s = settings();
+    struct train_settings s = settings(start);
+    read_delay(&s);
     int status = train_open_data(&t, &s);
     if (status) {
         complain("%s", t.error);
     } else if (!(status = join(&comm))) {
         catch_signals();
-        status = leave(comm, work(&t, comm, start));
+        status = work(&t, comm, start);
+        tell_others(comm, status);
+        train_close(&t);
+        status = leave(comm, status);
     }
     train_close(&t);
     free(net_words);
@@ -374,7 +475,7 @@ static void open_checkpoint(const struct program *p, struct checkpoint *c,
     if (!o->checkpoint)
         options_die(p, "--checkpoint: found none, valid is a file that "
                        "training wrote");
-    if (checkpoint_read(c, o->checkpoint, error, sizeof(error)))
+    if (checkpoint_read(c, o->checkpoint, -1, error, sizeof(error)))
         options_die(p, "--checkpoint: %s", error);
     if (net_create(net, c->text, batch, error, sizeof(error)))
         options_die(p, "--checkpoint: %s: its net, %s", o->checkpoint, error);
@@ -414,13 +515,56 @@ static int join_with_threads(coll_comm **comm, struct net *net)
     return leave(*comm, 1);
 }
 
+/* What eval does once all is open. Returns the exit status. */
+static int score_images(struct net *net, const struct dataset *data,
+                        coll_comm *comm, double start)
+{
+    struct score score;
+    struct breakdown time;
+    struct strategy strategy = {
+        .comm = comm, .net = net, .time = &time, .part = PART_INSIDE};
+    char error[512];
+    const bool root = !coll_comm_user_rank(comm);
+    if (root && o->predict && file_possible(o->predict, error, sizeof(error))) {
+        complain("--predict: %s", error);
+        return 2;
+    }
+    float *rows = o->predict ? predict_rows(net, data, comm) : NULL;
+    if (o->predict && !rows) {
+        complain("--predict: no memory for the probabilities");
+        return 1;
+    }
+    breakdown_start(&time, 0);
+    const double began = clock_now();
+    coll_status failed = evaluate(net, data, &strategy, rows, &score);
+    const double seconds = clock_now() - began;
+    if (failed) {
+        complain("%s", *coll_last_error(comm) ? coll_last_error(comm)
+                                              : coll_status_string(failed));
+    } else if (o->predict) {
+        failed = predict_write(o->predict, net, data, rows, comm, error,
+                               sizeof(error));
+        if (failed)
+            complain("--predict: %s", error);
+    }
+    free(rows);
+    if (failed || !root)
+        return failed ? 1 : 0;
+    return print_score(&(struct report_final){
+        .accuracy = score.accuracy,
+        .loss = score.loss,
+        .images_per_s = (double)data->count / seconds,
+        .comm_share = time.seconds[PART_INSIDE] / seconds,
+        .seconds = clock_now() - start,
+    });
+}
+
 static int eval_main(int argc, char **argv)
 {
     const double start = clock_now();
     struct checkpoint c;
     struct net net;
     struct dataset data;
-    struct score score;
     char error[512];
     coll_comm *comm;
     o = parse_eval(argc, argv);
@@ -429,21 +573,8 @@ static int eval_main(int argc, char **argv)
         || net_fits(&net, &data, error, sizeof(error)))
         options_die(&eval_program, "--data: %s", error);
     int status = join_with_threads(&comm, &net);
-    if (!status) {
-        struct strategy strategy = {.comm = comm, .net = &net};
-        const double began = clock_now();
-        const coll_status failed = evaluate(&net, &data, &strategy, &score);
-        const double seconds = clock_now() - began;
-        const struct report_final f = {
-            score.accuracy, score.loss, (double)data.count / seconds,
-            strategy.seconds / seconds, clock_now() - start};
-        if (failed)
-            complain("%s", *coll_last_error(comm) ? coll_last_error(comm)
-                                                  : coll_status_string(failed));
-        else if (!coll_comm_user_rank(comm))
-            status = print_score(&f);
-        status = leave(comm, failed ? 1 : status);
-    }
+    if (!status)
+        status = leave(comm, score_images(&net, &data, comm, start));
     dataset_close(&data);
     net_free(&net);
     checkpoint_free(&c);

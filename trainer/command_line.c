@@ -11,7 +11,7 @@
 static struct options o = {
     .net = "lenet", .data = "fashion-mnist", .strategy = "sync",
     .schedule = "fixed", .precision = "f32", .kernel = "auto", .bind = "core", .epochs = 1,
-    .exchange = "auto",
+    .exchange = "auto", .wire = "f32", .top = NAN, .prefetch = "auto",
     .batch = 64, .seed = 1, .lr = 0.01, .gamma = 0.1, .power = 1,
     .optimizer = "sgd", .momentum = NAN, .beta1 = NAN, .beta2 = NAN,
     .epsilon = NAN, .trust = NAN,
@@ -75,15 +75,46 @@ static const struct option_row train_rows[] = {
     {0, "warmup", "N", OPTION_INT, &o.warmup, 0, 1e12, NULL,
      "let the learning rate rise from 0 over so many steps (default 0)"},
     {0, "strategy", "NAME", OPTION_TEXT, &o.strategy, 0, 0, NULL,
-     "how ranks share what they learn: sync (default)"},
+     "how ranks share what they learn: sync (default), sync-easgd1, "
+     "sync-easgd2, sync-easgd3, decentralized-easgd; or with ranks that serve: "
+     "easgd-round-robin, async-sgd, async-msgd, hogwild-sgd, async-easgd, "
+     "async-measgd, hogwild-easgd, parameter-server"},
+    {0, "servers", "K", OPTION_INT, &o.servers, 1, 1 << 20, NULL,
+     "of these: the last K ranks serve, each a part of the weights (default 1)"},
+    {0, "original-strict", NULL, OPTION_FLAG, &o.original_strict, 0, 0, NULL,
+     "easgd-round-robin: a worker computes in its turn only"},
+    {0, "tau", "N", OPTION_INT, &o.tau, 1, 1e12, NULL,
+     "with weights of each rank: exchange every N steps (default 1)"},
+    {0, "alpha", "A", OPTION_NUMBER, &o.alpha, 1e-12, 1, NULL,
+     "and then: how far an exchange moves weights towards the centre, as a part "
+     "of their distance (default 0.9 / tau / ranks that work)"},
+    {0, "centre", "HOW", OPTION_TEXT, &o.centre, 0, 0,
+     "replicated|sharded|hierarchical",
+     "decentralized-easgd: every rank has the centre (default); each a part of "
+     "it; or all, with sums by level of the network"},
     {0, "exchange", "HOW", OPTION_TEXT, &o.exchange, 0, 0,
-     "auto|packed|layers|buckets",
-     "how gradients travel: packed as one vector, by layers, or in buckets that "
-     "travel while the layers before them work (default auto: packed on one "
-     "host, else buckets)"},
+     "auto|packed|layers|buckets|priority",
+     "how gradients travel: packed as one vector, by layers, in buckets that "
+     "travel while the layers before them work, or by priority also under the "
+     "next forward, what it needs first going first (default auto: packed on "
+     "one host, else buckets or priority)"},
     {0, "bucket", "BYTES", OPTION_BYTES, &o.bucket, 1, 1e15, NULL,
-     "exchange buckets: start one when so much is ready (default: chosen by "
-     "the model, corrected by what is measured)"},
+     "exchange buckets: start one when so much is ready; priority: length of a "
+     "piece (default: chosen by the model, corrected by what is measured)"},
+    {0, "wire", "HOW", OPTION_TEXT, &o.wire, 0, 0, "f32|bf16|int8|topk",
+     "strategy sync, gradients between hosts: f32 (default), bf16, int8 with a "
+     "scale for each 256, or the largest of them only, where that is expected to "
+     "take less time than f32; sums are f32"},
+    {0, "wire-always", NULL, OPTION_FLAG, &o.wire_always, 0, 0, NULL,
+     "wire bf16, int8 and topk: also where f32 is expected to be faster, but not "
+     "inside a host; --deterministic implies it"},
+    {0, "top", "PERCENT", OPTION_NUMBER, &o.top, 1e-6, 100, NULL,
+     "wire topk: how many of the gradients travel in a step (default 1)"},
+    {0, "delay", "RANK:MS", OPTION_TEXT, &o.delay, 0, 0, NULL,
+     "let a rank sleep so long in each of its steps, to see what that does"},
+    {0, "shard-optimizer", NULL, OPTION_FLAG, &o.shard, 0, 0, NULL,
+     "strategy sync: each rank has its part of the optimiser's state, updates its "
+     "part of the weights, and all exchange these"},
     {0, "seed", "N", OPTION_INT, &o.seed, 0, 9.3e18, NULL,
      "seed of weights, order of images, dropout, --augment (default 1)"},
     {0, "deterministic", NULL, OPTION_FLAG, &o.deterministic, 0, 0, NULL,
@@ -93,6 +124,12 @@ static const struct option_row train_rows[] = {
      "threads per rank (default 1)"},
     {0, "bind", "HOW", OPTION_TEXT, &o.bind, 0, 0, "core|none",
      "threads, where a rank has several, on a core each (default core)"},
+    {0, "partition", NULL, OPTION_FLAG, &o.partition, 0, 0, NULL,
+     "a rank for each NUMA node, with weights and images of its own in the "
+     "node's memory; an error where they do not fit"},
+    {0, "prefetch", "HOW", OPTION_TEXT, &o.prefetch, 0, 0, "auto|on|off",
+     "a thread reads the next images while these are learnt (default auto: "
+     "where the first steps show that it helps)"},
     {0, "precision", "NAME", OPTION_TEXT, &o.precision, 0, 0,
      "f32|bf16",
      "operands of convolutions (default f32); bf16 needs AVX512-BF16 to be fast"},
@@ -109,6 +146,8 @@ static const struct option_row train_rows[] = {
      "write one JSON object per step there"},
     {0, "plot", "FILE", OPTION_TEXT, &o.plot, 0, 0, NULL,
      "draw loss, accuracy and learning rate there (PNG)"},
+    {0, "breakdown", NULL, OPTION_FLAG, &o.breakdown, 0, 0, NULL,
+     "print where the time of all ranks went, in eight parts"},
     {0, "profile", NULL, OPTION_FLAG, &o.profile, 0, 0, NULL,
      "print the time of each layer and part of a step, and the memory"},
     {0, "trace", "FILE", OPTION_TEXT, &o.trace, 0, 0, NULL,
@@ -120,6 +159,8 @@ static const struct option_row eval_rows[] = {
      "file that training wrote"},
     {0, "data", "NAME[:PATH]", OPTION_TEXT, &o.data, 0, 0, NULL,
      "data set whose test images to use (default fashion-mnist)"},
+    {0, "predict", "FILE", OPTION_TEXT, &o.predict, 0, 0, NULL,
+     "write the probability of each class there, for each image (CSV)"},
     {0, "batch", "N", OPTION_INT, &o.batch, 1, 1 << 20, NULL,
      "images per rank at a time (default 64)"},
     {0, "threads", "N", OPTION_INT, &o.threads, 1, 1024, NULL,
@@ -140,7 +181,7 @@ static const struct option_row export_rows[] = {
 const struct program train_program = {
     "coll_train",
     "coll_train [OPTIONS] [JOB.yaml]\n"
-    "coll_train eval --checkpoint FILE [--data NAME[:PATH]]\n"
+    "coll_train eval --checkpoint FILE [--data NAME[:PATH]] [--predict FILE]\n"
     "coll_train export --checkpoint FILE --safetensors FILE",
     "Trains a convolutional net, under collrun with all ranks of a job. A job\n"
     "file holds options as \"name: value\" lines; the command line wins.",

@@ -7,14 +7,18 @@
 
 struct options {
     const char *net, *data, *strategy, *schedule, *precision, *kernel, *bind;
+    const char *centre, *wire, *prefetch, *delay;
     const char *optimizer, *milestones, *exchange;
-    const char *log, *checkpoint, *resume, *plot, *safetensors, *trace;
+    const char *log, *checkpoint, *resume, *plot, *safetensors, *trace,
+        *predict;
     long epochs, steps, batch, global_batch, every, warmup, checkpoint_every;
     long seed, threads, accumulate;
+    long tau, servers;
     size_t bucket;
-    double lr, gamma, power, weight_decay, clip_norm, ema;
+    double lr, gamma, power, weight_decay, clip_norm, ema, alpha, top;
     double momentum, beta1, beta2, epsilon, trust; /* NAN: not given */
-    bool augment, deterministic, profile;
+    bool augment, deterministic, profile, breakdown, original_strict, shard, wire_always;
+    bool partition;
 };
 
 extern const struct program train_program, eval_program, export_program;

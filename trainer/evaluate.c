@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 int net_fits(const struct net *net, const struct dataset *data, char *error,
              size_t error_bytes)
@@ -23,39 +24,73 @@ int net_fits(const struct net *net, const struct dataset *data, char *error,
     return 0;
 }
 
-/* Sums over images first..end-1. */
-static void add_scores(struct net *net, const struct dataset *data,
-                       float *images, int *labels, size_t first, size_t end,
-                       double *loss, double *correct)
+/* What one rank does of an evaluation. */
+struct pass {
+    struct net *net;
+    const struct dataset *data;
+    float *images;
+    int *labels;
+    float *rows; /* the next one to write; NULL: none wanted */
+    double loss, correct;
+};
+
+size_t evaluate_first(const struct dataset *data, int rank, int nranks)
 {
-    const size_t pixels = shape_count(data->image);
+    return data->count * (size_t)rank / (size_t)nranks;
+}
+
+static void add_rows(struct pass *p, int n)
+{
+    const struct tensor y = p->net->y[p->net->nlayers - 1];
+    const size_t nclasses = (size_t)p->net->nclasses;
+    for (int i = 0; i < n; i++, p->rows += 1 + nclasses) {
+        p->rows[0] = (float)p->labels[i];
+        memcpy(p->rows + 1, y.x + (size_t)i * image_floats(y.shape),
+               nclasses * sizeof(float));
+    }
+}
+
+/* Sums over images first..end-1. */
+static void add_scores(struct pass *p, size_t first, size_t end)
+{
+    const size_t pixels = shape_count(p->data->image);
     while (first < end) {
-        const size_t left = end - first, batch = (size_t)net->input.n;
+        const size_t left = end - first, batch = (size_t)p->net->input.n;
         const int n = (int)(left < batch ? left : batch);
         int right = 0;
         for (int i = 0; i < n; i++)
-            data->ops->read(data, first + (size_t)i,
-                            images + (size_t)i * pixels, &labels[i]);
-        *loss += net_forward(net, images, labels, n, false, 0, 0, &right);
-        *correct += right;
+            p->data->ops->read(p->data, first + (size_t)i,
+                               p->images + (size_t)i * pixels, &p->labels[i]);
+        p->loss +=
+            net_forward(p->net, p->images, p->labels, n, false, 0, 0, &right);
+        p->correct += right;
+        if (p->rows)
+            add_rows(p, n);
         first += (size_t)n;
     }
 }
 
 coll_status evaluate(struct net *net, const struct dataset *data,
-                     struct strategy *strategy, struct score *score)
+                     struct strategy *strategy, float *rows,
+                     struct score *score)
 {
-    const size_t nranks = (size_t)coll_comm_count(strategy->comm),
-                 rank = (size_t)coll_comm_user_rank(strategy->comm),
-                 batch = (size_t)net->input.n;
-    float *images = malloc(batch * shape_count(data->image) * sizeof(float));
-    int *labels = malloc(batch * sizeof(*labels));
-    double sums[3] = {0, 0, !images || !labels};
-    if (images && labels)
-        add_scores(net, data, images, labels, data->count * rank / nranks,
-                   data->count * (rank + 1) / nranks, &sums[0], &sums[1]);
-    free(images);
-    free(labels);
+    const int nranks = coll_comm_count(strategy->comm),
+              rank = coll_comm_user_rank(strategy->comm);
+    const size_t batch = (size_t)net->input.n;
+    struct pass p = {
+        .net = net,
+        .data = data,
+        .images = malloc(batch * shape_count(data->image) * sizeof(float)),
+        .labels = malloc(batch * sizeof(int)),
+        .rows = rows,
+    };
+    const bool ready = p.images && p.labels;
+    if (ready)
+        add_scores(&p, evaluate_first(data, rank, nranks),
+                   evaluate_first(data, rank + 1, nranks));
+    free(p.images);
+    free(p.labels);
+    double sums[] = {p.loss, p.correct, !ready};
     const coll_status status = strategy_reduce(strategy, sums, 3, COLL_SUM);
     if (status)
         return status;

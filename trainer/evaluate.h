@@ -15,8 +15,13 @@ struct score {
 int net_fits(const struct net *, const struct dataset *, char *error,
              size_t error_bytes);
 
-/* Every rank of the strategy's communicator calls this and gets the same. */
+/* The first image of a rank's share, which ends where the next one's begins. */
+size_t evaluate_first(const struct dataset *, int rank, int nranks);
+
+/* Every rank of the strategy's communicator calls this and gets the same score.
+ * rows, if not NULL, gets a row for each image of this rank's share: its label,
+ * then the log probability of each class of the net. */
 coll_status evaluate(struct net *, const struct dataset *, struct strategy *,
-                     struct score *);
+                     float *rows, struct score *);
 
 #endif

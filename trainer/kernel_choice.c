@@ -384,11 +384,6 @@ int kernel_choose(const char *name, int nthreads, char *error,
             load();
         return 0;
     }
-    const char *near = nearest_name(name, names, 5);
-    snprintf(error, error_bytes,
-             "found \"%s\", valid is auto, direct, gemm, measured or "
-             "winograd%s%s%s",
-             name, near ? "; did you mean " : "", near ? near : "",
-             near ? "?" : "");
+    say_unknown(error, error_bytes, name, names, 5);
     return -1;
 }

@@ -4,34 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
-
-static const char *const part_names[PROFILE_PARTS] = {
-    [PROFILE_READ] = "reading images",
-    [PROFILE_FORWARD] = "forward",
-    [PROFILE_BACKWARD] = "backward",
-    [PROFILE_COMMUNICATION] = "communication",
-    [PROFILE_UPDATE] = "update",
-    [PROFILE_REST] = "rest",
-};
-
-const char *profile_part_name(enum profile_part part)
-{
-    return part_names[part];
-}
-
 /* A step, its layers, and the parts, of which communication may come between
- * the layers' backward. */
+ * the layers' backward, and with the update before their forward. */
 static size_t trace_room(const struct net *net)
 {
-    return PROFILE_TRACE_STEPS * (4 * (size_t)net->nlayers + 16);
+    return PROFILE_TRACE_STEPS * (7 * (size_t)net->nlayers + 16);
 }
 
-int profile_open(struct profile *p, struct net *net, long nsteps, bool trace)
+int profile_open(struct profile *p, struct net *net, struct breakdown *time,
+                 long nsteps, bool trace)
 {
     const size_t n = (size_t)net->nlayers;
     const long room = nsteps < PROFILE_KEEP ? nsteps : PROFILE_KEEP;
-    *p = (struct profile){.net = net, .room = room > 0 ? room : 1};
+    *p =
+        (struct profile){.net = net, .time = time, .room = room > 0 ? room : 1};
     const size_t kept = n * (size_t)p->room;
     p->clock.forward = calloc(n, sizeof(*p->clock.forward));
     p->clock.backward = calloc(n, sizeof(*p->clock.backward));
@@ -53,6 +39,8 @@ void profile_close(struct profile *p)
 {
     if (p->net)
         p->net->clock = NULL;
+    if (p->time)
+        p->time->trace = NULL;
     trace_close(&p->trace);
     free(p->clock.forward);
     free(p->clock.backward);
@@ -82,29 +70,14 @@ void profile_begin(struct profile *p, long step)
     const size_t bytes = (size_t)p->net->nlayers * sizeof(struct net_span);
     memset(p->clock.forward, 0, bytes);
     memset(p->clock.backward, 0, bytes);
-    memset(p->parts, 0, sizeof(p->parts));
+    memcpy(p->before, p->time->seconds, sizeof(p->before));
     p->begun++;
-    p->part = PROFILE_REST;
-    p->start = p->entered = clock_now();
+    p->start = p->time->entered;
     p->event = p->trace.count;
-    if (is_traced(p))
-        add(p, "step", "step", step, (struct net_span){p->start, p->start});
-}
-
-/* The rest has no event of its own: it is what a trace leaves blank. */
-void profile_enter(struct profile *p, enum profile_part part)
-{
-    if (!p)
+    if (!is_traced(p))
         return;
-    const double now = clock_now();
-    p->parts[p->part] += now - p->entered;
-    if (is_traced(p) && p->part != PROFILE_REST)
-        add(p, "part", part_names[p->part], -1,
-            (struct net_span){p->entered, now});
-    if (is_traced(p) && p->event < p->trace.count)
-        p->trace.events[p->event].span.end = now; /* unless it goes on */
-    p->part = part;
-    p->entered = now;
+    add(p, "step", "step", step, (struct net_span){p->start, p->start});
+    p->time->trace = &p->trace;
 }
 
 static void trace_layers(struct profile *p, const char *category,
@@ -132,9 +105,9 @@ static bool counts(struct profile *p, int images)
 static void keep(struct profile *p)
 {
     const long at = p->nsteps++ % p->room;
-    p->seconds += p->entered - p->start;
-    for (int i = 0; i < PROFILE_PARTS; i++)
-        p->sums[i] += p->parts[i];
+    p->seconds += p->time->entered - p->start;
+    for (int i = 0; i < PARTS; i++)
+        p->sums[i] += p->time->seconds[i] - p->before[i];
     for (int i = 0; i < p->net->nlayers; i++) {
         const struct net_span f = p->clock.forward[i], b = p->clock.backward[i];
         p->layer_sums[i] += f.end - f.start + b.end - b.start;
@@ -147,8 +120,10 @@ void profile_end(struct profile *p, int images)
 {
     if (!p)
         return;
-    profile_enter(p, PROFILE_REST);
+    p->time->trace = NULL;
     if (is_traced(p)) {
+        if (p->event < p->trace.count)
+            p->trace.events[p->event].span.end = p->time->entered;
         trace_layers(p, "forward", p->clock.forward);
         trace_layers(p, "backward", p->clock.backward);
     }

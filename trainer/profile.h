@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 
+#include "breakdown.h"
 #include "net/net.h"
 #include "trace.h"
 
@@ -19,32 +20,20 @@ enum {
     PROFILE_TRACE_STEPS = 5, /* after the first; what a trace has */
 };
 
-/* Every moment of a step belongs to one of them. */
-enum profile_part {
-    PROFILE_READ,
-    PROFILE_FORWARD,
-    PROFILE_BACKWARD,
-    PROFILE_COMMUNICATION,
-    PROFILE_UPDATE,
-    PROFILE_REST,
-    PROFILE_PARTS
-};
-const char *profile_part_name(enum profile_part);
-
 struct profile {
     struct net *net;
+    struct breakdown *time;
     struct net_clock clock;
     struct trace trace;
     /* The step at work. */
-    double start, entered;
-    enum profile_part part;
-    double parts[PROFILE_PARTS]; /* seconds so far */
+    double start;
+    double before[PARTS]; /* seconds until it began */
     size_t event;
     long begun;
     /* Sums over the steps that count, in seconds. */
     int images; /* that each had */
     long nsteps;
-    double seconds, sums[PROFILE_PARTS];
+    double seconds, sums[PARTS];
     double *layer_sums;
     /* Seconds of the last `room` steps, for layer after layer. */
     long room;
@@ -52,14 +41,15 @@ struct profile {
 };
 
 /* Measures up to nsteps steps of a net; with a trace or without. -1: no
- * memory. The net must outlive the profile. */
-int profile_open(struct profile *, struct net *, long nsteps, bool trace);
+ * memory. Net and breakdown must outlive the profile. */
+int profile_open(struct profile *, struct net *, struct breakdown *,
+                 long nsteps, bool trace);
 void profile_close(struct profile *);
 
-/* These do nothing if the profile is NULL. A step begins in PROFILE_REST. step
- * is its number for the trace, images how many this rank had. */
+/* Both do nothing if the profile is NULL. A step begins and ends when
+ * PART_REST is entered, right before these. step is its number for the trace,
+ * images how many this rank had. */
 void profile_begin(struct profile *, long step);
-void profile_enter(struct profile *, enum profile_part);
 void profile_end(struct profile *, int images);
 
 /* Tables of layers, of parts of the step, and of memory. */

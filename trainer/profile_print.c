@@ -119,8 +119,18 @@ static void print_part(const char *name, double seconds,
 static void print_parts(const struct profile *p, FILE *to)
 {
     fprintf(to, "%-42s%14s%10s\n", "part of the step", "milliseconds", "%");
-    for (enum profile_part i = 0; i < PROFILE_PARTS; i++)
-        print_part(profile_part_name(i), p->sums[i], p, to);
+    static const enum part parts[] = {PART_READ,   PART_FORWARD, PART_BACKWARD,
+                                      PART_INSIDE, PART_UPDATE,  PART_CENTRE};
+    double rest = p->seconds;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        const double seconds = parts[i] == PART_INSIDE
+                                   ? breakdown_communication(p->sums)
+                                   : p->sums[parts[i]];
+        rest -= seconds;
+        if (seconds > 0 || parts[i] != PART_CENTRE) /* most have none */
+            print_part(part_name(parts[i]), seconds, p, to);
+    }
+    print_part(part_name(PART_REST), rest, p, to);
     print_part("step", p->seconds, p, to);
 }
 

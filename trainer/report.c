@@ -21,7 +21,8 @@ static void remember(struct report *r, const struct report_point *p)
         r->points = points;
         r->room = room;
     }
-    r->points[r->npoints++] = *p;
+    r->points[r->npoints] = *p;
+    r->points[r->npoints++].parts = NULL;
 }
 
 static void write_point(FILE *log, const struct report_point *p)
@@ -35,6 +36,13 @@ static void write_point(FILE *log, const struct report_point *p)
     if (isfinite(p->test_loss))
         fprintf(log, ", \"test_loss\": %.9g, \"test_accuracy\": %.9g",
                 p->test_loss, p->test_accuracy);
+    if (p->slowest >= 0)
+        fprintf(log, ", \"slowest_rank\": %d, \"slowest_ms\": %.6g", p->slowest,
+                1e3 * p->late);
+    if (p->parts) {
+        fputs(", \"parts_ms\": ", log);
+        breakdown_write(p->parts, 1e3, log);
+    }
     fputs("}\n", log);
 }
 
@@ -141,16 +149,36 @@ void report_step(struct report *r, const struct report_point *p)
         draw_bar(r, p);
 }
 
+/* How often 0, 1, ... other changes came between. */
+static void write_staleness(const uint64_t *counts, FILE *log)
+{
+    int n = STALENESS_MOST;
+    while (n > 1 && !counts[n - 1])
+        n--;
+    fputs(", \"staleness\": [", log);
+    for (int i = 0; i < n; i++)
+        fprintf(log, "%s%llu", i ? ", " : "", (unsigned long long)counts[i]);
+    fputc(']', log);
+}
+
 void report_final(struct report *r, const struct report_final *f)
 {
     clear_bar(r);
-    if (r->log)
-        fprintf(r->log,
-                "{\"final\": true, \"accuracy\": %.9g, \"loss\": %.9g, "
-                "\"images_per_s\": %.6g, \"comm_share\": %.6g, "
-                "\"seconds\": %.6g}\n",
-                f->accuracy, f->loss, f->images_per_s, f->comm_share,
-                f->seconds);
+    if (!r->log)
+        return;
+    fprintf(r->log,
+            "{\"final\": true, \"accuracy\": %.9g, \"loss\": %.9g, "
+            "\"images_per_s\": %.6g, \"comm_share\": %.6g, "
+            "\"seconds\": %.6g, \"parts_s\": ",
+            f->accuracy, f->loss, f->images_per_s, f->comm_share, f->seconds);
+    breakdown_write(f->time.mean, 1, r->log);
+    if (f->stragglers) {
+        fputs(", \"stragglers\": ", r->log);
+        stragglers_write(f->stragglers, r->log);
+    }
+    if (f->has_staleness)
+        write_staleness(f->staleness, r->log);
+    fputs("}\n", r->log);
 }
 
 /* The mean of the points around each one; the noise of single batches hides
@@ -217,22 +245,22 @@ int report_plot(const struct report *r, const char *path, const char *title,
     const char *each = "each batch", *mean = "training, moving mean",
                *test = "test set", *rate = "learning rate";
     const struct plot_curve loss[] = {
-        {each, x, y[LOSS], n, 0.72, 0.80, 0.92, false},
+        {each, x, y[LOSS],      n, 0.72, 0.80, 0.92, false},
         {mean, x, y[MEAN_LOSS], n, 0.12, 0.35, 0.70, false},
-        {test, x, y[TEST_LOSS], n, 0.80, 0.25, 0.10, true},
+        {test, x, y[TEST_LOSS], n, 0.80, 0.25, 0.10, true },
     };
     const struct plot_curve accuracy[] = {
-        {each, x, y[ACCURACY], n, 0.72, 0.80, 0.92, false},
+        {each, x, y[ACCURACY],      n, 0.72, 0.80, 0.92, false},
         {mean, x, y[MEAN_ACCURACY], n, 0.12, 0.35, 0.70, false},
-        {test, x, y[TEST_ACCURACY], n, 0.80, 0.25, 0.10, true},
+        {test, x, y[TEST_ACCURACY], n, 0.80, 0.25, 0.10, true },
     };
     const struct plot_curve lr[] = {
         {rate, x, y[LR], n, 0.15, 0.50, 0.25, false},
     };
     const struct plot_panel panels[] = {
-        {"loss", loss, 3, false},
-        {"accuracy", accuracy, 3, true},
-        {rate, lr, 1, false},
+        {"loss",     loss,     3, false},
+        {"accuracy", accuracy, 3, true },
+        {rate,       lr,       1, false},
     };
     const int failed =
         plot_write(path, title, "step", panels, 3, error, error_bytes);

@@ -6,16 +6,28 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
+
+#include "breakdown.h"
+#include "dist/tickets.h"
+#include "stragglers.h"
 
 struct report_point {
     long step, epoch; /* from 1 */
     double loss, accuracy, lr, images_per_s, comm_share, step_ms;
     double test_loss, test_accuracy; /* NAN unless evaluated after the step */
+    int slowest;                     /* rank; -1: there is but one */
+    double late;         /* its seconds beyond those of the others' mean */
+    const double *parts; /* seconds, as of a breakdown; NULL: not known */
 };
 
 struct report_final {
     double accuracy, loss, images_per_s, comm_share, seconds;
+    struct breakdown_sums time;
+    const struct stragglers *stragglers; /* NULL: not known */
+    bool has_staleness;
+    uint64_t staleness[STALENESS_MOST]; /* as of struct strategy_ops */
 };
 
 struct report {

@@ -18,8 +18,22 @@ static const char *choose(struct train *t, int nthreads)
     return coll_last_error(NULL);
 }
 
+/* Whether each rank has a core besides those of its threads. */
+static bool find_spare(const struct train *t, long nthreads)
+{
+    int *cpus = malloc((size_t)(nthreads + 1) * sizeof(*cpus));
+    const bool found =
+        cpus
+        && coll_comm_place_threads(t->comm, (int)nthreads + 1, cpus) == COLL_OK;
+    free(cpus);
+    return found;
+}
+
 int train_place(struct train *t)
 {
+    if (t->settings.prefetch == PREFETCH_AUTO)
+        t->loader.spare =
+            find_spare(t, t->settings.threads ? t->settings.threads : 1);
     const long nthreads = t->settings.threads;
     const bool wanted = nthreads > 1 && !t->settings.unbound;
     const char *why = wanted ? choose(t, (int)nthreads) : NULL;

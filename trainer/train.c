@@ -4,40 +4,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
-#include "clock.h"
-#include "net/checkpoint.h"
+#include "late.h"
 #include "random.h"
-
-/* What chance does to an image depends on its step and place in the global
- * batch, so neither the number of ranks nor a restart changes it. */
-static void load_image(struct train *t, struct share share, int i)
-{
-    const struct dataset *d = &t->train;
-    float *image = t->images + (size_t)i * shape_count(d->image);
-    if (!t->settings.augment) {
-        d->ops->read(d, share.images[i], image, &t->labels[i]);
-        return;
-    }
-    /* Mixed, so that the seeds are not those of learn(). */
-    const uint64_t seed =
-        random_u64(random_mix(~t->settings.seed), (uint64_t)t->step);
-    d->ops->read_augmented(d, share.images[i],
-                           random_u64(seed, share.first + (size_t)i), image,
-                           &t->labels[i]);
-}
-
-static struct share load_batch(struct train *t)
-{
-    profile_enter(t->profile, PROFILE_READ);
-    const struct share share =
-        sampler_share(&t->sampler, t->step / t->epoch_steps,
-                      t->step % t->epoch_steps, t->rank, t->nranks, t->batch);
-    for (int i = 0; i < share.count; i++)
-        load_image(t, share, i);
-    profile_enter(t->profile, PROFILE_REST);
-    return share;
-}
 
 /* In the last pass of a step. */
 static void grads_ready(void *context, size_t first, size_t count)
@@ -46,119 +16,137 @@ static void grads_ready(void *context, size_t first, size_t count)
     for (size_t i = first; t->sum.x && i < first + count; i++)
         t->net.grads.x[i] += t->sum.x[i];
     if (t->strategy.overlaps)
-        profile_enter(t->profile, PROFILE_COMMUNICATION);
-    /* finish() returns its error */
-    t->strategy.ops->grads_ready(&t->strategy, first, count);
+        breakdown_enter(&t->time, t->strategy.part);
+    if (t->strategy.ops->grads_ready) /* finish() returns its error */
+        t->strategy.ops->grads_ready(&t->strategy, first, count);
     if (t->strategy.overlaps)
-        profile_enter(t->profile, PROFILE_BACKWARD);
+        breakdown_enter(&t->time, PART_BACKWARD);
 }
 
-/* n of the share's images from number `first` on. Returns the summed loss. */
-static double learn_pass(struct train *t, struct share share, int first, int n,
-                         int *ncorrect)
+/* n of the batch's images from number `first` on. Returns the summed loss. */
+static double learn_pass(struct train *t, const struct batch *b, int first,
+                         int n, int *ncorrect)
 {
-    const bool last = first + n == share.count;
+    const bool last = first + n == b->count;
     const uint64_t seed = random_u64(~t->settings.seed, (uint64_t)t->step);
     const size_t at = (size_t)first;
     int correct;
-    profile_enter(t->profile, PROFILE_FORWARD);
+    breakdown_enter(&t->time, PART_FORWARD);
     const double loss =
-        net_forward(&t->net, t->images + at * shape_count(t->train.image),
-                    t->labels + at, n, true, seed, share.first + at, &correct);
-    profile_enter(t->profile, PROFILE_BACKWARD);
-    net_backward(&t->net, 1.0f / (float)share.global_count,
-                 last ? grads_ready : NULL, t);
+        net_forward(&t->net, b->images + at * shape_count(t->train.image),
+                    b->labels + at, n, true, seed, b->first + at, &correct);
+    breakdown_enter(&t->time, PART_BACKWARD);
+    const int mean_of = t->strategy.ops->apart ? b->count : b->global_count;
+    late_catch_up(t); /* finish() returns its error */
+    net_backward(&t->net, 1.0f / (float)mean_of, last ? grads_ready : NULL, t);
     for (size_t i = 0; !last && i < t->sum.count; i++)
         t->sum.x[i] += t->net.grads.x[i];
-    profile_enter(t->profile, PROFILE_REST);
+    breakdown_enter(&t->time, PART_REST);
     *ncorrect += correct;
     return loss;
 }
 
+static void delay(struct train *t)
+{
+    const double seconds = t->settings.delay_seconds;
+    if (seconds <= 0 || t->settings.delay_rank != t->rank)
+        return;
+    const struct timespec pause = {
+        .tv_sec = (time_t)seconds,
+        .tv_nsec = (long)(1e9 * (seconds - floor(seconds)))};
+    breakdown_enter(&t->time, PART_FORWARD);
+    nanosleep(&pause, NULL);
+}
+
 /* Fills the net's gradients with this rank's part of the mean over the global
- * batch. Returns the summed loss; a rank without images adds nothing. */
-static double learn(struct train *t, struct share share, int *ncorrect)
+ * batch, or, where ranks learn apart, with the mean over its own. Returns the
+ * summed loss; a rank without images adds nothing. */
+double train_learn(struct train *t, const struct batch *b, int *ncorrect)
 {
     double loss = 0;
+    delay(t);
     *ncorrect = 0;
     if (t->sum.x)
         memset(t->sum.x, 0, t->sum.count * sizeof(float));
-    if (!share.count) {
+    if (!b->count) {
+        late_catch_up(t);
         memset(t->net.grads.x, 0, t->net.grads.count * sizeof(float));
         net_slices(&t->net, grads_ready, t);
     }
-    for (int first = 0; first < share.count; first += t->pass) {
-        const int left = share.count - first;
-        loss += learn_pass(t, share, first, left < t->pass ? left : t->pass,
-                           ncorrect);
+    for (int first = 0; first < b->count; first += t->pass) {
+        const int left = b->count - first;
+        loss +=
+            learn_pass(t, b, first, left < t->pass ? left : t->pass, ncorrect);
     }
     return loss;
 }
 
-static int save_checkpoint(struct train *t)
-{
-    const struct train_settings *s = &t->settings;
-    struct checkpoint c = {
-        .state =
-            {
-                    .step = (uint64_t)t->step,
-                    .epoch = (uint64_t)(t->step / t->epoch_steps),
-                    .seed = s->seed,
-                    .images = t->train.count,
-                    .global_batch = (uint64_t)t->batch * (uint64_t)t->nranks,
-                    .nranks = (uint64_t)t->nranks,
-                    .every = (uint64_t)s->schedule.every,
-                    .warmup = (uint64_t)s->schedule.warmup,
-                    .total = (uint64_t)s->schedule.total,
-                    .lr = s->schedule.lr,
-                    .gamma = s->schedule.gamma,
-                    .momentum = s->optim.numbers[OPTIM_MOMENTUM],
-                    .weight_decay = s->optim.weight_decay,
-                    .average = s->average,
-                    },
-        .text = t->net.text,
-        .params = t->net.params.x,
-        .optim = t->update.state.x,
-        .kept = t->net.state.x,
-        .nparams = t->net.params.count,
-        .noptim = t->update.state.count,
-        .nkept = t->net.state.count,
-    };
-    for (size_t i = 0; i < c.nparams; i++)
-        if (!isfinite(c.params[i]))
-            return train_fail(t, 1,
-                              "step %ld: parameter %zu is %g; the checkpoint "
-                              "%s is left as it was",
-                              t->step, i, (double)c.params[i], s->checkpoint);
-    snprintf(c.state.schedule, sizeof(c.state.schedule), "%s",
-             s->schedule.name);
-    snprintf(c.state.optimiser, sizeof(c.state.optimiser), "%s", s->optimiser);
-    snprintf(c.state.strategy, sizeof(c.state.strategy), "%s", s->strategy);
-    train_data_name(t, c.state.data, sizeof(c.state.data));
-    return checkpoint_write(s->checkpoint, &c, t->error, sizeof(t->error)) ? 1
-                                                                           : 0;
-}
-
-static bool checkpoint_due(const struct train *t, bool last)
+bool train_saves(const struct train *t, bool stopped)
 {
     const long every = t->settings.checkpoint_every;
     return t->settings.checkpoint
-           && (last || t->step % t->epoch_steps == 0
+           && (stopped || t->step == t->nsteps || t->step % t->epoch_steps == 0
                || (every && t->step % every == 0));
 }
-
-/* Sums over the ranks: loss, right answers, ranks asked to stop; rank 0's vote.
- */
-struct sums {
-    double loss, correct, stop, vote;
-};
 
 static int stop_signal(const struct train *t)
 {
     return t->settings.stop ? *t->settings.stop : 0;
 }
 
-static int not_finite(struct train *t, double mine)
+/* All ranks are here at once, in the moment that the breakdown saw last. */
+static void meet(struct train *t)
+{
+    t->met = t->time.entered;
+    t->exchanged = t->time.seconds[PART_INSIDE] + t->time.seconds[PART_OUTSIDE];
+}
+
+/* Seconds from there to the moment that the breakdown saw last, without those
+ * that wait for others. */
+static double worked(const struct train *t)
+{
+    return t->time.entered - t->met
+           - (t->time.seconds[PART_INSIDE] + t->time.seconds[PART_OUTSIDE]
+              - t->exchanged);
+}
+
+static void fill_sums(struct train *t, double loss, int ncorrect, double work)
+{
+    double *sums = t->sums;
+    memset(sums, 0, (SUMS + (size_t)t->nranks) * sizeof(*sums));
+    sums[SUM_LOSS] = loss;
+    sums[SUM_CORRECT] = ncorrect;
+    sums[SUM_STOP] = stop_signal(t) != 0;
+    sums[SUM_VOTE] = t->rank ? 0 : t->strategy.vote;
+    sums[SUMS + t->rank] = work;
+}
+
+/* Where gradients go on travelling the sums go before what is left of them. */
+static coll_status exchange(struct train *t, double loss, int ncorrect,
+                            long until)
+{
+    struct strategy *s = &t->strategy;
+    const size_t n = SUMS + (size_t)t->nranks;
+    breakdown_enter(&t->time, s->part);
+    s->late = late_may(t, until);
+    fill_sums(t, loss, ncorrect, worked(t));
+    coll_status status =
+        s->late ? strategy_reduce_start(s, t->sums, n) : COLL_OK;
+    if (!status)
+        status = s->ops->finish(s);
+    return status || s->late ? status
+                             : strategy_reduce(s, t->sums, n, COLL_SUM);
+}
+
+int train_stopped(struct train *t)
+{
+    const int number = stop_signal(t) ? stop_signal(t) : SIGTERM;
+    return train_fail(t, 128 + number,
+                      "stopped by signal %d after step %ld of %ld", number,
+                      t->step, t->nsteps);
+}
+
+int train_not_finite(struct train *t, double mine)
 {
     if (isfinite(mine))
         return train_fail(t, 1,
@@ -172,89 +160,190 @@ static int not_finite(struct train *t, double mine)
                       isnan(mine) ? "not a number" : "infinite");
 }
 
-/* Evaluates where it is due, then tells the report about the step. */
-static int tell(struct train *t, struct report *report, struct share share,
-                struct sums sums, double seconds, double comm, bool last)
+coll_status train_evaluate(struct train *t)
 {
+    coll_status status = strategy_show(&t->strategy);
+    if (status)
+        return status;
+    status = update_swap(&t->update, &t->net);
+    if (!status)
+        status = evaluate(&t->net, &t->test, &t->strategy, NULL, &t->score);
+    if (!status)
+        status = update_swap(&t->update, &t->net);
+    strategy_hide(&t->strategy);
+    return status;
+}
+
+int train_score(struct train *t, bool stopped, struct report_point *p)
+{
+    const bool last = t->step == t->nsteps,
+               ends = t->step % t->epoch_steps == 0;
+    if (!last && !ends && !train_saves(t, stopped))
+        return 0;
+    breakdown_enter(&t->time, PART_TEST);
+    /* Each rank normalises by its own images; what is evaluated and stored is
+     * the mean. */
+    coll_status status = strategy_average_state(&t->strategy);
+    const bool tests = ends || (last && !stopped);
+    if (!status && tests)
+        status = train_evaluate(t);
+    if (status)
+        return train_comm_failed(t, status);
+    if (!tests)
+        return 0;
+    if (!isfinite(t->score.loss)) /* the same on all ranks: it is a sum */
+        return train_fail(t, 1, "step %ld: the test loss is not finite",
+                          t->step);
+    p->test_loss = t->score.loss;
+    p->test_accuracy = t->score.accuracy;
+    return 0;
+}
+
+/* Of the step before; counts its images and time. */
+static struct report_point point_of(struct train *t, const struct batch *b,
+                                    const double parts[PARTS])
+{
+    double seconds = 0;
+    for (int i = 0; i < PARTS; i++)
+        seconds += parts[i];
+    const double comm = breakdown_communication(parts);
     struct report_point p = {
         .step = t->step,
         .epoch = (t->step - 1) / t->epoch_steps + 1,
-        .loss = sums.loss / share.global_count,
-        .accuracy = sums.correct / share.global_count,
+        .loss = t->sums[SUM_LOSS] / b->global_count,
+        .accuracy = t->sums[SUM_CORRECT] / b->global_count,
         .lr = schedule_lr(&t->settings.schedule, t->step - 1),
-        .images_per_s = share.global_count / seconds,
+        .images_per_s = b->global_count / seconds,
         .comm_share = comm / seconds,
         .step_ms = seconds * 1e3,
+        .parts = parts,
+        .slowest = -1,
         .test_loss = NAN,
         .test_accuracy = NAN,
     };
+    if (t->nranks > 1)
+        p.slowest = stragglers_step(&t->stragglers, t->sums + SUMS, &p.late);
     t->seconds += seconds;
     t->comm_seconds += comm;
-    t->images_done += share.global_count;
-    if (last || t->step % t->epoch_steps == 0) {
-        update_swap(&t->update, &t->net);
-        const coll_status status =
-            evaluate(&t->net, &t->test, &t->strategy, &t->score);
-        update_swap(&t->update, &t->net);
-        if (status)
-            return train_comm_failed(t, status);
-        if (!isfinite(t->score.loss)) /* the same on all ranks: it is a sum */
-            return train_fail(t, 1, "step %ld: the test loss is not finite",
-                              (long)t->step);
-        p.test_loss = t->score.loss;
-        p.test_accuracy = t->score.accuracy;
+    t->images_done += b->global_count;
+    return p;
+}
+
+static coll_status begin(struct train *t)
+{
+    if (!t->strategy.ops->begin)
+        return COLL_OK;
+    breakdown_enter(&t->time, t->strategy.part);
+    return t->strategy.ops->begin(&t->strategy, t->step + 1);
+}
+
+static coll_status move(struct train *t)
+{
+    const struct strategy_ops *ops = t->strategy.ops;
+    if (ops->prepare) {
+        breakdown_enter(&t->time, PART_CENTRE);
+        ops->prepare(&t->strategy);
     }
-    if (report)
-        report_step(report, &p);
-    return 0;
+    const double lr = schedule_lr(&t->settings.schedule, t->step);
+    coll_status status = COLL_OK;
+    if (t->strategy.late) {
+        late_leave(t, lr, t->step + 1);
+    } else {
+        breakdown_enter(&t->time, PART_UPDATE);
+        status = update_step(&t->update, &t->net, lr, t->step + 1);
+    }
+    if (ops->settle)
+        ops->settle(&t->strategy);
+    return status;
+}
+
+/* What rank 0 has voted for; if a signal ends the run, all weights move. */
+static coll_status conclude(struct train *t, bool stopped)
+{
+    const struct strategy_ops *ops = t->strategy.ops;
+    const coll_status status =
+        ops->follow ? ops->follow(&t->strategy, (int)t->sums[SUM_VOTE])
+                    : COLL_OK;
+    return status || !stopped ? status : late_catch_up(t);
 }
 
 int train_run(struct train *t, long until, struct report *report)
 {
     bool stopped = false;
+    if (t->strategy.ops->stretch)
+        return train_run_apart(t, until, report);
+    breakdown_enter(&t->time, PART_REST);
+    meet(t);
     while (t->step < until && t->step < t->nsteps && !stopped) {
-        const double start = clock_now(), talked = t->strategy.seconds;
+        double parts[PARTS];
+        breakdown_enter(&t->time, PART_REST);
+        memcpy(parts, t->time.seconds, sizeof(parts));
         profile_begin(t->profile, t->step + 1);
-        const struct share share = load_batch(t);
+        coll_status status = begin(t);
+        if (status)
+            return train_comm_failed(t, status);
+        const struct batch *batch = loader_take(&t->loader, t->step);
         int ncorrect;
-        const double loss = learn(t, share, &ncorrect);
-        profile_enter(t->profile, PROFILE_COMMUNICATION);
-        coll_status status = strategy_finish(&t->strategy);
+        const double loss = train_learn(t, batch, &ncorrect);
+        status = exchange(t, loss, ncorrect, until);
         if (status)
             return train_comm_failed(t, status);
-        struct sums sums = {loss, ncorrect, stop_signal(t) != 0,
-                            t->rank ? 0 : t->strategy.vote};
-        status = strategy_reduce(&t->strategy, &sums.loss, 4, COLL_SUM);
+        if (!isfinite(t->sums[SUM_LOSS]))
+            return train_not_finite(t, loss);
+        breakdown_enter(&t->time, PART_REST);
+        meet(t);
+        stopped = t->sums[SUM_STOP] > 0;
+        status = move(t);
+        if (!status)
+            status = conclude(t, stopped);
         if (status)
             return train_comm_failed(t, status);
-        if (!isfinite(sums.loss))
-            return not_finite(t, loss);
-        profile_enter(t->profile, PROFILE_UPDATE);
-        update_step(&t->update, &t->net,
-                    schedule_lr(&t->settings.schedule, t->step), t->step + 1);
-        profile_end(t->profile, share.count);
+        breakdown_enter(&t->time, PART_REST);
+        profile_end(t->profile, batch->count);
+        for (int i = 0; i < PARTS; i++)
+            parts[i] = t->time.seconds[i] - parts[i];
         t->step++;
-        stopped = sums.stop > 0;
-        t->strategy.ops->follow(&t->strategy, (int)sums.vote);
-        const double seconds = clock_now() - start,
-                     comm = t->strategy.seconds - talked;
-        const bool last = t->step == t->nsteps;
-        const bool saves = checkpoint_due(t, last || stopped);
-        /* Each rank normalises by its own images; what is evaluated and stored
-         * is the mean. */
-        if (saves || last || t->step % t->epoch_steps == 0)
-            status = strategy_average_state(&t->strategy);
+        struct report_point p = point_of(t, batch, parts);
+        if (train_score(t, stopped, &p))
+            return 1;
+        if (report)
+            report_step(report, &p);
+        if (isfinite(p.test_loss)) { /* they evaluated */
+            breakdown_enter(&t->time, PART_TEST);
+            meet(t);
+        }
+        if (train_saves(t, stopped) && train_save(t))
+            return 1;
+        breakdown_enter(&t->time, PART_REST);
+    }
+    return stopped ? train_stopped(t) : 0;
+}
+
+int train_breakdown(struct train *t, struct breakdown_sums *sums)
+{
+    double *const of[] = {sums->mean, sums->least, sums->most};
+    const coll_op ops[] = {COLL_AVG, COLL_MIN, COLL_MAX};
+    breakdown_enter(&t->time, PART_REST);
+    sums->nranks = t->nranks;
+    for (int i = 0; i < 3; i++) {
+        memcpy(of[i], t->time.seconds, sizeof(sums->mean));
+        of[i][PART_FORWARD] += of[i][PART_BACKWARD];
+        of[i][PART_BACKWARD] = 0;
+    }
+    for (int i = 0; i < 3; i++) { /* which takes time as well */
+        const coll_status status =
+            strategy_reduce(&t->strategy, of[i], PARTS, ops[i]);
         if (status)
             return train_comm_failed(t, status);
-        if (tell(t, report, share, sums, seconds, comm, last && !stopped))
-            return 1;
-        if (saves && t->rank == 0 && save_checkpoint(t))
-            return 1;
     }
-    if (!stopped)
-        return 0;
-    const int number = stop_signal(t) ? stop_signal(t) : SIGTERM;
-    return train_fail(t, 128 + number,
-                      "stopped by signal %d after step %ld of %ld", number,
-                      t->step, t->nsteps);
+    return 0;
+}
+
+int train_staleness(struct train *t, bool *has, uint64_t *counts)
+{
+    const struct strategy_ops *ops = t->strategy.ops;
+    *has = ops->staleness != NULL;
+    const coll_status status =
+        *has ? ops->staleness(&t->strategy, counts) : COLL_OK;
+    return status ? train_comm_failed(t, status) : 0;
 }

@@ -7,13 +7,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "breakdown.h"
 #include "data/dataset.h"
-#include "data/sampler.h"
+#include "dist/collect.h"
 #include "dist/strategy.h"
 #include "evaluate.h"
+#include "loader.h"
 #include "net/net.h"
+#include "partition.h"
 #include "profile.h"
 #include "report.h"
+#include "stragglers.h"
 #include "update.h"
 
 struct train_settings {
@@ -22,16 +26,21 @@ struct train_settings {
     long batch, global_batch; /* per rank; global_batch > 0 counts instead */
     long accumulate; /* so many batches make a step, with their gradients
                         added up; 0: one */
-    long threads;             /* of this rank; 0: one */
-    bool unbound;             /* leave it to the system where they run */
+    long threads;    /* of this rank; 0: one */
+    bool unbound;    /* leave it to the system where they run */
     uint64_t seed;
-    bool augment;       /* change images by chance: read_augmented() */
+    int delay_rank; /* an experiment: this one sleeps so long in each of its */
+    double delay_seconds; /* steps, if that is above 0 */
+    bool augment;         /* change images by chance: read_augmented() */
+    enum prefetch prefetch;
+    bool
+        partition; /* all memory of a rank is in the NUMA node of its threads */
     const char *kernel; /* as kernel_choose() was told, or NULL, */
     bool bf16;          /* and conv_allow_bf16(); here to be compared */
     struct optim_settings optim;
     double clip_norm, average; /* as of struct update */
-    enum exchange exchange;    /* as of struct strategy */
-    size_t bucket_bytes;
+    struct strategy_settings
+        strategy_settings;             /* what only some strategies use */
     struct schedule_settings schedule; /* train_open() fills in total, and
                                           every if it is 0: an epoch */
     const char *checkpoint;            /* NULL: none */
@@ -39,25 +48,42 @@ struct train_settings {
     const char *resume;                /* a file, or NULL */
     bool resume_optional;              /* start afresh if it does not exist */
     const volatile sig_atomic_t *stop; /* a signal's number, 0 or NULL */
+    double began; /* clock_now() of the program; 0: train_open_data() */
 };
+
+/* What the ranks sum after each step: loss, right answers, ranks asked to stop;
+ * rank 0's vote. What each has worked follows. */
+enum sum { SUM_LOSS, SUM_CORRECT, SUM_STOP, SUM_VOTE, SUMS };
 
 struct train {
     struct train_settings settings;
     coll_comm *comm;
-    int rank, nranks;
-    int batch, pass; /* images of this rank: in a step, at once */
+    int rank, nranks, nworkers; /* the first ranks have shares of the images */
+    int batch, pass;            /* images of this rank: in a step, at once */
     long step, nsteps, epoch_steps; /* done, in all, in one epoch */
     struct dataset train, test;
-    struct sampler sampler;
-    int *cpus; /* for each thread; NULL: any */
+    struct loader loader;
+    int *cpus;                  /* for each thread; NULL: any */
+    struct partition partition; /* and how many NUMA nodes the machine has, */
+    int nodes;                  /* if settings.partition */
     struct net net;
     struct strategy strategy;
     struct update update;
     struct arena sum; /* gradients of a step's passes; none if it has one */
-    float *images; /* of this rank's batch */
-    int *labels;
+    double *sums;     /* of a step over the ranks: enum sum, each one's work */
+    struct stragglers stragglers;
+    struct {
+        bool waits;   /* weights from `moved` on have yet to move, */
+        size_t moved; /* by a step with this rate and number */
+        double lr;
+        long number;
+        struct net_need need;
+    } late;
+    double met, exchanged; /* clock_now() when all last met; seconds of parts
+                              3 and 5 by then */
     double seconds, comm_seconds, images_done; /* of this run's steps */
     struct score score;                        /* the last evaluation */
+    struct breakdown time;
     struct profile *profile; /* the caller's; NULL: not measured */
     char error[1024];
     char note[512]; /* of train_open(), for the user; "": none */
@@ -81,14 +107,51 @@ int train_open(struct train *, coll_comm *);
  * end and when stopped, never after a failure. */
 int train_run(struct train *, long until, struct report *);
 
+/* Where the time of all ranks has gone until now; all call it. */
+int train_breakdown(struct train *, struct breakdown_sums *);
+
+/* What struct strategy_ops says of staleness; all call it. *has: whether the
+ * strategy knows. */
+int train_staleness(struct train *, bool *has, uint64_t *counts);
+
+/* While the communicator is there. */
 void train_close(struct train *);
+
+/* What train_run() does at the end of an epoch: sets score, on all ranks. */
+coll_status train_evaluate(struct train *);
+
+/* Parts of train_run(). Fills the gradients and returns the summed loss, of
+ * which not_finite sets error. */
+double train_learn(struct train *, const struct batch *, int *ncorrect);
+int train_not_finite(struct train *, double loss);
+/* After a step, on all ranks: whether a checkpoint is due; whether an
+ * evaluation is, which then goes to the point. Writes the checkpoint. */
+bool train_saves(const struct train *, bool stopped);
+int train_score(struct train *, bool stopped, struct report_point *);
+int train_save(struct train *);
+/* After a signal to some rank: sets error and returns the exit status. */
+int train_stopped(struct train *);
+/* What train_run() does where the strategy has workers run by themselves. */
+int train_run_apart(struct train *, long until, struct report *);
+
+/* What a checkpoint has of each rank: of ranks that learn apart, while the
+ * centre is shown, all they learn; else what the strategy keeps, if it does. */
+bool train_has_own(const struct train *);
+struct floats train_own_floats(const struct train *);
 
 /* Part of train_open(), which has set comm and strategy: chooses processors for
  * the threads, and binds the calling one, before there is memory to touch. */
 int train_place(struct train *);
 
-/* What a checkpoint says the images are: "cifar10", "cifar10 --augment". */
+/* Further parts, if settings.partition: lets memory come from the node of the
+ * threads; says whether what all ranks need there fits. */
+int train_partition(struct train *);
+int train_partition_fits(struct train *);
+
+/* What a checkpoint says the images and the strategy are: "cifar10 --augment",
+ * "sync", "async-sgd --servers 2". */
 void train_data_name(const struct train *, char *name, size_t bytes);
+void train_strategy_name(const struct train *, char *name, size_t bytes);
 
 /* Both set error and return the exit status: the given one; 1 with what the
  * library said and the step at which it did. */

@@ -11,6 +11,7 @@
 
 #include "kernel_choice.h"
 #include "kernels/gemm.h"
+#include "late.h"
 #include "net/checkpoint.h"
 #include "train.h"
 
@@ -25,7 +26,9 @@ int train_fail(struct train *t, int exit_status, const char *format, ...)
 
 int train_comm_failed(struct train *t, coll_status status)
 {
-    const char *why = coll_last_error(t->comm);
+    const struct strategy *s = &t->strategy;
+    const char *why = s->own && s->ops->sentence ? s->ops->sentence(s)
+                                                 : coll_last_error(t->comm);
     return train_fail(t, 1, "rank %d, step %ld: %s", t->rank, t->step,
                       *why ? why : coll_status_string(status));
 }
@@ -34,6 +37,17 @@ void train_data_name(const struct train *t, char *name, size_t bytes)
 {
     snprintf(name, bytes, "%s%s", t->train.ops->name,
              t->settings.augment ? " --augment" : "");
+}
+
+/* Who serves has other floats of its own than who works. */
+void train_strategy_name(const struct train *t, char *name, size_t bytes)
+{
+    const long servers = t->strategy.settings.servers;
+    if (servers)
+        snprintf(name, bytes, "%s --servers %ld", t->settings.strategy,
+                 servers);
+    else
+        snprintf(name, bytes, "%s", t->settings.strategy);
 }
 
 static int refuse_augment(struct train *t)
@@ -54,12 +68,28 @@ static int refuse_augment(struct train *t)
 int train_open_data(struct train *t, const struct train_settings *settings)
 {
     *t = (struct train){.settings = *settings};
+    breakdown_start(&t->time, settings->began);
+    t->strategy.time = &t->time;
     char text[512];
+    t->settings.strategy_settings.together = settings->clip_norm > 0;
     t->strategy.ops = strategy_find(settings->strategy, text, sizeof(text));
     if (!t->strategy.ops)
         return train_fail(t, 2, "--strategy: %s", text);
-    t->strategy.exchange = settings->exchange;
-    t->strategy.bucket_bytes = settings->bucket_bytes;
+    if (strategy_complete(t->strategy.ops, &t->settings.strategy_settings, text,
+                          sizeof(text)))
+        return train_fail(t, 2, "%s", text);
+    t->strategy.settings = t->settings.strategy_settings;
+    if (t->strategy.ops->stretch && settings->prefetch == PREFETCH_ON)
+        return train_fail(t, 2,
+                          "--prefetch: found on with --strategy %s, where no "
+                          "worker knows its next images; valid are auto and "
+                          "off",
+                          settings->strategy);
+    if (t->strategy.ops->apart && settings->average > 0)
+        return train_fail(t, 2,
+                          "--ema: found --strategy %s, which evaluates the "
+                          "centre of all ranks; valid is --strategy sync",
+                          settings->strategy);
     t->update = (struct update){
         .optim = optim_find(settings->optimiser, text, sizeof(text)),
         .settings = settings->optim,
@@ -68,10 +98,15 @@ int train_open_data(struct train *t, const struct train_settings *settings)
     };
     if (!t->update.optim)
         return train_fail(t, 2, "--optimizer: %s", text);
+    if (strategy_descends(t->strategy.ops, settings->optimiser,
+                          &t->update.settings.numbers[OPTIM_MOMENTUM], text,
+                          sizeof(text)))
+        return train_fail(t, 2, "%s", text);
     if (optim_complete(t->update.optim, &t->update.settings, text,
                        sizeof(text)))
         return train_fail(t, 2, "%s", text);
     t->settings.optim = t->update.settings;
+    t->strategy.momentum = t->update.settings.numbers[OPTIM_MOMENTUM];
     if (dataset_open(&t->train, settings->data, DATASET_TRAIN, text,
                      sizeof(text))
         || dataset_open(&t->test, settings->data, DATASET_TEST, text,
@@ -82,24 +117,43 @@ int train_open_data(struct train *t, const struct train_settings *settings)
                : 0;
 }
 
+/* Sets who works; the others serve. */
+static int share_out(struct train *t)
+{
+    const long servers = t->strategy.settings.servers;
+    if (servers >= t->nranks)
+        return train_fail(t, 2,
+                          "--servers: found %ld of %d rank%s with --strategy "
+                          "%s, valid is at least one less than ranks",
+                          servers, t->nranks, t->nranks == 1 ? "" : "s",
+                          t->settings.strategy);
+    t->nworkers = t->strategy.nworkers = t->nranks - (int)servers;
+    if (t->settings.delay_seconds > 0 && t->settings.delay_rank >= t->nworkers)
+        return train_fail(t, 2,
+                          "--delay: found rank %d, valid is one that works, "
+                          "from 0 to %d",
+                          t->settings.delay_rank, t->nworkers - 1);
+    return 0;
+}
+
 /* Sets batch, epoch_steps, nsteps and what the schedule needs of them. */
 static int count_steps(struct train *t)
 {
     struct train_settings *s = &t->settings;
     const long passes = s->accumulate ? s->accumulate : 1;
     const long global =
-        s->global_batch ? s->global_batch : s->batch * passes * t->nranks;
-    if (global % t->nranks)
+        s->global_batch ? s->global_batch : s->batch * passes * t->nworkers;
+    if (global % t->nworkers)
         return train_fail(t, 2,
                           "--global-batch: found %ld, valid is a multiple of "
-                          "the %d ranks",
-                          global, t->nranks);
+                          "the %d ranks that work",
+                          global, t->nworkers);
     if (global > INT_MAX)
         return train_fail(t, 2,
                           "--batch: %ld images in a step of %d ranks, valid is "
                           "at most %d",
-                          global, t->nranks, INT_MAX);
-    t->batch = (int)(global / t->nranks);
+                          global, t->nworkers, INT_MAX);
+    t->batch = (int)(global / t->nworkers);
     t->pass = (int)((t->batch + passes - 1) / passes);
     t->epoch_steps = sampler_steps(t->train.count, global);
     t->nsteps = s->steps ? s->steps : s->epochs * t->epoch_steps;
@@ -113,7 +167,7 @@ static int count_steps(struct train *t)
 static int no_memory(struct train *t)
 {
     return train_fail(t, 1, "rank %d: no memory for a batch of %d", t->rank,
-                      t->pass);
+                      t->batch);
 }
 
 static double digest(const void *from, size_t bytes)
@@ -150,16 +204,54 @@ static int agree_on(struct train *t, const struct claim *claims, size_t n)
     return 0;
 }
 
+static int open_loader(struct train *t)
+{
+    const bool apart = t->strategy.ops->stretch != NULL;
+    struct loader_settings s = {
+        .data = &t->train,
+        .seed = t->settings.seed,
+        .augment = t->settings.augment,
+        .rank = t->rank,
+        .nranks = t->nranks,
+        .batch = t->batch,
+        .epoch_steps = t->epoch_steps,
+        .nsteps = t->nsteps,
+        .prefetch = t->settings.prefetch,
+        .time = &t->time,
+    };
+    if (apart) { /* stretch.c: by shares, of which nobody knows the next */
+        s.rank = 0;
+        s.nranks = 1;
+        s.epoch_steps = sampler_steps(t->train.count, t->batch);
+        s.nsteps = (t->nsteps / t->epoch_steps + 1) * s.epoch_steps;
+        s.prefetch = PREFETCH_OFF;
+    }
+    return loader_open(&t->loader, &s) ? no_memory(t) : 0;
+}
+
 static int build(struct train *t)
 {
     char text[512];
-    /* What kernel_agree() sends depends on it. */
+    /* What kernel_agree() and strategies send depends on it. */
     const char *kernel = t->settings.kernel ? t->settings.kernel : "";
+    const char *strategy = t->settings.strategy;
+    const struct strategy_settings *s = &t->strategy.settings;
     const struct claim ways[] = {
         {"--kernel", digest(kernel, strlen(kernel))},
         {"--precision", t->settings.bf16},
+        {"--partition", t->settings.partition},
+        {"--strategy", digest(strategy, strlen(strategy))},
+        {"--tau", (double)s->tau},
+        {"--alpha", s->alpha},
+        {"--centre", s->centre},
+        {"--wire", s->wire.kind},
+        {"--top", s->wire.top},
+        {"--wire-always", s->wire.always},
+        {"--servers", (double)s->servers},
+        {"--original-strict", s->strict},
+        {"--shard-optimizer", s->shard},
     };
-    const int differ = agree_on(t, ways, 2);
+    const int differ = agree_on(t, ways, sizeof(ways) / sizeof(ways[0]));
     if (differ)
         return differ;
     coll_status status = kernel_agree(t->comm, false);
@@ -170,24 +262,27 @@ static int build(struct train *t)
     status = kernel_agree(t->comm, true);
     if (status)
         return train_comm_failed(t, status);
-    if (net_fits(&t->net, &t->train, text, sizeof(text)))
+    if (net_fits(&t->net, &t->train, text, sizeof(text))
+        || net_fits(&t->net, &t->test, text, sizeof(text)))
         return train_fail(t, 2, "--net: %s", text);
     const int nthreads = t->settings.threads ? (int)t->settings.threads : 1;
     if (net_use_threads(&t->net, nthreads, t->cpus, text, sizeof(text)))
         return train_fail(t, 1, "--threads: %s", text);
     net_init(&t->net, t->settings.seed);
     t->strategy.net = &t->net;
-    const size_t batch = (size_t)t->batch;
-    t->images = malloc(batch * shape_count(t->train.image) * sizeof(float));
-    t->labels = malloc(batch * sizeof(*t->labels));
-    if (!t->images || !t->labels
-        || sampler_create(&t->sampler, t->train.count, t->settings.seed)
+    if (!(t->sums = calloc(SUMS + (size_t)t->nranks, sizeof(*t->sums)))
+        || stragglers_open(&t->stragglers, t->nranks)
         || (t->pass < t->batch
-            && arena_alloc(&t->sum, t->net.params.count))
-        || update_open(&t->update, &t->net))
+            && arena_alloc(&t->sum, t->net.params.count)))
         return no_memory(t);
+    t->strategy.part = strategy_part(&t->strategy);
     status = t->strategy.ops->open(&t->strategy);
-    return status ? train_comm_failed(t, status) : 0;
+    late_open(t);
+    if (status == COLL_ERR_INVALID && t->strategy.note[0])
+        return train_fail(t, 2, "%s", t->strategy.note);
+    if (status)
+        return train_comm_failed(t, status);
+    return update_open(&t->update, &t->net, &t->strategy) ? no_memory(t) : 0;
 }
 
 /* What makes the stream of images and the state of the optimiser must be as it
@@ -195,10 +290,14 @@ static int build(struct train *t)
 static const char *differs(const struct train *t, const struct checkpoint *c,
                            char *text, size_t bytes)
 {
-    char data[sizeof(c->state.data)];
+    char data[sizeof(c->state.data)], strategy[sizeof(c->state.strategy)];
+    const struct floats own = train_own_floats(t);
+    const bool apart = t->strategy.ops->apart;
+    const size_t floats = update_floats(&t->update, &t->net);
     const struct checkpoint_state *s = &c->state;
-    const uint64_t global = (uint64_t)t->batch * (uint64_t)t->nranks;
+    const uint64_t global = (uint64_t)t->batch * (uint64_t)t->nworkers;
     train_data_name(t, data, sizeof(data));
+    train_strategy_name(t, strategy, sizeof(strategy));
     if (strcmp(c->text, t->net.text))
         return "it has another net than --net";
     if (strcmp(s->data, data) || s->images != t->train.count)
@@ -216,23 +315,61 @@ static const char *differs(const struct train *t, const struct checkpoint *c,
                  (unsigned long long)s->global_batch,
                  (unsigned long long)s->nranks, (unsigned long long)global,
                  t->nranks, (unsigned long long)s->global_batch);
+    else if (strcmp(s->strategy, strategy))
+        snprintf(text, bytes, "--strategy was %s, found %s", s->strategy,
+                 strategy);
+    else if (apart && c->nranks != (uint32_t)t->nranks)
+        snprintf(text, bytes,
+                 "it has the weights of %u ranks, found %d",
+                 c->nranks, t->nranks);
     else if ((s->average > 0) != (t->settings.average > 0))
         snprintf(text, bytes,
                  "it %s a moving average of the weights, found --ema %g",
                  s->average > 0 ? "has" : "has not", t->settings.average);
     else if (strcmp(s->optimiser, t->settings.optimiser)
              || c->nparams != t->net.params.count
-             || c->noptim != t->update.state.count
+             || c->noptim != (apart ? 0 : floats)
+             || (apart && c->nown != floats_count(&own))
              || c->nkept != t->net.state.count)
         snprintf(text, bytes,
                  "its %zu parameters with %zu kept numbers and %zu of %s do "
                  "not fit %zu with %zu and %zu of %s",
                  c->nparams, c->nkept, c->noptim, s->optimiser,
-                 t->net.params.count, t->net.state.count, t->update.state.count,
+                 t->net.params.count, t->net.state.count, floats,
                  t->settings.optimiser);
     else
         return NULL;
     return text;
+}
+
+static void copy(struct arena *to, const float *from)
+{
+    if (to->count)
+        memcpy(to->x, from, to->count * sizeof(float));
+}
+
+static void take(struct train *t, const struct checkpoint *c)
+{
+    copy(&t->net.state, c->kept);
+    t->step = (long)c->state.step;
+    const float *own = c->own; /* as of train_own_floats() */
+    if (!t->strategy.ops->apart) {
+        copy(&t->net.params, c->params);
+        update_take(&t->update, &t->net, c->optim);
+        /* Another number of ranks, or --wire, begins with nothing kept. */
+        if (c->nranks == (uint32_t)t->nranks
+            && c->nown == t->strategy.state.count)
+            copy(&t->strategy.state, own);
+        return;
+    }
+    copy(&t->strategy.centre, c->params);
+    copy(&t->net.params, own);
+    own += t->net.params.count;
+    copy(&t->update.state, own);
+    own += t->update.state.count;
+    copy(&t->strategy.state, own);
+    if (t->strategy.ops->adopt)
+        t->strategy.ops->adopt(&t->strategy);
 }
 
 static int resume(struct train *t)
@@ -245,17 +382,11 @@ static int resume(struct train *t)
         || (t->settings.resume_optional && stat(path, &status)
             && errno == ENOENT))
         return 0;
-    if (checkpoint_read(&c, path, text, sizeof(text)))
+    if (checkpoint_read(&c, path, t->rank, text, sizeof(text)))
         return train_fail(t, 2, "--resume: %s", text);
     const char *wrong = differs(t, &c, text, sizeof(text));
-    if (!wrong) {
-        memcpy(t->net.params.x, c.params, c.nparams * sizeof(float));
-        if (c.noptim)
-            memcpy(t->update.state.x, c.optim, c.noptim * sizeof(float));
-        if (c.nkept)
-            memcpy(t->net.state.x, c.kept, c.nkept * sizeof(float));
-        t->step = (long)c.state.step;
-    }
+    if (!wrong)
+        take(t, &c);
     checkpoint_free(&c);
     return wrong ? train_fail(t, 2, "--resume: %s: %s", path, wrong) : 0;
 }
@@ -263,6 +394,8 @@ static int resume(struct train *t)
 static int agree(struct train *t)
 {
     const struct train_settings *s = &t->settings;
+    const struct arena *weights =
+        t->strategy.ops->apart ? &t->strategy.centre : &t->net.params;
     const double numbers[] = {s->optim.numbers[OPTIM_MOMENTUM],
                               s->optim.numbers[OPTIM_BETA1],
                               s->optim.numbers[OPTIM_BETA2],
@@ -290,12 +423,14 @@ static int agree(struct train *t)
          digest(numbers, sizeof(numbers))
              + digest(s->schedule.name, strlen(s->schedule.name))
              + digest(s->schedule.milestones, milestones)},
-        {"--exchange", (double)s->exchange},
-        {"--bucket", (double)s->bucket_bytes},
+        {"--exchange", (double)s->strategy_settings.exchange},
+        {"--bucket", (double)s->strategy_settings.bucket_bytes},
         {"--optimizer", digest(s->optimiser, strlen(s->optimiser))},
         {"--accumulate", t->pass},
+        {"--checkpoint and --checkpoint-every",
+         s->checkpoint ? 1 + (double)s->checkpoint_every : 0},
         {"the weights",
-         digest(t->net.params.x, t->net.params.count * sizeof(float))
+         digest(weights->x, weights->count * sizeof(float))
              + digest(t->net.state.x, t->net.state.count * sizeof(float))},
     };
     return agree_on(t, claims, sizeof(claims) / sizeof(claims[0]));
@@ -307,11 +442,19 @@ int train_open(struct train *t, coll_comm *comm)
     t->rank = coll_comm_user_rank(comm);
     t->nranks = coll_comm_count(comm);
     t->strategy.comm = comm;
-    int status = count_steps(t);
+    int status = share_out(t);
+    if (!status)
+        status = count_steps(t);
+    if (!status)
+        status = open_loader(t);
     if (!status)
         status = train_place(t);
     if (!status)
+        status = train_partition(t);
+    if (!status)
         status = build(t);
+    if (!status)
+        status = train_partition_fits(t);
     if (!status)
         status = resume(t);
     if (!status)
@@ -325,12 +468,14 @@ void train_close(struct train *t)
         t->strategy.ops->close(&t->strategy);
     if (t->net.layers)
         net_free(&t->net);
-    sampler_free(&t->sampler);
+    loader_close(&t->loader);
     update_close(&t->update);
     arena_free(&t->sum);
+    arena_free(&t->strategy.centre);
+    arena_free(&t->strategy.state);
     free(t->cpus);
-    free(t->images);
-    free(t->labels);
+    stragglers_close(&t->stragglers);
+    free(t->sums);
     dataset_close(&t->train);
     dataset_close(&t->test);
     *t = (struct train){0};

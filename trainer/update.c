@@ -1,70 +1,55 @@
 /* SPDX-License-Identifier: MIT */
 #include "update.h"
 
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-static float *array(const struct update *u, const struct net *net, int i)
-{
-    return u->state.x + (size_t)i * net->params.count;
-}
-
-static float *mean(const struct update *u, const struct net *net)
-{
-    return array(u, net, u->optim->nstate);
-}
-
-int update_open(struct update *u, const struct net *net)
-{
-    const size_t arrays = (size_t)u->optim->nstate + (u->average > 0);
-    if (arena_alloc(&u->state, arrays * net->params.count))
-        return -1;
-    if (u->average > 0)
-        memcpy(mean(u, net), net->params.x, net->params.count * sizeof(float));
-    return 0;
-}
-
-void update_close(struct update *u)
-{
-    arena_free(&u->state);
-}
-
-struct stroke {
-    const struct update *update;
-    struct net *net;
-    double lr;
-    long number;
+/* What this rank moves of a tensor. */
+struct tensor_part {
+    size_t first, count; /* of all parameters; count may be 0 */
+    bool vector;
 };
 
-static void move(const struct stroke *s, size_t first, size_t n, bool vector)
+static float *array(const struct update *u, int i)
 {
-    const struct update *u = s->update;
-    struct optim_part p = {
-        .w = s->net->params.x + first,
-        .g = s->net->grads.x + first,
-        .n = n,
-        .vector = vector,
-    };
-    for (int i = 0; i < u->optim->nstate; i++)
-        p.state[i] = array(u, s->net, i) + first;
-    u->optim->step(&u->settings, s->lr, s->number, p);
-    if (u->average <= 0)
-        return;
-    const float stays = (float)u->average, comes = (float)(1 - u->average);
-    float *m = mean(u, s->net) + first;
-    for (size_t i = 0; i < n; i++)
-        m[i] = stays * m[i] + comes * p.w[i];
+    return u->state.x + (size_t)i * u->count;
 }
 
-static void move_share(void *context, int i, int n)
+static float *mean(const struct update *u)
 {
-    const struct stroke *s = context;
-    size_t first;
-    const size_t count = crew_floats(s->net->params.count, i, n, &first);
-    move(s, first, count, false);
+    return array(u, u->optim->nstate);
+}
+
+static int narrays(const struct update *u)
+{
+    return u->optim->nstate + (u->average > 0);
+}
+
+/* --- tensors ----------------------------------------------------------------
+ */
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static void add_tensor(struct update *u, size_t first, size_t count,
+                       bool vector)
+{
+    const size_t end = least(first + count, u->first + u->count);
+    if (first < u->first)
+        first = u->first;
+    if (u->tensors)
+        u->tensors[u->ntensors] =
+            (struct tensor_part){first, end > first ? end - first : 0, vector};
+    u->ntensors++;
 }
 
 /* The tensors of a layer lie one after another. */
-static void move_layer(const struct stroke *s, const struct layer *l)
+static void list_layer(struct update *u, const struct net *net,
+                       const struct layer *l)
 {
     enum { MOST = 8 };
     struct layer_param tensors[MOST] = {0};
@@ -74,44 +59,231 @@ static void move_layer(const struct stroke *s, const struct layer *l)
         size_t n = 1;
         for (int d = 0; d < tensors[i].ndims; d++)
             n *= (size_t)tensors[i].dims[d];
-        move(s, (size_t)(l->params - s->net->params.x) + at, n,
-             tensors[i].ndims < 2);
+        add_tensor(u, (size_t)(l->params - net->params.x) + at, n,
+                   tensors[i].ndims < 2);
         at += n;
     }
 }
 
-static void clip(const struct update *u, struct net *net)
+static void list(struct update *u, const struct net *net)
 {
-    const double norm = optim_norm(net->grads.x, net->grads.count);
-    if (norm <= u->clip_norm)
-        return;
-    const float factor = (float)(u->clip_norm / norm);
-    for (size_t i = 0; i < net->grads.count; i++)
-        net->grads.x[i] *= factor;
-}
-
-void update_step(struct update *u, struct net *net, double lr, long number)
-{
-    struct stroke s = {u, net, lr, number};
-    if (u->clip_norm > 0)
-        clip(u, net);
-    if (!u->optim->by_tensor) {
-        crew_run(net->crew, move_share, &s);
-        return;
-    }
+    u->ntensors = 0;
     for (int i = 0; i < net->nlayers; i++)
         if (net->layers[i].nparams)
-            move_layer(&s, &net->layers[i]);
+            list_layer(u, net, &net->layers[i]);
 }
 
-void update_swap(struct update *u, struct net *net)
+static int list_tensors(struct update *u, const struct net *net)
 {
+    list(u, net); /* counts */
+    const size_t n = (size_t)u->ntensors;
+    u->tensors = calloc(n + 1, sizeof(*u->tensors));
+    u->sums = calloc(2 * n + 1, sizeof(*u->sums));
+    if (!u->tensors || !u->sums)
+        return -1;
+    list(u, net);
+    return 0;
+}
+
+/* --- opening ----------------------------------------------------------------
+ */
+
+int update_open(struct update *u, const struct net *net,
+                struct strategy *strategy)
+{
+    u->first = 0;
+    u->count = net->params.count;
+    if (strategy && strategy->shard.counts) {
+        u->sharing = strategy;
+        u->first = strategy->shard.first;
+        u->count = strategy->shard.count;
+    }
+    if (arena_alloc(&u->state, (size_t)narrays(u) * u->count)
+        || (u->optim->measure && list_tensors(u, net)))
+        return -1;
+    if (u->average > 0)
+        memcpy(mean(u), net->params.x + u->first, u->count * sizeof(float));
+    return 0;
+}
+
+void update_close(struct update *u)
+{
+    arena_free(&u->state);
+    free(u->tensors);
+    free(u->sums);
+}
+
+/* --- a step -----------------------------------------------------------------
+ */
+
+struct stroke {
+    const struct update *update;
+    struct net *net;
+    double lr;
+    long number;
+    size_t first, count; /* of this rank's parameters: those to move */
+};
+
+/* Those from `first` on, counted from this rank's first. */
+static struct optim_part part(const struct stroke *s, size_t first, size_t n)
+{
+    const struct update *u = s->update;
+    struct optim_part p = {
+        .w = s->net->params.x + u->first + first,
+        .g = s->net->grads.x + u->first + first,
+        .n = n,
+    };
+    for (int i = 0; i < u->optim->nstate; i++)
+        p.state[i] = array(u, i) + first;
+    return p;
+}
+
+static void move(const struct stroke *s, size_t first, struct optim_part p)
+{
+    const struct update *u = s->update;
+    u->optim->step(&u->settings, s->lr, s->number, p);
     if (u->average <= 0)
         return;
-    float *m = mean(u, net), *w = net->params.x;
-    for (size_t i = 0; i < net->params.count; i++) {
+    const float stays = (float)u->average, comes = (float)(1 - u->average);
+    float *m = mean(u) + first;
+    for (size_t i = 0; i < p.n; i++)
+        m[i] = stays * m[i] + comes * p.w[i];
+}
+
+static void move_share(void *context, int i, int n)
+{
+    const struct stroke *s = context;
+    size_t first;
+    const size_t count = crew_floats(s->count, i, n, &first);
+    first += s->first;
+    move(s, first, part(s, first, count));
+}
+
+/* Adds up over the ranks that share the parameters. */
+static coll_status sum_up(const struct update *u, double *sums, size_t n)
+{
+    return u->sharing ? strategy_reduce(u->sharing, sums, n, COLL_SUM)
+                      : COLL_OK;
+}
+
+static struct optim_part tensor(const struct stroke *s, int i)
+{
+    const struct tensor_part *t = &s->update->tensors[i];
+    struct optim_part p = part(s, t->first - s->update->first, t->count);
+    p.vector = t->vector;
+    p.sums = &s->update->sums[2 * i];
+    return p;
+}
+
+/* Whether it is one to move, and has something. */
+static bool moves(const struct stroke *s, int i)
+{
+    const struct tensor_part *t = &s->update->tensors[i];
+    return t->count && t->first - s->update->first - s->first < s->count;
+}
+
+static coll_status move_tensors(const struct stroke *s)
+{
+    const struct update *u = s->update;
+    memset(u->sums, 0, 2 * (size_t)u->ntensors * sizeof(*u->sums));
+    for (int i = 0; i < u->ntensors; i++)
+        if (moves(s, i))
+            u->optim->measure(&u->settings, s->number, tensor(s, i));
+    const coll_status status = sum_up(u, u->sums, 2 * (size_t)u->ntensors);
+    for (int i = 0; i < u->ntensors && !status; i++)
+        if (moves(s, i))
+            move(s, u->tensors[i].first - u->first, tensor(s, i));
+    return status;
+}
+
+static coll_status move_all(struct stroke *s)
+{
+    if (s->update->optim->measure)
+        return move_tensors(s);
+    crew_run(s->net->crew, move_share, s);
+    return COLL_OK;
+}
+
+static coll_status clip(const struct update *u, struct net *net)
+{
+    float *g = net->grads.x + u->first;
+    double square = optim_square(g, u->count);
+    const coll_status status = sum_up(u, &square, 1);
+    const double norm = sqrt(square);
+    if (status || norm <= u->clip_norm)
+        return status;
+    const float factor = (float)(u->clip_norm / norm);
+    for (size_t i = 0; i < u->count; i++)
+        g[i] *= factor;
+    return COLL_OK;
+}
+
+coll_status update_step(struct update *u, struct net *net, double lr,
+                        long number)
+{
+    struct stroke s = {u, net, lr, number, 0, u->count};
+    coll_status status = u->clip_norm > 0 ? clip(u, net) : COLL_OK;
+    if (!status)
+        status = move_all(&s);
+    return status || !u->sharing ? status
+                                 : strategy_gather(u->sharing, net->params.x);
+}
+
+coll_status update_slice(struct update *u, struct net *net, double lr,
+                         long number, size_t first, size_t count)
+{
+    assert(!u->sharing && u->clip_norm <= 0);
+    struct stroke s = {u, net, lr, number, first, count};
+    return move_all(&s);
+}
+
+void update_make_step(const struct update *u, struct net *net, double lr)
+{
+    const float decay = (float)u->settings.weight_decay, rate = (float)lr;
+    if (u->clip_norm > 0)
+        clip(u, net);
+    for (size_t i = 0; i < net->grads.count; i++)
+        net->grads.x[i] = -rate * (net->grads.x[i] + decay * net->params.x[i]);
+}
+
+coll_status update_swap(struct update *u, struct net *net)
+{
+    if (u->average <= 0)
+        return COLL_OK;
+    float *m = mean(u), *w = net->params.x + u->first;
+    for (size_t i = 0; i < u->count; i++) {
         const float kept = w[i];
         w[i] = m[i];
         m[i] = kept;
     }
+    return u->sharing ? strategy_gather(u->sharing, net->params.x) : COLL_OK;
+}
+
+/* --- checkpoints ------------------------------------------------------------
+ */
+
+size_t update_floats(const struct update *u, const struct net *net)
+{
+    return (size_t)narrays(u) * net->params.count;
+}
+
+void update_take(struct update *u, const struct net *net, const float *from)
+{
+    for (int i = 0; i < narrays(u) && u->count; i++)
+        memcpy(array(u, i), from + (size_t)i * net->params.count + u->first,
+               u->count * sizeof(float));
+}
+
+coll_status update_collect(const struct update *u, const struct net *net,
+                           float *to)
+{
+    coll_status status = COLL_OK;
+    for (int i = 0; i < narrays(u) && !status; i++) {
+        float *whole = to ? to + (size_t)i * net->params.count : NULL;
+        if (u->sharing)
+            status = shard_collect(&u->sharing->shard, array(u, i), whole);
+        else if (whole && u->count)
+            memcpy(whole, array(u, i), u->count * sizeof(float));
+    }
+    return status;
 }

@@ -3,6 +3,7 @@
 #ifndef TRAINER_UPDATE_H
 #define TRAINER_UPDATE_H
 
+#include "dist/strategy.h"
 #include "net/net.h"
 #include "optim/optim.h"
 
@@ -13,19 +14,45 @@ struct update {
         clip_norm; /* gradients longer than that are shortened to it; 0: none */
     double average; /* how much of the mean of the weights stays each step,
                        from which evaluations and exports are; 0: no mean */
-    /* The optimiser's arrays, then the mean: each as long as the parameters. */
+    struct strategy *sharing; /* whose shard is this rank's part; NULL: all */
+    size_t first, count;      /* the parameters that this rank moves */
+    /* The optimiser's arrays, then the mean: each `count` long. */
     struct arena state;
+    /* For an optimiser that measures tensors. */
+    struct tensor_part *tensors;
+    double *sums; /* two of each */
+    int ntensors;
 };
 
-/* Of a net that has its first weights; the mean starts as these. -1: no memory.
- */
-int update_open(struct update *, const struct net *);
+/* Of a net that has its first weights; the mean starts as these. The strategy
+ * is open; NULL: there is one rank. -1: no memory. */
+int update_open(struct update *, const struct net *, struct strategy *);
 void update_close(struct update *);
 
-/* Step `number`, from 1: moves the net's parameters by its gradients. */
-void update_step(struct update *, struct net *, double lr, long number);
+/* What follows fails as the strategy's sums do, if parameters are shared out,
+ * and then is called by all ranks. */
+
+/* Step `number`, from 1: moves the net's parameters by its gradients, of which
+ * only this rank's part counts. */
+coll_status update_step(struct update *, struct net *, double lr, long number);
+
+/* The same for parameters that are not shared out, without clipping: of whole
+ * layers, so that all slices together are update_step(). */
+coll_status update_slice(struct update *, struct net *, double lr, long number,
+                         size_t first, size_t count);
+
+/* What update_step() would add to the parameters by plain gradient descent, in
+ * place of the gradients: -lr (G + decay W). */
+void update_make_step(const struct update *, struct net *, double lr);
 
 /* Exchanges the parameters and their mean; nothing if there is no mean. */
-void update_swap(struct update *, struct net *);
+coll_status update_swap(struct update *, struct net *);
+
+/* The state of all ranks: how many floats, from a vector of as many, and to
+ * one, which is only written at rank 0 and may be NULL elsewhere. */
+size_t update_floats(const struct update *, const struct net *);
+void update_take(struct update *, const struct net *, const float *from);
+coll_status update_collect(const struct update *, const struct net *,
+                           float *to);
 
 #endif

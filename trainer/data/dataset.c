@@ -22,18 +22,11 @@ const int ndatasets = NDATASETS;
 static void refuse_name(const char *name, int length, char *error, size_t bytes)
 {
     const char *names[NDATASETS];
-    char word[64], list[256] = "";
-    for (int i = 0; i < NDATASETS; i++) {
-        const size_t used = strlen(list);
+    char word[64];
+    for (int i = 0; i < NDATASETS; i++)
         names[i] = datasets[i]->name;
-        snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
-                 names[i]);
-    }
     snprintf(word, sizeof(word), "%.*s", length, name);
-    const char *near = nearest_name(word, names, NDATASETS);
-    snprintf(error, bytes,
-             "data set \"%s\" is not known, valid here is %s%s%s%s", word, list,
-             near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    say_unknown(error, bytes, word, names, NDATASETS);
 }
 
 int dataset_open(struct dataset *d, const char *name, enum dataset_part part,

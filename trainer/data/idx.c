@@ -16,7 +16,7 @@
 #include "data/dataset.h"
 #include "data/reader.h"
 
-enum { MAX_DIMENSIONS = 3, NCLASSES = 10, MAX_SIDE = 4096 };
+enum { MAX_DIMENSIONS = 3, NCLASSES = 10 /* most */, MAX_SIDE = 4096 };
 
 struct images {
     uint8_t *pixels, *labels;
@@ -92,13 +92,18 @@ static int read_idx(struct reader *r, int ndims, uint32_t *dims,
     return 0;
 }
 
-static int check_labels(const struct reader *r, const uint8_t *labels, size_t n)
+/* How many classes there are: up to the highest label. */
+static int count_classes(const struct reader *r, const uint8_t *labels,
+                         size_t n)
 {
-    for (size_t i = 0; i < n; i++)
+    int highest = 0;
+    for (size_t i = 0; i < n; i++) {
         if (labels[i] >= NCLASSES)
             return reader_refuse(r, "byte %zu: label %d, valid is 0 to %d",
                                  8 + i, labels[i], NCLASSES - 1);
-    return 0;
+        highest = labels[i] > highest ? labels[i] : highest;
+    }
+    return highest + 1;
 }
 
 static void close_images(struct dataset *d)
@@ -137,11 +142,11 @@ static int load(struct dataset *d, const char *where, enum dataset_part part,
         return reader_refuse(
             &r, "byte 4: %u labels, valid is %u as there are images",
             nlabels[0], dims[0]);
-    if (check_labels(&r, own->labels, nlabels[0]))
+    d->nclasses = count_classes(&r, own->labels, nlabels[0]);
+    if (d->nclasses < 0)
         return -1;
     d->count = dims[0];
     d->image = (struct shape){1, 1, (int)dims[1], (int)dims[2]};
-    d->nclasses = NCLASSES;
     return 0;
 }
 

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "dist/buckets.h"
 
-enum { STEPS = 6, FIRST = 32 };
+#include <math.h>
+
+enum { SKIPPED = 2, STEPS = 5, FIRST = 32 };
+
+int buckets_pieces(int choice)
+{
+    return 1 << (choice < BUCKETS_LATE ? choice : choice - BUCKETS_LATE + 1);
+}
 
 double buckets_visible(int pieces, double latency, double seconds_of_all,
                        double backward)
@@ -13,13 +20,11 @@ double buckets_visible(int pieces, double latency, double seconds_of_all,
     return each + (queue > 0 ? queue : 0);
 }
 
-void buckets_start(struct buckets *b, double latency, double seconds_of_all,
-                   double backward)
+void buckets_start(struct buckets *b, const double *expected)
 {
     *b = (struct buckets){0};
     for (int i = 0; i < BUCKETS_CHOICES; i++) {
-        b->expected[i] =
-            buckets_visible(1 << i, latency, seconds_of_all, backward);
+        b->expected[i] = expected[i];
         if (b->expected[i] < b->expected[b->choice])
             b->choice = i;
     }
@@ -30,7 +35,8 @@ static int untried(const struct buckets *b)
 {
     int best = -1;
     for (int i = 0; i < BUCKETS_CHOICES; i++)
-        if (b->seen[i] <= 0 && (best < 0 || b->expected[i] < b->expected[best]))
+        if (b->seen[i] <= 0 && isfinite(b->expected[i])
+            && (best < 0 || b->expected[i] < b->expected[best]))
             best = i;
     return best;
 }
@@ -47,39 +53,40 @@ static void settle(struct buckets *b)
 
 /* Twice as slow as in its first steps, for some: all is open. One alone,
  * however slow, does not do. */
-static void doubt(struct buckets *b, double visible)
+static bool doubt(struct buckets *b, double visible)
 {
     const double most = 4 * b->usual;
     if (b->steps < FIRST) {
         b->usual += (visible - b->usual) / ++b->steps;
         b->kept = b->usual;
-        return;
+        return false;
     }
     b->kept += ((visible < most ? visible : most) - b->kept) / 8;
     if (b->kept < 2 * b->usual)
-        return;
+        return false;
     for (int i = 0; i < BUCKETS_CHOICES; i++)
         b->seen[i] = 0;
     b->settled = false;
     b->steps = 0;
+    return true;
 }
 
-void buckets_step(struct buckets *b, double visible)
+bool buckets_step(struct buckets *b, double seconds, double visible)
 {
     double *seen = &b->seen[b->choice];
-    if (b->settled) {
-        doubt(b, visible);
-        return;
-    }
-    /* The first one of a size prepares what later ones find. */
-    if (b->steps++ && (*seen <= 0 || visible < *seen))
-        *seen = visible;
-    if (b->steps < STEPS)
-        return;
+    if (b->settled)
+        return doubt(b, visible);
+    /* The first is of the choice before, which all leave one step later; the
+     * first one of a size prepares what later ones find. */
+    if (b->steps++ >= SKIPPED && (*seen <= 0 || seconds < *seen))
+        *seen = seconds;
+    if (b->steps < SKIPPED + STEPS)
+        return false;
     b->steps = 0;
     const int next = untried(b);
     if (next < 0)
         settle(b);
     else
         b->choice = next;
+    return true;
 }

@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /* Into how many pieces the gradients go, so that what is ready travels while
- * the layers before it still work. */
+ * the layers before it still work, and in which of two ways: all are waited for
+ * before the weights move, or each before the next forward needs it. */
 #ifndef TRAINER_DIST_BUCKETS_H
 #define TRAINER_DIST_BUCKETS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { BUCKETS_CHOICES = 7 }; /* 1, 2, 4, ... 64 pieces */
+enum {
+    BUCKETS_LATE = 7,    /* 1, 2, 4, ... 64 pieces; from this choice on */
+    BUCKETS_CHOICES = 13 /* 2, 4, ... 64, waited for as they are needed */
+};
 
-/* Tries all choices, first what the model likes best, then keeps the one that
- * leaves least to wait for; tries again when that has become slower. */
+/* Tries all choices, first what the model likes best, then keeps the one of the
+ * shortest steps, as what travels under a layer may take the processor from it;
+ * tries again when more of the exchange has become visible. */
 struct buckets {
     double expected[BUCKETS_CHOICES]; /* seconds that stay visible */
-    double seen[BUCKETS_CHOICES];     /* the least of some steps; 0: none */
-    double usual, kept; /* what the one that is kept took at first; lately */
+    double seen[BUCKETS_CHOICES];     /* the shortest of some steps; 0: none */
+    double usual, kept; /* visible of the one that is kept: at first; lately */
     int choice, steps;  /* and for how many steps it has been tried */
     bool settled;
 };
@@ -25,12 +30,16 @@ struct buckets {
 double buckets_visible(int pieces, double latency, double seconds_of_all,
                        double backward);
 
-/* seconds_of_all: with one latency. backward: 0 if not known, then one piece.
- */
-void buckets_start(struct buckets *, double latency, double seconds_of_all,
-                   double backward);
+/* How many pieces a choice means. */
+int buckets_pieces(int choice);
 
-/* A step with choice b->choice took so long visibly: sets the next choice. */
-void buckets_step(struct buckets *, double visible);
+/* expected: seconds that stay visible of each choice, INFINITY for those that
+ * are not to be tried; one is. */
+void buckets_start(struct buckets *, const double *expected);
+
+/* A step took so long, and of that visibly for the exchange: sets the next
+ * choice. Of two steps after a change of b->choice only the second may be of
+ * the new one, and it is the first. True if a trial begins or all are over. */
+bool buckets_step(struct buckets *, double seconds, double visible);
 
 #endif

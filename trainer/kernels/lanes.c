@@ -2,6 +2,7 @@
 /* As conv_tile.c: CONV_LANES floats in a register. */
 #include "kernels/lanes.h"
 
+#include "kernels/code.h"
 #include "kernels/lrn.h"
 #include "kernels/norm.h"
 #include "kernels/pool.h"
@@ -56,6 +57,7 @@ static void sum(const float *x, const float *z, const float *shift,
 const struct lanes NAME(lanes_, CONV_ISA) = {
     .affine = affine,
     .sum = sum,
+    .code = &NAME(code_, CONV_ISA),
     .lrn = &NAME(lrn_, CONV_ISA),
     .norm = &NAME(norm_, CONV_ISA),
     .pool = &NAME(pool_, CONV_ISA),

@@ -15,6 +15,7 @@ struct lanes {
      * sums are float, long ones double. */
     void (*sum)(const float *x, const float *z, const float *shift,
                 size_t positions, double *sums, double *products);
+    const struct code_loops *code;
     const struct lrn_loops *lrn;
     const struct norm_loops *norm;
     const struct pool_loops *pool;

@@ -358,6 +358,9 @@ double net_forward(struct net *net, const float *images, const int *labels,
         l->training = training;
         l->seed = random_u64(seed, (uint64_t)i);
         l->first_image = first_image;
+        if (net->need && training && l->nparams)
+            net->need->tell(net->need->context,
+                            (size_t)(l->params - net->params.x), l->nparams);
         if (net->clock)
             net->clock->forward[i].start = clock_now();
         run_layer(net,

@@ -30,6 +30,13 @@ struct net_clock {
     struct net_span *forward, *backward;
 };
 
+/* Is told, before each layer with parameters of a forward in training, which
+ * slice of params it is about to read. */
+struct net_need {
+    void (*tell)(void *context, size_t first, size_t count);
+    void *context;
+};
+
 struct net {
     char *text; /* as given, for checkpoints */
     struct layer *layers;
@@ -47,6 +54,7 @@ struct net {
     struct crew *crew;     /* NULL: one thread */
     struct arena partial;  /* gradients of threads but the first, of a layer */
     const struct net_clock *clock; /* the caller's; NULL: not measured */
+    const struct net_need *need;   /* the caller's; NULL: nobody is told */
 };
 
 /* Builds a net for at most `batch` images. On failure returns -1 and writes

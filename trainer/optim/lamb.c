@@ -17,21 +17,30 @@ static float update(const struct moments *k, float decay,
            + decay * p->w[i];
 }
 
-static void step(const struct optim_settings *s, double lr, long number,
-                 struct optim_part p)
+/* The moments move here, as r is of the new ones. */
+static void measure(const struct optim_settings *s, long number,
+                    struct optim_part p)
 {
     const struct moments k = moments_of(s, number);
     const float decay = p.vector ? 0 : (float)s->weight_decay;
-    double square = 0, factor = 1;
+    double square = 0;
     for (size_t i = 0; i < p.n; i++) {
         const double r =
             moments_step(&k, p.g[i], &p.state[0][i], &p.state[1][i])
             + decay * p.w[i];
         square += r * r;
     }
-    const double w = p.vector ? 0 : optim_norm(p.w, p.n);
-    if (w > 0 && square > 0)
-        factor = w / sqrt(square);
+    p.sums[0] += p.vector ? 0 : optim_square(p.w, p.n);
+    p.sums[1] += square;
+}
+
+static void step(const struct optim_settings *s, double lr, long number,
+                 struct optim_part p)
+{
+    const struct moments k = moments_of(s, number);
+    const float decay = p.vector ? 0 : (float)s->weight_decay;
+    const double w = sqrt(p.sums[0]), r = sqrt(p.sums[1]);
+    const double factor = w > 0 && r > 0 ? w / r : 1;
     const float rate = (float)(lr * factor);
     for (size_t i = 0; i < p.n; i++)
         p.w[i] -= rate * update(&k, decay, &p, i);
@@ -40,9 +49,9 @@ static void step(const struct optim_settings *s, double lr, long number,
 const struct optim_ops optim_lamb = {
     .name = "lamb",
     .nstate = 2,
-    .by_tensor = true,
     .uses = 1 << OPTIM_BETA1 | 1 << OPTIM_BETA2 | 1 << OPTIM_EPSILON,
     .numbers =
         {[OPTIM_BETA1] = 0.9, [OPTIM_BETA2] = 0.999, [OPTIM_EPSILON] = 1e-6},
+    .measure = measure,
     .step = step,
 };

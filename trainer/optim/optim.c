@@ -23,18 +23,12 @@ const struct optim_ops *optim_find(const char *name, char *error,
                                    size_t error_bytes)
 {
     const char *names[NOPTIMISERS];
-    char list[256] = "";
     for (int i = 0; i < NOPTIMISERS; i++) {
-        const size_t used = strlen(list);
         names[i] = optimisers[i]->name;
         if (!strcmp(names[i], name))
             return optimisers[i];
-        snprintf(list + used, sizeof(list) - used, "%s%s", i ? ", " : "",
-                 names[i]);
     }
-    const char *near = nearest_name(name, names, NOPTIMISERS);
-    snprintf(error, error_bytes, "found \"%s\", valid are %s%s%s%s", name, list,
-             near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+    say_unknown(error, error_bytes, name, names, NOPTIMISERS);
     return NULL;
 }
 
@@ -74,7 +68,7 @@ int optim_complete(const struct optim_ops *ops, struct optim_settings *s,
     return 0;
 }
 
-double optim_norm(const float *x, size_t n)
+double optim_square(const float *x, size_t n)
 {
     enum { LANES = 16 };
     double lanes[LANES] = {0}, sum = 0;
@@ -86,5 +80,10 @@ double optim_norm(const float *x, size_t n)
         lanes[i % LANES] += (double)x[i] * (double)x[i];
     for (int k = 0; k < LANES; k++)
         sum += lanes[k];
-    return sqrt(sum);
+    return sum;
+}
+
+double optim_norm(const float *x, size_t n)
+{
+    return sqrt(optim_square(x, n));
 }

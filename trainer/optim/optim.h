@@ -30,15 +30,20 @@ struct optim_part {
     const float *g;
     float *state[OPTIM_STATES]; /* the first nstate of them, n floats each */
     size_t n;
-    bool vector; /* of one dimension: a bias, a scale */
+    bool vector;  /* of one dimension: a bias, a scale */
+    double *sums; /* two, of an optimiser that measures */
 };
 
 struct optim_ops {
     const char *name; /* "sgd" */
     int nstate;       /* floats of state per parameter, 0 before step 1 */
-    bool by_tensor;   /* a part is a tensor; others take any cut */
     unsigned uses;    /* bits 1 << enum optim_number */
     double numbers[OPTIM_NNUMBERS]; /* unless the settings say otherwise */
+    /* NULL: step() takes any cut of the parameters. Else parts are of tensors,
+     * or of parts of one; this is called first and adds to the part's sums,
+     * which are then, for step(), those of the whole tensor. */
+    void (*measure)(const struct optim_settings *, long number,
+                    struct optim_part);
     /* lr is this step's; number is that of the step, from 1. The settings'
      * numbers are complete. */
     void (*step)(const struct optim_settings *, double lr, long number,
@@ -54,7 +59,8 @@ const struct optim_ops *optim_find(const char *name, char *error,
 int optim_complete(const struct optim_ops *, struct optim_settings *,
                    char *error, size_t error_bytes);
 
-/* Of x, in double and in an order of its own, whatever the machine. */
+/* |x|^2 and |x|, in double and in an order of its own, whatever the machine. */
+double optim_square(const float *x, size_t n);
 double optim_norm(const float *x, size_t n);
 
 enum { SCHEDULE_MILESTONES = 32 };

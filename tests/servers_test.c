@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT */
+/* Servers and workers of processes, without a net: what they compute, in which
+ * order, and what they wait for. Threads: server_threads.c; training:
+ * training_servers.py. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "ranks.h"
+#include "server_jobs.h"
+
+static const char *const over_shm[] = {"COLL_TRANSPORT=shm", NULL};
+static const char *const over_ucx[] = {"COLL_TRANSPORT=ucx", NULL};
+
+static struct server_job job; /* of the test, before it forks */
+
+static struct server_job elastic(long steps)
+{
+    return (struct server_job){
+        .way = &worker_elastic,
+        .order = SERVER_IN_TURN,
+        .rule = rule_elastic,
+        .nservers = 1,
+        .count = 100,
+        .tau = 1,
+        .steps = steps,
+        .lr = 0.1,
+        .alpha = 0.2,
+    };
+}
+
+static int is_near(const float *found, const double *right, size_t n)
+{
+    /* A step rounds a few numbers below 2, and earlier errors shrink. */
+    const double tolerance = 4 * 2 * 6e-8 * (double)job.steps;
+    for (size_t i = 0; i < n; i++)
+        EXPECT(fabs((double)found[i] - right[i]) < tolerance,
+               "number %zu: found %.9g, right is %.9g", i, (double)found[i],
+               right[i]);
+    return 0;
+}
+
+static int as_oracle(coll_comm *comm, int rank, int n)
+{
+    const int nworkers = n - job.nservers;
+    double *centre = calloc(job.count, sizeof(*centre)),
+           *weights = calloc((size_t)nworkers * job.count, sizeof(*weights));
+    struct server_done done;
+    if (job_run(comm, &job, &done))
+        return 1;
+    job_oracle(&job, nworkers, centre, weights);
+    const int wrong =
+        rank < nworkers ? is_near(done.weights,
+                                  weights + (size_t)rank * job.count, job.count)
+                        : is_near(done.weights + done.first,
+                                  centre + done.first, done.count);
+    free(centre);
+    free(weights);
+    job_free(&done);
+    return wrong;
+}
+
+Test(servers, round_robin_does_what_the_equations_say)
+{
+    job = elastic(1000);
+    cr_assert_eq(run_ranks(4, over_shm, as_oracle), 0, "(1), (2')");
+    job.momentum = 0.9;
+    job.lr = 0.02;
+    cr_assert_eq(run_ranks(3, over_shm, as_oracle), 0, "(5), (6)");
+    job.tau = 5;
+    cr_assert_eq(run_ranks(3, over_ucx, as_oracle), 0, "tau 5");
+    job.way = &worker_elastic_strict;
+    cr_assert_eq(run_ranks(3, over_shm, as_oracle), 0, "strict");
+    job.nservers = 2;
+    cr_assert_eq(run_ranks(4, over_shm, as_oracle), 0, "2 servers");
+}
+
+Test(servers, one_worker_does_what_the_equations_say)
+{
+    static const enum server_order orders[] = {SERVER_FIRST_COME,
+                                               SERVER_AT_ONCE};
+    for (int i = 0; i < 2; i++) {
+        job = elastic(1000);
+        job.order = orders[i];
+        job.rule = i ? rule_elastic_at_once : rule_elastic;
+        cr_assert_eq(run_ranks(2, over_shm, as_oracle), 0, "elastic");
+        job.way = &worker_gradient;
+        job.rule = i ? rule_add_at_once : rule_add;
+        cr_assert_eq(run_ranks(2, over_shm, as_oracle), 0, "SGD");
+    }
+    job.order = SERVER_FIRST_COME;
+    job.rule = rule_momentum;
+    job.momentum = 0.9;
+    job.lr = 0.02;
+    cr_assert_eq(run_ranks(2, over_shm, as_oracle), 0, "MSGD");
+    cr_assert_eq(run_ranks(2, over_ucx, as_oracle), 0, "over messages");
+    job = elastic(1000);
+    job.order = SERVER_FIRST_COME;
+    job.rule = rule_add;
+    job.way = &worker_pull_push;
+    job.tau = 5;
+    cr_assert_eq(run_ranks(2, over_shm, as_oracle), 0, "parameter server");
+}
+
+/* What is served first gets the next step, so steps tell the order. */
+static int in_turn(coll_comm *comm, int rank, int n)
+{
+    const int nworkers = n - job.nservers,
+              others = job.way == &worker_elastic_strict ? 0 : nworkers - 1;
+    struct server_done done;
+    if (job_run(comm, &job, &done))
+        return 1;
+    for (long k = 0; rank < nworkers && k < done.n; k++)
+        EXPECT(done.numbers[k] == rank + k * nworkers, "step %ld is %ld", k,
+               done.numbers[k]);
+    if (rank < nworkers)
+        EXPECT(done.n == (job.steps + nworkers - 1 - rank) / nworkers,
+               "%ld steps", done.n);
+    else
+        EXPECT(done.exchanges == (uint64_t)job.steps
+                   && done.staleness[others] + (uint64_t)nworkers
+                          >= (uint64_t)job.steps,
+               "%llu with %d others between",
+               (unsigned long long)done.staleness[others], others);
+    job_free(&done);
+    return 0;
+}
+
+Test(servers, round_robin_serves_in_rank_order)
+{
+    job = elastic(301);
+    job.step_us = 100;
+    job.slow_worker = 1;
+    job.slow_us = 2000;
+    cr_assert_eq(run_ranks(4, over_shm, in_turn), 0);
+    job.way = &worker_elastic_strict;
+    cr_assert_eq(run_ranks(4, over_shm, in_turn), 0, "strict");
+    job.steps = 2; /* fewer than workers */
+    cr_assert_eq(run_ranks(4, over_shm, in_turn), 0, "few");
+}
+
+/* Rank 0 gets all shards, and compares them with those of one server. */
+static float *first_centre;
+
+static int same_centre(coll_comm *comm, int rank, int n)
+{
+    struct server_done done;
+    float *all = calloc(job.count, sizeof(*all));
+    if (job_run(comm, &job, &done))
+        return 1;
+    if (rank >= n - job.nservers) {
+        const uint64_t nworkers = (uint64_t)(n - job.nservers),
+                       rounds = (uint64_t)job.steps / nworkers;
+        EXPECT(done.bytes == 2 * nworkers * rounds * done.count * sizeof(float),
+               "%llu bytes", (unsigned long long)done.bytes);
+        EXPECT(done.count == job.count / (size_t)job.nservers, "%zu floats",
+               done.count);
+        memcpy(all + done.first, done.weights + done.first,
+               done.count * sizeof(*all));
+    }
+    EXPECT(!coll_allreduce(all, all, job.count, COLL_F32, COLL_SUM, comm, NULL),
+           "sum");
+    if (rank == 0 && job.nservers == 1)
+        memcpy(first_centre, all, job.count * sizeof(*all));
+    if (rank == 0)
+        EXPECT(!memcmp(first_centre, all, job.count * sizeof(*all)),
+               "other bits");
+    free(all);
+    job_free(&done);
+    return 0;
+}
+
+Test(servers, shards_make_no_difference)
+{
+    static const struct worker_way *const ways[] = {
+        &worker_elastic, &worker_elastic_strict, &worker_gradient,
+        &worker_pull_push};
+    static server_rule *const rules[] = {rule_elastic, rule_elastic,
+                                         rule_momentum, rule_add};
+    first_centre = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    for (int way = 0; way < 4; way++)
+        for (int nservers = 1; nservers <= 4; nservers *= 2) {
+            const int nworkers = way < 2 ? 3 : 1; /* else it is no order */
+            job = elastic(99);
+            job.count = 6400;
+            job.nservers = nservers;
+            job.way = ways[way];
+            job.rule = rules[way];
+            job.momentum = 0.5;
+            job.order = way < 2 ? SERVER_IN_TURN : SERVER_FIRST_COME;
+            cr_assert_eq(run_ranks(nworkers + nservers, over_shm, same_centre),
+                         0, "way %d, %d servers", way, nservers);
+        }
+    munmap(first_centre, 1 << 20);
+}
+
+/* Steps a second of those that are not slow, the mean. */
+static double *speed;
+
+static int quick(coll_comm *comm, int rank, int n)
+{
+    struct server_done done;
+    if (job_run(comm, &job, &done))
+        return 1;
+    double sum = rank && rank < n - 1 ? (double)done.n / done.seconds : 0;
+    EXPECT(!coll_allreduce(&sum, &sum, 1, COLL_F64, COLL_SUM, comm, NULL),
+           "sum");
+    *speed = sum / (n - 2);
+    job_free(&done);
+    return 0;
+}
+
+static double speed_of_others(enum server_order order, int slow_us)
+{
+    job = elastic(order == SERVER_IN_TURN && slow_us ? 30 : 150);
+    job.order = order;
+    job.rule = order == SERVER_AT_ONCE ? rule_elastic_at_once : rule_elastic;
+    job.step_us = 3000;
+    job.slow_us = slow_us;
+    cr_assert_eq(run_ranks(4, over_shm, quick), 0);
+    return *speed;
+}
+
+/* The part of their speed that a ten times slower worker leaves the others; the
+ * best of some tries, as other programs may run. */
+static double left_beside_slow(enum server_order order)
+{
+    double best = 0;
+    for (int i = 0; i < 4 && best < 0.9; i++) {
+        const double usual = speed_of_others(order, 0),
+                     left = speed_of_others(order, 30000) / usual;
+        best = left > best ? left : best;
+        if (order == SERVER_IN_TURN)
+            break;
+    }
+    return best;
+}
+
+Test(servers, a_slow_worker_slows_others_in_turn_only)
+{
+    speed = mmap(NULL, sizeof(*speed), PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    const double first_come = left_beside_slow(SERVER_FIRST_COME),
+                 at_once = left_beside_slow(SERVER_AT_ONCE),
+                 in_turn = left_beside_slow(SERVER_IN_TURN);
+    cr_assert(first_come >= 0.9, "first come: %g", first_come);
+    cr_assert(at_once >= 0.9, "at once: %g", at_once);
+    cr_assert(in_turn < 0.3, "in turn: %g", in_turn);
+    munmap(speed, sizeof(*speed));
+}
+
+/* Every step is done once, also where a slow worker does few. */
+static int each_once(coll_comm *comm, int rank, int n)
+{
+    struct server_done done;
+    int *times = calloc((size_t)job.steps, sizeof(*times));
+    long mine[2] = {0, 0};
+    if (job_run(comm, &job, &done))
+        return 1;
+    for (long k = 0; k < done.n; k++)
+        times[done.numbers[k]]++;
+    mine[0] = done.n;
+    mine[1] = rank == n - job.nservers ? done.done : 0;
+    EXPECT(
+        !coll_allreduce(times, times, (size_t)job.steps, COLL_I32, COLL_SUM,
+                        comm, NULL)
+            && !coll_allreduce(mine, mine, 2, COLL_I64, COLL_SUM, comm, NULL),
+        "sum");
+    EXPECT(mine[0] == mine[1], "%ld steps, said are %ld", mine[0], mine[1]);
+    if (job.stop_after || job.told_server)
+        EXPECT(mine[0] < job.steps
+                   && mine[0] % ((n - job.nservers) * job.tau) == 0,
+               "stopped after %ld", mine[0]);
+    else
+        EXPECT(mine[0] == job.steps, "%ld steps", mine[0]);
+    for (long k = 0; k < job.steps; k++)
+        EXPECT(times[k] == (k < mine[0]), "step %ld: %d times", k, times[k]);
+    free(times);
+    job_free(&done);
+    return 0;
+}
+
+static int two_each(coll_comm *comm, int rank, int n)
+{
+    struct server_done done;
+    if (job_run(comm, &job, &done))
+        return 1;
+    if (rank < n - job.nservers)
+        EXPECT(done.n == 2 && done.numbers[0] == 2 * rank, "%ld steps", done.n);
+    job_free(&done);
+    return 0;
+}
+
+Test(servers, a_stretch_shorter_than_tau_is_for_all_workers)
+{
+    job = elastic(6);
+    job.tau = 5;
+    cr_assert_eq(run_ranks(4, over_shm, two_each), 0);
+}
+
+Test(servers, every_step_is_done_once)
+{
+    static const struct worker_way *const ways[] = {
+        &worker_elastic,  &worker_elastic,  &worker_elastic_strict,
+        &worker_gradient, &worker_gradient, &worker_pull_push};
+    static const enum server_order orders[] = {
+        SERVER_FIRST_COME, SERVER_AT_ONCE, SERVER_IN_TURN,
+        SERVER_FIRST_COME, SERVER_AT_ONCE, SERVER_FIRST_COME};
+    static server_rule *const rules[] = {rule_elastic,     rule_elastic_at_once,
+                                         rule_elastic,     rule_momentum,
+                                         rule_add_at_once, rule_add};
+    for (int way = 0; way < 6; way++)
+        for (int stops = 0; stops < 3; stops++) {
+            /* So many that the one who stops has a share of them. */
+            job = elastic(stops ? 5000 : 211);
+            job.way = ways[way];
+            job.order = orders[way];
+            job.rule = rules[way];
+            job.tau = way == 3 || way == 4 ? 1 : 4;
+            job.step_us = 100;
+            job.slow_worker = 2;
+            job.slow_us = 1000;
+            job.stop_after = stops == 1 ? 20 : 0;
+            job.told_server = stops == 2 ? 1 : 0;
+            job.nservers = stops == 2 ? 2 : 1 + way % 2;
+            cr_assert_eq(run_ranks(3 + job.nservers, over_shm, each_once), 0,
+                         "way %d, stops %d", way, stops);
+        }
+}

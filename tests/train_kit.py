@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+"""Short trainings of several ranks, for tests that get the build folder."""
+import array
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+
+from tap import expect
+
+BUILD = os.path.abspath(sys.argv[1])
+TRAIN = os.path.join(BUILD, 'coll_train')
+NET = """net small
+input 1x28x28
+conv 6 5x5 stride 2 pad 2
+relu
+maxpool 2x2
+dense 40
+relu
+dropout 0.3
+dense 10
+softmax_loss
+"""
+STEPS = 24
+FOLDER = tempfile.TemporaryDirectory(prefix='train_kit.')
+
+
+def path(name):
+    return os.path.join(FOLDER.name, name)
+
+
+OPTIONS = ['--net', path('small.net'), '--data', 'synthetic:1490', '--lr',
+           '0.01', '--global-batch', '32']
+
+
+def run(nranks, *options, **settings):
+    with open(path('small.net'), 'w', encoding='utf-8') as file:
+        file.write(NET)
+    return subprocess.run(
+        [os.path.join(BUILD, 'collrun'), '-n', str(nranks), TRAIN, *OPTIONS,
+         *options],
+        env={**os.environ, 'OPENBLAS_NUM_THREADS': '1',
+             'COLL_CALIBRATE': 'off', **settings},
+        capture_output=True, text=True, timeout=120)
+
+
+def train(name, nranks, *options, steps=STEPS, **settings):
+    """The checkpoint's bytes; what was printed is in train.out."""
+    done = run(nranks, '--checkpoint', path(name), '--steps', str(steps),
+               *options, **settings)
+    expect(done.returncode == 0, done.args, done.stdout, done.stderr)
+    expect(not done.stderr, done.stderr)
+    train.out = done.stdout
+    with open(path(name), 'rb') as file:
+        return file.read()
+
+
+def weights(name):
+    """All of a checkpoint, through the exported file."""
+    subprocess.run([TRAIN, 'export', '--checkpoint', path(name),
+                    '--safetensors', path(name + '.st')], check=True)
+    with open(path(name + '.st'), 'rb') as file:
+        data = file.read()
+    size = struct.unpack('<Q', data[:8])[0]
+    expect('__metadata__' in json.loads(data[8:8 + size]), 'no header')
+    return array.array('f', data[8 + size:])
+
+
+def distance(a, b):
+    """|a - b| / |b|."""
+    return (sum((u - v) ** 2 for u, v in zip(a, b))
+            / sum(v * v for v in b)) ** 0.5
