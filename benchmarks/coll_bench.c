@@ -152,24 +152,15 @@ static bool write_files(const struct job *job)
     return ok;
 }
 
-/* Rank 0 alone reads and writes files; all learn whether it could. */
-static struct baseline *prepare_files(struct job *job)
+/* Rank 0 alone reads and writes files. */
+static struct baseline *prepare_files(const struct job *job)
 {
     const struct bench_options *const o = &bench.options;
     struct baseline *base = NULL;
     struct report_error error;
-    double failed = 0;
-    if (job->rank == 0 && o->baseline) {
-        base = baseline_read(o->baseline, &error);
-        failed = base == NULL;
-    }
-    job_max(job, &failed, 1);
-    if (failed > 0) {
-        if (job->rank == 0)
-            fprintf(stderr, "coll_bench: %s\n", error.text);
-        job_finish(job);
-        exit(2);
-    }
+    if (job->rank == 0 && o->baseline
+        && !(base = baseline_read(o->baseline, &error)))
+        job_refuse(2, "%s", error.text);
     return base;
 }
 
@@ -210,10 +201,10 @@ int main(int argc, char **argv)
     check_files();
     job_start(&job);
     if (bench.options.root >= job.nranks)
-        options_die(&program, "-r: found %ld, valid is a rank from 0 to %d",
-                    bench.options.root, job.nranks - 1);
+        job_refuse(2, "-r: found %ld, valid is a rank from 0 to %d",
+                   bench.options.root, job.nranks - 1);
     if (job.nranks == 1 && all_but(PINGPONG) == 0)
-        options_die(&program, "found one rank, a pingpong takes two ranks");
+        job_refuse(2, "found one rank, a pingpong takes two ranks");
     struct baseline *const base = prepare_files(&job);
     machine_describe(bench.machine, sizeof bench.machine);
     sweep(&bench, &job, base);

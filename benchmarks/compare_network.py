@@ -38,7 +38,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, '..', 'tests', 'netlab')]
 import compare_peers  # noqa: E402
-from compare_peers import Failed  # noqa: E402
+from compare_peers import Failed, ratios_of  # noqa: E402
 import lab as netlab  # noqa: E402
 import launch  # noqa: E402
 
@@ -273,11 +273,6 @@ def in_step(found):
     return rows
 
 
-def ratios(row, name):
-    return [peer / ours for ours, peer in zip(row['libcoll'],
-                                              row.get(name, [])) if peer]
-
-
 def median(p50s):
     known = [p50 for p50 in p50s if p50]
     return f'{statistics.median(known):.4g}' if known else '-'
@@ -292,7 +287,7 @@ def print_table(layout, collective, rows, names):
     for size, row in sorted(rows.items()):
         cells, medians = [], []
         for name in names:
-            found = ratios(row, name)
+            found = ratios_of(row, name)
             if found:
                 medians.append(statistics.median(found))
                 cells.append(f'{median(row[name])} ({medians[-1]:.2f})')
@@ -305,19 +300,8 @@ def print_table(layout, collective, rows, names):
 
 
 def results_of(layout, collective, rows, names):
-    results = []
-    for size, row in sorted(rows.items()):
-        peers = {}
-        for name in names:
-            found = ratios(row, name)
-            if found:
-                peers[name] = {
-                    'p50_us': row[name], 'ratio': statistics.median(found),
-                    'ratio_min': min(found), 'ratio_max': max(found)}
-        results.append({'layout': layout, 'collective': collective,
-                        'bytes': size, 'p50_us': row['libcoll'],
-                        'peers': peers})
-    return results
+    return [{'layout': layout, **row} for row in
+            compare_peers.results_of(collective, rows, names)]
 
 
 def write_json(options, versions, results):

@@ -332,9 +332,10 @@ def compare(options, coll, peers, collective):
 
 
 def ratios_of(row, name):
-    """Of each round; of a peer that failed there are fewer rounds."""
+    """Of each round; of a peer that failed there are fewer rounds, or it has
+    none in some."""
     return [peer / ours for ours, peer in zip(row['libcoll'],
-                                              row.get(name, []))]
+                                              row.get(name, [])) if peer]
 
 
 def spread(ratios):

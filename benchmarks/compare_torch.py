@@ -3,8 +3,8 @@
 """Compares training steps of coll_train with those of PyTorch on this machine.
 
     benchmarks/compare_torch.py [--build build] [--nets lenet:64,resnet20:128]
-        [--threads 1] [--rounds 3] [--seconds 5] [--precision f32|bf16]
-        [--json FILE]
+        [--threads 1] [--ranks 1] [--lab "--hosts 4 --rate 1Gbit"]
+        [--rounds 3] [--seconds 5] [--precision f32|bf16] [--json FILE]
 
 A step is forward, backward and SGD with momentum and weight decay, on images
 that are made up. Nets are built-in ones or files, each with its images a step.
@@ -13,195 +13,116 @@ flags make: channels last or not, and with malloc told to keep its memory or not
 each round counts the fastest. Both run in turn, each in processes of its own,
 with as many threads; who begins changes from round to round.
 
-Printed is a table in Markdown: median over rounds of images a second (each the
-median of its steps), the median of the rounds' ratios with the smallest and the
-largest (more than 1: coll_train was faster), and the peak memory of the
-processes (of PyTorch's the least). Status: 0 compared, 77 no PyTorch (Debian:
-python3-torch), 1 something failed.
+With several ranks PyTorch has DistributedDataParallel over Gloo, and images are
+those of each rank. They are on this machine, or with --lab on hosts that
+tests/netlab/netlab imitates with those options, a rank each (root only).
+
+Printed is a table in Markdown: median over rounds of images a second of all
+ranks (each the median of its steps), the median of the rounds' ratios with the
+smallest and the largest (more than 1: coll_train was faster), the peak memory of
+a process (of PyTorch's the least), and with several ranks the part of a step
+that communication adds: of coll_train what it waits for, of PyTorch what a step
+takes longer than one that sums nothing. Status: 0 compared, 77 no PyTorch (Debian:
+python3-torch) or no such hosts here, 1 something failed.
 """
 import argparse
+import contextlib
 import importlib.util
 import json
 import os
+import shlex
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NETS = ('lenet:64,resnet20:128,alexnet:32,googlenet:16,resnet18:16,'
         'resnet50:16,vgg16:8')
+TORCH_NET = os.path.join(HERE, 'torch_net.py')
 SYSTEM_PYTHON = '/usr/bin/python3'
 KEEP = {'MALLOC_MMAP_MAX_': '0', 'MALLOC_TRIM_THRESHOLD_': str(16 << 30)}
-FLAGS = ('ceil', 'nobias')
+
+
+SKIPPED = 77
 
 
 class Failed(Exception):
-    """What a program said."""
+    """What a program said, and the status for it."""
 
-
-# --- the same net in PyTorch ------------------------------------------------
-
-def options_of(words):
-    """The words after the first, as "stride 2 ceil"."""
-    words, found = iter(words), {}
-    for word in words:
-        found[word] = True if word in FLAGS else float(next(words))
-    return found
-
-
-def window_of(word):
-    return tuple(map(int, word.split('x')))
-
-
-def module_of(words, shape):
-    """A module for a line of one input, whose images have that shape."""
-    from torch import nn
-    kind = words[0]
-    if kind in ('conv', 'maxpool', 'avgpool'):
-        o = options_of(words[2 + (kind == 'conv'):])
-        stride, pad = o.get('stride'), int(o.get('pad', 0))
-    if kind == 'conv':
-        return nn.Conv2d(shape[0], int(words[1]), window_of(words[2]),
-                         int(stride or 1), pad, int(o.get('dilation', 1)),
-                         int(o.get('groups', 1)), 'nobias' not in o)
-    if kind in ('maxpool', 'avgpool'):
-        window = shape[1:] if words[1] == 'global' else window_of(words[1])
-        arguments = {'stride': int(stride) if stride else window,
-                     'padding': pad, 'ceil_mode': 'ceil' in o}
-        if kind == 'maxpool':
-            return nn.MaxPool2d(window, **arguments)
-        return nn.AvgPool2d(window, count_include_pad=False, **arguments)
-    if kind == 'batchnorm':
-        o = options_of(words[1:])
-        return nn.BatchNorm2d(shape[0], o.get('eps', 1e-5),
-                              o.get('momentum', 0.1))
-    if kind == 'dense':
-        count = shape[0] * shape[1] * shape[2]
-        return nn.Sequential(nn.Flatten(), nn.Linear(count, int(words[1])),
-                             nn.Unflatten(1, (int(words[1]), 1, 1)))
-    if kind == 'lrn':
-        o = options_of(words[2:])
-        return nn.LocalResponseNorm(int(words[1]), o.get('alpha', 1e-4),
-                                    o.get('beta', 0.75), o.get('k', 1.0))
-    if kind == 'relu':
-        return nn.ReLU(inplace=True)
-    if kind == 'dropout':
-        return nn.Dropout(float(words[1]))
-    raise Failed(f'{kind}: no such layer in this comparison')
-
-
-def build(text):
-    """A module of all lines but the loss, and the shape of an image."""
-    import torch
-    from torch import nn
-    lines, names, shape = [], {'input': -1}, None
-    for line in text.splitlines():
-        words = line.split('#')[0].split()
-        if words and words[0] == 'input':
-            shape = window_of(words[1])
-        elif words and words[0] not in ('net', 'softmax_loss'):
-            if words[0].endswith(':'):
-                names[words.pop(0)[:-1]] = len(lines)
-            sources = [len(lines) - 1]
-            if 'from' in words:
-                at = words.index('from')
-                sources = [names[name] for name in words[at + 1:]]
-                words = words[:at]
-            lines.append((words, sources))
-    last = {at: n for n, (_, sources) in enumerate(lines) for at in sources}
-
-    class Net(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.parts = nn.ModuleList()
-
-        def forward(self, x):
-            outputs = {-1: x}
-            for n, (words, sources) in enumerate(lines[:len(self.parts)]):
-                inputs = [outputs[at] for at in sources]
-                if words[0] == 'add':
-                    outputs[n] = sum(inputs[1:], inputs[0])
-                elif words[0] == 'concat':
-                    outputs[n] = torch.cat(inputs, 1)
-                else:
-                    outputs[n] = self.parts[n](inputs[0])
-                for at in sources:
-                    if last[at] == n:
-                        outputs.pop(at, None)
-            return outputs[len(self.parts) - 1]
-
-    net, shapes = Net(), {-1: shape}
-    for n, (words, sources) in enumerate(lines):
-        if words[0] in ('add', 'concat'):
-            inputs = [shapes[at] for at in sources]
-            channels = (inputs[0][0] if words[0] == 'add'
-                        else sum(s[0] for s in inputs))
-            shapes[n] = (channels, *inputs[0][1:])
-            net.parts.append(nn.Identity())
-            continue
-        part = module_of(words, shapes[sources[0]])
-        part.eval()
-        with torch.no_grad():
-            shapes[n] = tuple(part(torch.zeros(1, *shapes[sources[0]])).shape
-                              [1:])
-        net.parts.append(part.train())
-    return net, shape, shapes[len(lines) - 1][0]
-
-
-def child(path, batch, threads, last, precision, seconds):
-    """One variant: prints images a second and the peak in MiB."""
-    import resource
-    import torch
-    torch.set_num_threads(threads)
-    torch.manual_seed(1)
-    with open(path, encoding='utf-8') as file:
-        net, shape, classes = build(file.read())
-    layout = torch.channels_last if last else torch.contiguous_format
-    net = net.to(memory_format=layout).train()
-    images = torch.randn(batch, *shape).contiguous(memory_format=layout)
-    labels = torch.randint(0, classes, (batch,))
-    sgd = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9,
-                          weight_decay=1e-4)
-    took, begin = [], time.perf_counter()
-    while len(took) < 4 or time.perf_counter() - begin < seconds:
-        start = time.perf_counter()
-        sgd.zero_grad(set_to_none=True)
-        with torch.autocast('cpu', torch.bfloat16,
-                            enabled=precision == 'bf16'):
-            y = net(images)
-        torch.nn.functional.cross_entropy(y.float().flatten(1),
-                                          labels).backward()
-        sgd.step()
-        took.append(time.perf_counter() - start)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(batch / statistics.median(took[1:]), peak)
+    def __init__(self, said, status=1):
+        super().__init__(said)
+        self.status = SKIPPED if status == SKIPPED else 1
 
 
 # --- both in turn -----------------------------------------------------------
 
 def run(command, **env):
-    """Standard output."""
-    done = subprocess.run(command, env=dict(os.environ, **env), text=True,
-                          capture_output=True, check=False)
-    if done.returncode != 0:
-        raise Failed(f"{' '.join(command)}: status {done.returncode}\n"
-                     f"{done.stderr.strip()}")
-    return done.stdout
+    """Standard output, and the peak of its largest process in MiB."""
+    with tempfile.TemporaryFile('w+') as out, \
+            tempfile.TemporaryFile('w+') as error:
+        process = subprocess.Popen(command, env=dict(os.environ, **env),
+                                   stdout=out, stderr=error)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        error.seek(0)
+        if status != 0:
+            raise Failed(f"{' '.join(command)}: status {process.returncode}\n"
+                         f"{error.read().strip()}", process.returncode)
+        return out.read(), usage.ru_maxrss / 1024
+
+
+def run_ranks(commands, **env):
+    """Standard output of the first of these, which run at once."""
+    with contextlib.ExitStack() as stack:
+        ranks = [stack.enter_context(subprocess.Popen(
+            command, env=dict(os.environ, **env), text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+            for command in commands]
+        said = [rank.communicate() for rank in ranks]
+    for rank, (_, error), command in zip(ranks, said, commands):
+        if rank.returncode != 0:
+            raise Failed(f"{' '.join(command)}: status {rank.returncode}\n"
+                         f"{error.strip()}")
+    return said[0][0]
+
+
+def in_lab(o, folder, words, env):
+    """Standard output of rank 0 on hosts of their own, and the peak."""
+    _, peak = run([os.path.join(HERE, '..', 'tests', 'netlab', 'netlab'),
+                   *shlex.split(o.lab), '--delay-switch',
+                   os.path.join(o.build, 'delay_switch'), '--output', folder,
+                   *(word for pair in env.items()
+                     for word in ('--env', '='.join(pair))), *words])
+    with open(os.path.join(folder, 'out.0'), encoding='utf-8') as file:
+        return file.read(), peak
+
+
+def run_torch_once(o, words, env):
+    env = dict(env, OMP_NUM_THREADS=str(o.threads))
+    with tempfile.TemporaryDirectory() as folder:
+        if o.lab is not None:
+            return in_lab(o, folder, ['--gloo', '--', TORCH_NET, *words],
+                          env)[0]
+        if o.ranks == 1:
+            return run([sys.executable, TORCH_NET, *words], **env)[0]
+        return run_ranks([[sys.executable, TORCH_NET, str(rank), str(o.ranks),
+                           folder, *words] for rank in range(o.ranks)], **env)
 
 
 def run_torch(o, path, batch):
-    """Images a second of the fastest variant, and the least peak."""
+    """Images a second of the fastest variant, its communication, and the least
+    peak."""
     rows = []
     for last in '01':
         for env in ({}, KEEP):
-            out = run([sys.executable, os.path.abspath(__file__), '--child',
-                       path, str(batch), str(o.threads), last, o.precision,
-                       str(o.seconds / 4)], OMP_NUM_THREADS=str(o.threads),
-                      **env)
+            out = run_torch_once(o, [os.path.abspath(path), str(batch),
+                                     str(o.threads), last, o.precision,
+                                     str(o.seconds / 4)], env)
             rows.append(tuple(map(float, out.split())))
-    return max(r[0] for r in rows), min(r[1] for r in rows)
+    rate, _, share = max(rows)
+    return o.ranks * rate, min(row[1] for row in rows), share
 
 
 def run_coll(o, net, path, batch, rate):
@@ -209,26 +130,29 @@ def run_coll(o, net, path, batch, rate):
     with open(path, encoding='utf-8') as file:
         shape = next(line.split()[1] for line in file
                      if line.startswith('input'))
-    steps = max(4, int(o.seconds * rate / batch))
+    steps = max(4, int(o.seconds * rate / batch / o.ranks))
     with tempfile.TemporaryDirectory() as folder:
         log = os.path.join(folder, 'log')
-        command = [os.path.join(o.build, 'coll_train'), '--net', net, '--data',
-                   f'synthetic:{4 * batch}x{shape}', '--epochs', str(steps),
-                   '--steps', str(steps), '--batch', str(batch), '--lr',
-                   '0.0001', '--momentum', '0.9', '--weight-decay', '0.0001',
-                   '--threads', str(o.threads), '--precision', o.precision,
-                   '--log', log]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.PIPE, text=True,
-                                   env=dict(os.environ, COLL_STORE='off'))
-        error = process.stderr.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        if status != 0:
-            raise Failed(f"{' '.join(command)}: status {status}\n{error}")
+        command = [os.path.abspath(os.path.join(o.build, 'coll_train')),
+                   '--net', net, '--data',
+                   f'synthetic:{4 * batch * o.ranks}x{shape}', '--epochs',
+                   str(steps), '--steps', str(steps), '--batch', str(batch),
+                   '--lr', '0.0001', '--momentum', '0.9', '--weight-decay',
+                   '0.0001', '--threads', str(o.threads), '--precision',
+                   o.precision, '--log', log]
+        env = {'COLL_STORE': 'off'}
+        if o.ranks > 1 and o.lab is None:
+            command = [os.path.join(o.build, 'collrun'), '-n', str(o.ranks),
+                       *(['--bind', 'none'] if o.threads > 1 else []),
+                       *command]
+        _, peak = (run(command, **env) if o.lab is None else
+                   in_lab(o, folder, ['--', *command], env))
         with open(log, encoding='utf-8') as file:
-            took = [json.loads(line).get('step_ms') for line in file]
-    took = [t for t in took if t][1:]
-    return batch / statistics.median(took) * 1e3, usage.ru_maxrss / 1024
+            lines = [json.loads(line) for line in file]
+    took = [line for line in lines if 'step_ms' in line][1:]
+    return (o.ranks * batch * 1e3 / statistics.median(
+        line['step_ms'] for line in took), peak,
+            statistics.median(line['comm_share'] for line in took))
 
 
 def digits(x):
@@ -250,17 +174,36 @@ def compare(o, net, batch):
             theirs.append(run_torch(o, path, batch))
     ratios = [a[0] / b[0] for a, b in zip(ours, theirs)]
     row = {'net': net, 'batch': batch, 'threads': o.threads,
-           'precision': o.precision,
+           'ranks': o.ranks, 'lab': o.lab, 'precision': o.precision,
            'coll': statistics.median(r[0] for r in ours),
            'torch': statistics.median(r[0] for r in theirs),
            'ratio': statistics.median(ratios), 'ratios': ratios,
            'coll_mib': max(r[1] for r in ours),
-           'torch_mib': min(r[1] for r in theirs)}
+           'torch_mib': min(r[1] for r in theirs),
+           'coll_share': statistics.median(r[2] for r in ours),
+           'torch_share': statistics.median(r[2] for r in theirs)}
+    shares = ('' if o.ranks == 1 else f" {100 * row['coll_share']:.1f} % | "
+              f"{100 * row['torch_share']:.1f} % |")
     print(f"| {net} | {batch} | {digits(row['coll'])} | "
           f"{digits(row['torch'])} | "
           f"{row['ratio']:.2f} ({min(ratios):.2f} to {max(ratios):.2f}) | "
-          f"{row['coll_mib']:.0f} | {row['torch_mib']:.0f} |", flush=True)
+          f"{row['coll_mib']:.0f} | {row['torch_mib']:.0f} |{shares}", flush=True)
     return row
+
+
+def hosts_of(parser, lab):
+    """How many ranks these options of netlab make."""
+    words = argparse.ArgumentParser(add_help=False)
+    words.add_argument('--hosts', type=int, default=4)
+    words.add_argument('--ranks-per-host', type=int, default=1)
+    words.add_argument('--place', default='block')
+    o, _ = words.parse_known_args(shlex.split(lab))
+    nranks = (o.hosts * o.ranks_per_host
+              if o.place in ('block', 'round_robin')
+              else len(o.place.split(',')))
+    if nranks < 2:
+        parser.error(f'--lab: found "{lab}", valid are at least 2 ranks')
+    return nranks
 
 
 def parse_options():
@@ -270,13 +213,17 @@ def parse_options():
     parser.add_argument('--build', default='build')
     parser.add_argument('--nets', default=NETS)
     parser.add_argument('--threads', type=int, default=1)
+    parser.add_argument('--ranks', type=int, default=1)
+    parser.add_argument('--lab', metavar='OPTIONS')
     parser.add_argument('--rounds', type=int, default=3)
     parser.add_argument('--seconds', type=float, default=5)
     parser.add_argument('--precision', choices=('f32', 'bf16'), default='f32')
     parser.add_argument('--json', metavar='FILE')
     o = parser.parse_args()
-    if o.threads < 1 or o.rounds < 1 or o.seconds <= 0:
-        parser.error('--threads, --rounds and --seconds are above 0')
+    if min(o.threads, o.rounds, o.ranks) < 1 or o.seconds <= 0:
+        parser.error('--threads, --ranks, --rounds and --seconds are above 0')
+    if o.lab is not None:
+        o.ranks = hosts_of(parser, o.lab)
     try:
         o.nets = [(net, int(batch)) for net, batch in
                   (pair.rsplit(':', 1) for pair in o.nets.split(','))]
@@ -286,10 +233,6 @@ def parse_options():
 
 
 def main():
-    if sys.argv[1:2] == ['--child']:
-        path, batch, threads, last, precision, seconds = sys.argv[2:]
-        return child(path, int(batch), int(threads), last == '1', precision,
-                     float(seconds))
     o = parse_options()
     # Imported by children only: what a process forks has its peak as well.
     if not importlib.util.find_spec('torch'):
@@ -298,19 +241,22 @@ def main():
             os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, *sys.argv])
         print('compare_torch.py: no PyTorch (Debian: python3-torch)',
               file=sys.stderr)
-        return 77
+        return SKIPPED
     version = run([sys.executable, '-c',
-                   'import torch; print(torch.__version__)']).strip()
-    print(f'PyTorch {version}, {o.precision}, {o.threads} '
-          f'thread{"s" * (o.threads > 1)}\n')
-    print('| net | images a step | coll_train, images/s | PyTorch | ratio | '
-          'coll_train, MiB | PyTorch |')
-    print('|---|---:|---:|---:|---:|---:|---:|')
+                   'import torch; print(torch.__version__)'])[0].strip()
+    print(f'PyTorch {version}, {o.precision}, {o.ranks} '
+          f'rank{"s" * (o.ranks > 1)}, {o.threads} '
+          f'thread{"s" * (o.threads > 1)}{", " * bool(o.lab)}{o.lab or ""}\n')
+    shares = o.ranks > 1
+    print('| net | images a rank | coll_train, images/s | PyTorch | ratio | '
+          'coll_train, MiB | PyTorch |'
+          + ' communication | PyTorch |' * shares)
+    print('|---|---:|---:|---:|---:|---:|---:|' + '---:|---:|' * shares)
     try:
         rows = [compare(o, net, batch) for net, batch in o.nets]
     except Failed as failure:
         print(f'compare_torch.py: {failure}', file=sys.stderr)
-        return 1
+        return failure.status
     if o.json:
         with open(o.json, 'w', encoding='utf-8') as file:
             json.dump({'torch': version, 'rows': rows}, file)

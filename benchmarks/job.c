@@ -2,6 +2,7 @@
 #include "job.h"
 
 #include <sched.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,13 +16,27 @@ double job_clock(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static coll_comm *joined; /* by this process; NULL: none now */
+
+void job_refuse(int exit_status, const char *format, ...)
+{
+    char why[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(why, sizeof why, format, args);
+    va_end(args);
+    fflush(stdout);
+    fprintf(stderr, "coll_bench: %s\n", why);
+    if (joined) {
+        coll_comm_abort_because(joined, why);
+        coll_comm_destroy(joined);
+    }
+    exit(exit_status);
+}
+
 void job_no_memory(size_t bytes)
 {
-    fprintf(stderr,
-            "coll_bench: no memory for %zu bytes; a smaller -e asks "
-            "for less\n",
-            bytes);
-    exit(1);
+    job_refuse(1, "no memory for %zu bytes; a smaller -e asks for less", bytes);
 }
 
 void *job_alloc(size_t bytes)
@@ -36,15 +51,10 @@ void job_check(const struct job *job, coll_status status)
 {
     if (status == COLL_OK)
         return;
-    if (!job->comm) {
-        fprintf(stderr, "coll_bench: %s\n", coll_last_error(NULL));
-        exit(status == COLL_ERR_INVALID ? 2 : 1);
-    }
-    fprintf(stderr, "coll_bench: rank %d: %s\n", job->rank,
-            coll_last_error(job->comm));
-    coll_comm_abort(job->comm);
-    coll_comm_destroy(job->comm);
-    exit(1);
+    if (!job->comm)
+        job_refuse(status == COLL_ERR_INVALID ? 2 : 1, "%s",
+                   coll_last_error(NULL));
+    job_refuse(1, "rank %d: %s", job->rank, coll_last_error(job->comm));
 }
 
 void job_barrier(const struct job *job)
@@ -119,6 +129,7 @@ void job_start(struct job *job)
 {
     *job = (struct job){0};
     job_check(job, coll_comm_init(&job->comm));
+    joined = job->comm;
     job->rank = coll_comm_user_rank(job->comm);
     job->nranks = coll_comm_count(job->comm);
     find_hosts(job);
@@ -129,10 +140,7 @@ void job_finish(struct job *job)
     free(job->host_of);
     free(job->cpu_of);
     coll_comm *const comm = job->comm;
-    job->comm = NULL;
-    if (coll_comm_destroy(comm) == COLL_OK)
-        return;
-    fprintf(stderr, "coll_bench: rank %d: %s\n", job->rank,
-            coll_last_error(NULL));
-    exit(1);
+    job->comm = joined = NULL;
+    if (coll_comm_destroy(comm) != COLL_OK)
+        job_refuse(1, "rank %d: %s", job->rank, coll_last_error(NULL));
 }

@@ -23,6 +23,11 @@ void job_finish(struct job *);
 /* Ends the program with the library's sentence unless status is COLL_OK. */
 void job_check(const struct job *, coll_status);
 
+/* Ends the program with this line on stderr. The other ranks, if the job runs,
+ * have it too, and who found it. */
+__attribute__((noreturn, format(printf, 2, 3))) void
+job_refuse(int exit_status, const char *format, ...);
+
 /* Returns on every rank once every rank has come. */
 void job_barrier(const struct job *);
 

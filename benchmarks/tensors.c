@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* What it costs to sum a net's gradients as one vector, tensor by tensor, or
+ * all tensors in a group: for papers/packing.py.
+ *
+ *     coll_tensors FILE [SECONDS]
+ *
+ * FILE has the tensors' elements, a number a line, first layer first; they are
+ * summed last layer first, as a backward pass has them. The ways take turns for
+ * about SECONDS. Rank 0 prints a line of JSON: medians of the slowest rank's
+ * milliseconds. */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "coll/coll.h"
+
+enum way { PACKED, LAYERS, GROUP, NWAYS };
+enum { TURNS_MAX = 1000 };
+
+struct tensors {
+    coll_comm *comm;
+    size_t *counts, total;
+    int n;
+    float *x;
+};
+
+static _Noreturn void fail(const char *sentence)
+{
+    fprintf(stderr, "coll_tensors: %s\n", sentence);
+    exit(1);
+}
+
+static void check(coll_status status)
+{
+    if (status != COLL_OK)
+        fail(coll_last_error(NULL));
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void read_counts(struct tensors *t, const char *path)
+{
+    FILE *file = fopen(path, "re");
+    size_t count;
+    if (!file)
+        fail("the file of tensors cannot be read");
+    while (fscanf(file, "%zu", &count) == 1) {
+        size_t *more =
+            realloc(t->counts, ((size_t)t->n + 1) * sizeof(*t->counts));
+        if (!more)
+            fail("no memory");
+        t->counts = more;
+        t->counts[t->n++] = count;
+        t->total += count;
+    }
+    const bool all = feof(file);
+    fclose(file);
+    if (!t->total)
+        fail("the file of tensors has no number above 0");
+    if (!all)
+        fail("the file of tensors has a line that is no number");
+}
+
+static void sum(const struct tensors *t, enum way way)
+{
+    if (way == PACKED) {
+        check(coll_allreduce(t->x, t->x, t->total, COLL_F32, COLL_SUM, t->comm,
+                             NULL));
+        return;
+    }
+    float *at = t->x + t->total;
+    if (way == GROUP)
+        check(coll_group_start());
+    for (int i = t->n - 1; i >= 0; i--) {
+        at -= t->counts[i];
+        check(coll_allreduce(at, at, t->counts[i], COLL_F32, COLL_SUM, t->comm,
+                             NULL));
+    }
+    if (way == GROUP)
+        check(coll_group_end());
+}
+
+/* Of the slowest rank; all start together. */
+static double timed(const struct tensors *t, enum way way)
+{
+    double seconds;
+    char word = 0;
+    check(coll_allreduce(&word, &word, 1, COLL_I8, COLL_MAX, t->comm, NULL));
+    const double begin = now();
+    sum(t, way);
+    seconds = now() - begin;
+    check(coll_allreduce(&seconds, &seconds, 1, COLL_F64, COLL_MAX, t->comm,
+                         NULL));
+    return seconds;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+int main(int argc, char **argv)
+{
+    struct tensors t = {0};
+    static double times[NWAYS][TURNS_MAX];
+    double first = 0;
+    void *memory;
+    if (argc < 2 || argc > 3)
+        fail("found other than one file and seconds, valid is coll_tensors "
+             "FILE [SECONDS]");
+    const double seconds = argc > 2 ? strtod(argv[2], NULL) : 2;
+    read_counts(&t, argv[1]);
+    check(coll_comm_init(&t.comm));
+    check(coll_mem_alloc(&memory, t.total * sizeof(float)));
+    t.x = memset(memory, 0, t.total * sizeof(float));
+    /* The first turn warms up; all ranks agree on how long it took. */
+    for (int way = 0; way < NWAYS; way++)
+        first += timed(&t, (enum way)way);
+    const double fit = seconds / first;
+    const int turns = fit < 3 ? 3 : fit > TURNS_MAX ? TURNS_MAX : (int)fit;
+    for (int i = 0; i < turns; i++)
+        for (int way = 0; way < NWAYS; way++)
+            times[way][i] = timed(&t, (enum way)way);
+    for (int way = 0; way < NWAYS; way++)
+        qsort(times[way], (size_t)turns, sizeof(double), ascending);
+    if (coll_comm_user_rank(t.comm) == 0)
+        printf("{\"tensors\": %d, \"elements\": %zu, \"turns\": %d, "
+               "\"packed_ms\": %.6g, \"layers_ms\": %.6g, \"group_ms\": "
+               "%.6g}\n",
+               t.n, t.total, turns, 1e3 * times[PACKED][turns / 2],
+               1e3 * times[LAYERS][turns / 2], 1e3 * times[GROUP][turns / 2]);
+    check(coll_mem_free(memory));
+    check(coll_comm_destroy(t.comm));
+    free(t.counts);
+    return 0;
+}
