@@ -102,27 +102,32 @@ def changes(operations):
       ('eight algorithms, groups not described', (FORCED, {
           'COLL_ALGO': f'allreduce:{",".join(FORCED)}'})))
 def a_slow_trunk_changes_the_choice_within_100_calls(setting):
-    forced, settings = setting
     for _ in range(STARTS):
-        run, old, new = slowed(forced, settings)
-        found = figures(run)
-        if old in found and new in found:
-            break
-        note('another start:', old, 'or', new, 'was not run')
+        wrong = wrong_choice(*setting)
+        if not wrong:
+            return
+        note('another start:', wrong)
+    raise tap.Wrong(f'in none of {STARTS} starts: {wrong}')
+
+
+def wrong_choice(forced, settings):
+    """What is wrong after a trunk became slow, or None."""
+    run, old, new = slowed(forced, settings)
+    found = figures(run)
     for candidate in sorted(found, key=found.get):
         note(f'{found[candidate] / 1e3:6.1f} ms', *candidate,
              '(before)' if candidate == old else '',
              '(after)' if candidate == new else '')
+    if old not in found or new not in found:
+        return f'not forced: {old} or {new}'
     least = min(found.values())
-    expect(old in found and new in found, 'not forced:', old, new)
-    expect(found[new] <= WORST * least,
-           f'{found[new]:.0f} us, least {least:.0f}')
+    if found[new] > WORST * least:
+        return f'{found[new]:.0f} us, least {least:.0f}'
     if found[old] > WORST * least:
         first = changes(run.operations)[1][0]
-        expect(first <= WITHIN, 'no change within', WITHIN, 'calls')
-    else:
-        note('what was chosen before is good on the slow trunk too')
-        expect(forced is FORCED, 'the rivals are none')
+        return None if first <= WITHIN else f'no change within {WITHIN} calls'
+    note('what was chosen before is good on the slow trunk too')
+    return None if forced is FORCED else 'the rivals are none'
 
 
 def slowed(forced, settings):
@@ -187,7 +192,7 @@ def ranks_agree_on_every_operation(setting):
          f'{trials["reduce"]} of reduce, {trials["broadcast"]} of broadcast, '
          f'{len(kept)} candidates held for best in allreduces')
     expect(len(operations) == OPERATIONS, len(operations), 'operations')
-    expect(trials.total() > 100 and len(kept) > 2, 'too little was chosen')
+    expect(trials.total() > 100 and len(kept) > 1, 'too little was chosen')
     for collective in 'reduce', 'broadcast':
         expect(trials[collective] > 10, collective, 'had no trials')
 
@@ -213,7 +218,9 @@ CROSSING = {('hierarchical', 'block'): 1, ('hierarchical', 'given'): 2,
 FIXED = {'COLL_ADAPT': 'off'}
 DESCRIBED = {'COLL_CLUSTER': 'rack:2 (50us 31.25MB/s shared) '
                              'node:2 (50us 125MB/s) core:1', **FIXED}
-STARTS = 5  # groups and their link are found in most, on a busy machine in some
+# Groups and their link are found in most, on a busy machine in some; and now
+# and then TCP sends a segment twice.
+STARTS = 5
 
 
 def count_bytes(size, times, forced, settings):
@@ -263,7 +270,7 @@ def as_formula(operation, moved, times):
 def the_trunk_carries_what_the_formula_says(setting):
     size, times, settings = setting
     free = 'allreduce:^direct'  # never taken for such lengths
-    for _ in range(1 if settings is DESCRIBED else STARTS):
+    for _ in range(STARTS):
         found = count_bytes(size, times, [free, 'allreduce:ring'], settings)
         right = [as_formula(*each, times) for each in found]
         if all(right) and CROSSING[found[0][0].candidate] == 1:
