@@ -46,6 +46,14 @@ def run(nranks, *options, **settings):
         capture_output=True, text=True, timeout=120)
 
 
+def refuses(cases, *options):
+    """cases: of (more options, what is to be said of them)."""
+    for words, said in cases:
+        done = run(1, *options, *words)
+        expect(done.returncode == 2 and said in done.stderr, words,
+               done.stderr)
+
+
 def train(name, nranks, *options, steps=STEPS, **settings):
     """The checkpoint's bytes; what was printed is in train.out."""
     done = run(nranks, '--checkpoint', path(name), '--steps', str(steps),

@@ -21,10 +21,10 @@
 #include "net_option.h"
 #include "predict.h"
 #include "report.h"
+#include "settings.h"
 #include "train.h"
 
 static const struct options *o; /* set first */
-static char *net_words;         /* the text of --net */
 
 /* The signal to stop for; the handler is all that writes it. */
 static volatile sig_atomic_t stop;
@@ -109,157 +109,6 @@ static int print_score(const struct report_final *f)
         return 0;
     complain("cannot write to standard output");
     return 1;
-}
-
-static enum exchange exchange(void)
-{
-    int i = EXCHANGES - 1;
-    while (i > 0 && strcmp(o->exchange, exchange_names[i]))
-        i--;
-    const bool chooses = i == EXCHANGE_BUCKETS || i == EXCHANGE_PRIORITY;
-    if (o->bucket && !chooses)
-        options_die(&train_program,
-                    "--bucket: found --exchange %s, valid are "
-                    "--exchange buckets and priority",
-                    exchange_names[i]);
-    /* Other pieces give other roundings. */
-    if (o->deterministic && chooses && !o->bucket)
-        options_die(&train_program,
-                    "--deterministic: found --exchange %s without --bucket, "
-                    "which fixes its pieces",
-                    exchange_names[i]);
-    return o->deterministic && i == EXCHANGE_AUTO ? EXCHANGE_PACKED
-                                                  : (enum exchange)i;
-}
-
-static struct wire_settings wire(void)
-{
-    int kind = WIRE_TOPK;
-    while (kind > WIRE_F32 && strcmp(o->wire, wire_names[kind]))
-        kind--;
-    if (isfinite(o->top) && kind != WIRE_TOPK)
-        options_die(&train_program,
-                    "--top: found --wire %s, valid is --wire topk", o->wire);
-    if (o->wire_always && kind == WIRE_F32)
-        options_die(&train_program, "--wire-always: found --wire f32, valid "
-                                    "with bf16, int8 and topk");
-    return (struct wire_settings){(enum wire_kind)kind,
-                                  isfinite(o->top) ? o->top : 1,
-                                  o->wire_always || o->deterministic};
-}
-
-static struct strategy_settings strategy_settings(void)
-{
-    static const char *const names[] = {
-        [CENTRE_REPLICATED] = "replicated",
-        [CENTRE_SHARDED] = "sharded",
-        [CENTRE_HIERARCHICAL] = "hierarchical",
-    };
-    int centre = o->centre ? CENTRE_HIERARCHICAL : CENTRE_UNSAID;
-    while (centre && strcmp(o->centre, names[centre]))
-        centre--;
-    return (struct strategy_settings){
-        .exchange = exchange(),
-        .bucket_bytes = (size_t)o->bucket,
-        .tau = o->tau,
-        .alpha = o->alpha,
-        .centre = (enum centre)centre,
-        .wire = wire(),
-        .servers = o->servers,
-        .strict = o->original_strict,
-        .deterministic = o->deterministic,
-        .shard = o->shard,
-    };
-}
-
-/* Reads "2:50": the rank, and how many milliseconds. */
-static void read_delay(struct train_settings *s)
-{
-    double ms = 0;
-    int length = 0;
-    if (!o->delay)
-        return;
-    if (sscanf(o->delay, "%d:%lf%n", &s->delay_rank, &ms, &length) != 2
-        || o->delay[length] || s->delay_rank < 0 || !(ms > 0) || ms > 1e6)
-        options_die(&train_program,
-                    "--delay: found \"%s\", valid is RANK:MS, as in 2:50",
-                    o->delay);
-    s->delay_seconds = ms / 1e3;
-}
-
-static struct train_settings settings(double began)
-{
-    const bool own_file =
-        o->resume && (!*o->resume || !strcmp(o->resume, "true"));
-    if (own_file && !o->checkpoint)
-        options_die(&train_program, "--resume: found no file, valid is a "
-                                    "file's name here or with --checkpoint");
-    if (o->checkpoint_every && !o->checkpoint)
-        options_die(&train_program, "--checkpoint-every: found no "
-                                    "--checkpoint, which says where to write");
-    char error[200];
-    const bool bf16 = !strcmp(o->precision, "bf16");
-    conv_allow_bf16(bf16);
-    if (kernel_choose(o->kernel, o->threads ? (int)o->threads : 1, error,
-                      sizeof(error)))
-        options_die(&train_program, "--kernel: %s", error);
-    net_words = net_option(&train_program, o->net);
-    struct schedule_settings schedule = {
-        .name = o->schedule,
-        .lr = o->lr,
-        .gamma = o->gamma,
-        .power = o->power,
-        .every = o->every,
-        .warmup = o->warmup,
-    };
-    if (o->milestones && strcmp(o->schedule, "multistep"))
-        options_die(&train_program,
-                    "--milestones: found --schedule %s, valid is --schedule "
-                    "multistep",
-                    o->schedule);
-    if (o->accumulate > 1 && (o->profile || o->trace))
-        options_die(&train_program,
-                    "--accumulate: found %ld with --%s, which times one batch "
-                    "a step; valid is one of the two",
-                    o->accumulate, o->profile ? "profile" : "trace");
-    const char *wrong =
-        o->milestones ? schedule_milestones(&schedule, o->milestones) : NULL;
-    if (wrong)
-        options_die(&train_program, "--milestones: found \"%s\", %s",
-                    o->milestones, wrong);
-    return (struct train_settings){
-        .net_text = net_words,
-        .data = o->data,
-        .strategy = o->strategy,
-        .optimiser = o->optimizer,
-        .epochs = o->epochs,
-        .steps = o->steps,
-        .batch = o->batch,
-        .global_batch = o->global_batch,
-        .threads = o->threads,
-        .unbound = !strcmp(o->bind, "none"),
-        .seed = (uint64_t)o->seed,
-        .augment = o->augment,
-        .partition = o->partition,
-        .prefetch = !strcmp(o->prefetch, "on")    ? PREFETCH_ON
-                    : !strcmp(o->prefetch, "off") ? PREFETCH_OFF
-                                                  : PREFETCH_AUTO,
-        .kernel = o->kernel,
-        .bf16 = bf16,
-        .accumulate = o->accumulate,
-        .strategy_settings = strategy_settings(),
-        .optim = {o->weight_decay,
-                  {o->momentum, o->beta1, o->beta2, o->epsilon, o->trust}},
-        .clip_norm = o->clip_norm,
-        .average = o->ema,
-        .schedule = schedule,
-        .checkpoint = o->checkpoint,
-        .checkpoint_every = o->checkpoint_every,
-        .resume = own_file ? o->checkpoint : o->resume,
-        .resume_optional = own_file,
-        .stop = &stop,
-        .began = began,
-    };
 }
 
 /* Rank 0 alone writes files, but for the traces. Returns the exit status. */
@@ -450,8 +299,9 @@ static int train_main(int argc, char **argv)
     struct train t;
     coll_comm *comm;
     o = parse_train(argc, argv);
-    struct train_settings s = settings(start);
-    read_delay(&s);
+    struct train_settings s = settings_of(o);
+    s.stop = &stop;
+    s.began = start;
     int status = train_open_data(&t, &s);
     if (status) {
         complain("%s", t.error);
@@ -463,7 +313,7 @@ static int train_main(int argc, char **argv)
         status = leave(comm, status);
     }
     train_close(&t);
-    free(net_words);
+    free((char *)s.net_text);
     return status;
 }
 

@@ -103,10 +103,10 @@ static const struct option_row train_rows[] = {
      "piece (default: chosen by the model, corrected by what is measured)"},
     {0, "wire", "HOW", OPTION_TEXT, &o.wire, 0, 0, "f32|bf16|int8|topk",
      "strategy sync, gradients between hosts: f32 (default), bf16, int8 with a "
-     "scale for each 256, or the largest of them only, where that is expected to "
-     "take less time than f32; sums are f32"},
+     "scale for each 256, or the largest of them only, where a trial finds that "
+     "to take less time than f32; sums are f32"},
     {0, "wire-always", NULL, OPTION_FLAG, &o.wire_always, 0, 0, NULL,
-     "wire bf16, int8 and topk: also where f32 is expected to be faster, but not "
+     "wire bf16, int8 and topk: also where a trial would find f32 faster, but not "
      "inside a host; --deterministic implies it"},
     {0, "top", "PERCENT", OPTION_NUMBER, &o.top, 1e-6, 100, NULL,
      "wire topk: how many of the gradients travel in a step (default 1)"},

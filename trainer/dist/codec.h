@@ -30,11 +30,4 @@ size_t topk_bytes(size_t count);
 void topk_encode(const float *x, float *lost, size_t n, size_t count, void *to);
 void topk_add(const void *from, size_t count, float *x);
 
-/* How long this processor needs in an exchange of n floats, from what it needs
- * for some thousands now: to make codes of all of them, add up as many, and
- * decode as many; of top-k, to find `percent` of them and add up those of
- * npeers ranks. Negative: no memory. */
-double codec_seconds(const struct codec *, size_t n);
-double topk_seconds(size_t n, double percent, int npeers);
-
 #endif

@@ -62,28 +62,27 @@ static double expected(const struct strategy *s, size_t count)
                : 0;
 }
 
-/* Closes it again where f32 is expected to be faster. */
-static coll_status weigh_wire(struct strategy *s)
+/* Closes it again where f32 is faster. */
+static coll_status try_wire(struct strategy *s)
 {
     struct sync *y = s->own;
     const char *name = wire_names[s->settings.wire.kind];
-    struct wire_price p = {0};
+    struct wire_trial t = {0};
     if (s->settings.wire.always)
         return COLL_OK;
-    const coll_status status = wire_price(y->wire, &p);
-    if (status || p.f32 <= 0 || p.coded < p.f32)
+    const coll_status status = wire_try(y->wire, &t);
+    if (status || t.coded < t.f32)
         return status;
     snprintf(s->note, sizeof(s->note),
-             "--wire %s: gradients stay f32, as a sum of them is expected to "
-             "take %.3g ms, and %.3g ms as %s (%.3g ms of it coding); "
-             "--wire-always takes codes all the same",
-             name, 1e3 * p.f32, 1e3 * p.coded, name, 1e3 * p.coding);
+             "--wire %s: gradients stay f32, as a sum of them takes %.3g ms, "
+             "and %.3g ms as %s; --wire-always takes codes all the same",
+             name, 1e3 * t.f32, 1e3 * t.coded, name);
     wire_close(y->wire);
     y->wire = NULL;
     return COLL_OK;
 }
 
-/* Only over links that take longer than codes do. */
+/* Only over links where codes save time. */
 static coll_status open_wire(struct strategy *s)
 {
     struct sync *y = s->own;
@@ -100,20 +99,21 @@ static coll_status open_wire(struct strategy *s)
     }
     coll_status status = wire_open(&y->wire, settings, s->comm, grads,
                                    &s->state, s->net->nlayers);
-    if (!status)
-        status = weigh_wire(s);
-    if (status || !y->wire)
+    if (status)
         return status;
-    if (wire_loses(settings.kind) && arena_alloc(&s->state, grads->count))
+    if (wire_is_whole(y->wire) && s->settings.exchange > EXCHANGE_PACKED) {
+        snprintf(s->note, sizeof(s->note),
+                 "--exchange layers and buckets: found --wire %s with several "
+                 "ranks on each host, which adds up gradients there first; "
+                 "valid is packed",
+                 wire_names[settings.kind]);
+        return COLL_ERR_INVALID;
+    }
+    status = try_wire(s);
+    if (!status && y->wire && wire_loses(settings.kind)
+        && arena_alloc(&s->state, grads->count))
         return COLL_ERR_MEMORY;
-    if (!wire_is_whole(y->wire) || s->settings.exchange <= EXCHANGE_PACKED)
-        return COLL_OK;
-    snprintf(s->note, sizeof(s->note),
-             "--exchange layers and buckets: found --wire %s with several "
-             "ranks on each host, which adds up gradients there first; valid "
-             "is packed",
-             wire_names[settings.kind]);
-    return COLL_ERR_INVALID;
+    return status;
 }
 
 static size_t floats_of(const struct strategy *s, int choice)

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "dist/wire.h"
 
+#include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "dist/codec.h"
 
 const char *const wire_names[] = {"f32", "bf16", "int8", "topk"};
@@ -180,29 +183,6 @@ double wire_seconds(const struct wire *w, size_t count)
            + expected(w->across, "allgather", p.bytes, COLL_U8);
 }
 
-coll_status wire_price(const struct wire *w, struct wire_price *price)
-{
-    size_t part = w->x->count;
-    double inside = 0;
-    if (w->inside) {
-        part = part_of(part, coll_comm_count(w->inside));
-        inside = expected(w->inside, "reduce_scatter", part, COLL_F32)
-                 + expected(w->inside, "allgather", part, COLL_F32);
-    }
-    const double coding = coll_comm_user_rank(w->job) ? 0
-                          : w->codec ? codec_seconds(w->codec, part)
-                                     : topk_seconds(part, w->top, w->npeers);
-    if (coding < 0)
-        return COLL_ERR_MEMORY;
-    *price = (struct wire_price){
-        .f32 = expected(w->job, "allreduce", w->x->count, COLL_F32),
-        .coded = inside + wire_seconds(w, part) + coding,
-        .coding = coding,
-    };
-    return coll_broadcast(price, price, sizeof(*price), COLL_U8, 0, w->job,
-                          NULL);
-}
-
 /* --- across hosts -----------------------------------------------------------
  */
 
@@ -364,5 +344,70 @@ coll_status wire_finish(struct wire *w)
         status = gather_parts(w);
     w->npieces = w->nsummed = 0;
     w->used = 0;
+    return status;
+}
+
+/* --- a trial ----------------------------------------------------------------
+ */
+
+/* Numbers of all signs and many sizes, as gradients are. */
+static void fill(const struct arena *x)
+{
+    uint32_t random = 1;
+    for (size_t i = 0; i < x->count; i++) {
+        random = random * 1664525 + 1013904223;
+        const float u = (float)(random >> 8) / (1 << 23) - 1;
+        x->x[i] = u * u * u;
+    }
+}
+
+static coll_status sum_once(struct wire *w, bool coded)
+{
+    if (!coded)
+        return coll_allreduce(w->x->x, w->x->x, w->x->count, COLL_F32, COLL_SUM,
+                              w->job, NULL);
+    const coll_status status = wire_send(w, 0, w->x->count);
+    return status ? status : wire_finish(w);
+}
+
+/* The least of some tries, the first of which meet cold caches and what the
+ * library has not learned yet. */
+static coll_status time_sum(struct wire *w, bool coded, double *seconds)
+{
+    enum { TRIES = 3 };
+    coll_status status = COLL_OK;
+    *seconds = INFINITY;
+    for (int i = 0; i < TRIES && !status; i++) {
+        fill(w->x);
+        status = coll_barrier(w->job, NULL);
+        const double began = clock_now();
+        if (!status)
+            status = sum_once(w, coded);
+        *seconds = fmin(*seconds, clock_now() - began);
+    }
+    return status;
+}
+
+coll_status wire_try(struct wire *w, struct wire_trial *t)
+{
+    enum { MOST = 1 << 17 };
+    struct arena *const x = w->x, *const lost = w->lost;
+    struct arena some_x = {0}, some_lost = {0};
+    coll_status status = COLL_ERR_MEMORY;
+    w->x = &some_x;
+    w->lost = &some_lost;
+    if (!arena_alloc(&some_x, least(x->count, MOST))
+        && !arena_alloc(&some_lost, some_x.count))
+        status = time_sum(w, false, &t->f32);
+    if (!status)
+        status = time_sum(w, true, &t->coded);
+    if (!status)
+        status = coll_broadcast(t, t, sizeof(*t), COLL_U8, 0, w->job, NULL);
+    t->f32 *= (double)x->count / (double)some_x.count;
+    t->coded *= (double)x->count / (double)some_x.count;
+    w->x = x;
+    w->lost = lost;
+    arena_free(&some_x);
+    arena_free(&some_lost);
     return status;
 }

@@ -29,13 +29,12 @@ extern const char *const wire_names[4];
 struct wire_settings {
     enum wire_kind kind; /* but WIRE_F32, which needs no wire */
     double top;          /* of WIRE_TOPK: percent of the numbers that travel */
-    bool always;         /* also where they are not expected to save time */
+    bool always;         /* also where a trial says that they cost time */
 };
 
-/* Seconds that one sum of the whole vector is expected to take. */
-struct wire_price {
-    double f32;           /* by an allreduce; 0: not known */
-    double coded, coding; /* all of it, and what of that is coding */
+/* Seconds that one sum of the whole vector takes: by an allreduce, in codes. */
+struct wire_trial {
+    double f32, coded;
 };
 
 struct wire;
@@ -54,9 +53,10 @@ bool wire_loses(enum wire_kind);
 bool wire_is_whole(const struct wire *);
 /* How long the library's model thinks that the exchange of so many takes. */
 double wire_seconds(const struct wire *, size_t count);
-/* All ranks call it, and get what rank 0 expects, who tries out how long coding
- * takes. */
-coll_status wire_price(const struct wire *, struct wire_price *);
+/* Tries both out between two steps, with numbers of its own: three sums each,
+ * of a long vector with its first 512 KiB. All ranks get what rank 0 measured.
+ */
+coll_status wire_try(struct wire *, struct wire_trial *);
 
 /* Starts to sum x[first] to x[first + count - 1], which stay untouched until
  * wire_finish() has returned. */
