@@ -153,7 +153,8 @@ coll_status coll_comm_init(coll_comm **comm);
 /* Waits for this rank's outstanding collectives and sends and for the other
  * ranks to come here too, then leaves. NULL is allowed. An error says that not
  * all ranks left in order; the communicator is gone all the same, but after
- * BUSY, and INVALID: it has calls in a group that has not ended. Requests are to be ended by coll_wait() or coll_test() before. */
+ * BUSY, and INVALID: it has calls in a group that has not ended. Requests are
+ * to be ended by coll_wait() or coll_test() before. */
 coll_status coll_comm_destroy(coll_comm *comm);
 
 /* Fails all work of this communicator, here and at the other ranks, with
@@ -393,11 +394,12 @@ coll_status coll_recv(void *recv, size_t count, coll_dtype dtype, int peer,
                       coll_request **request);
 
 /* Calls of this thread from coll_group_start() to coll_group_end(), of any
- * communicators, start together at the end (sends and receives may start before),
- * which waits for those whose request is NULL. So sends and receives may come in any order, and short allreduces
- * that follow one another (in one communicator, with the same dtype and op) go
- * as one message; but not with operators of the caller's own, and not where
- * COLL_DETERMINISM is run or layout. Groups nest: the outermost one counts.
+ * communicators, start together at the end (sends and receives may start
+ * before), which waits for those whose request is NULL. So sends and receives
+ * may come in any order, and short allreduces that follow one another (in one
+ * communicator, with the same dtype and op) go as one message; but not with
+ * operators of the caller's own, and not where COLL_DETERMINISM is run or
+ * layout. Groups nest: the outermost one counts.
  *
  * No call may use what another one of its group writes. Every rank puts the same
  * allreduces together: else MISMATCH; all other calls may as well be made one by

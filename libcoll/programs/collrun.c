@@ -77,8 +77,10 @@ static const struct program program = {
     .options = rows,
     .noptions = sizeof(rows) / sizeof(rows[0]),
     .epilogue =
-        "When a rank fails, the others get SIGTERM and 2 s later SIGKILL. The "
-        "exit\nstatus is that of the rank that failed first, not of those that "
+        "When a rank fails, the others get SIGTERM 0.25 s and SIGKILL 2 s "
+        "later. "
+        "The exit\nstatus is that of the rank that failed first, not of those "
+        "that "
         "failed because\nof it, or 128 plus its signal; 1 if a host cannot be "
         "reached; 2 for a wrong\ncommand line or a program that cannot be run. "
         "SIGINT, SIGTERM, SIGHUP, SIGUSR1\nand SIGUSR2 are passed on to all "
