@@ -361,6 +361,7 @@ def test_images_of_many_channels_are_blocked():
 
 
 @tap.slow_case
+@tap.of_times
 def test_cold_caches_take_longer():
     # Winograd's transformed weights are 9 MB, for next to no images
     with tempfile.TemporaryDirectory() as folder:

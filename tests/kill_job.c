@@ -86,7 +86,7 @@ static coll_status finalize(coll_comm *comm)
     if (rank == victim)
         die_in(&soon);
     else
-        rest(3 * soon);
+        rest(15 * soon);
     begun = now();
     return coll_comm_destroy(comm);
 }

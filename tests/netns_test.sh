@@ -79,7 +79,7 @@ for rank in ranks:
         continue
     if status == 0 or status > 128:
         bad.append(f"rank {r} ended with {status}")
-    if not 3 <= seconds < died + 5:
+    if not 2 <= seconds < died + 5:
         bad.append(f"rank {r} ended after {seconds:.1f} s, not {died:.1f}")
     if f"rank {victim}" not in (folder / f"err.{r}").read_text():
         bad.append(f"rank {r} does not name rank {victim}")

@@ -68,6 +68,8 @@ def test_the_smallest_form_writes_a_table_and_a_picture():
     for script in tap.cases(SCRIPTS, QUICK):
         with tempfile.TemporaryDirectory() as folder:
             done = run(script, '--budget', '0', '--out', folder)
+            if done.returncode == paper.SKIPPED:
+                continue  # all of it is between hosts, and there are none
             tap.expect(done.returncode == 0, script, done.returncode,
                        done.stderr)
             name = os.path.join(folder, script.stem)

@@ -17,7 +17,7 @@ import time
 sys.dont_write_bytecode = True
 import tap  # noqa: E402
 import train_kit  # noqa: E402
-from tap import case, cases, expect  # noqa: E402
+from tap import case, cases, expect, of_times  # noqa: E402
 from train_kit import path  # noqa: E402
 
 SETTINGS = {'COLL_TRANSPORT': 'ucx', 'COLL_DETERMINISM': 'full'}
@@ -91,6 +91,7 @@ def test_weights_move_under_the_forward():
 
 
 @case
+@of_times
 def test_the_parts_sum_to_the_wall_time():
     train('parts', ['priority', '--bucket', '4K'], '--log', path('log'),
           steps=60)
@@ -122,9 +123,10 @@ def start(nranks, *options):
 
 
 def wait_for(file, job):
+    """Until something is in it."""
     end = time.monotonic() + 60
-    while not os.path.exists(file) and job.poll() is None \
-            and time.monotonic() < end:
+    while not (os.path.exists(file) and os.path.getsize(file)) \
+            and job.poll() is None and time.monotonic() < end:
         time.sleep(0.01)
 
 

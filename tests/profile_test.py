@@ -295,6 +295,7 @@ def broken_down_quietly(ranks):
         found = broken_down(ranks)
         if found[0]['rest'][1] < 3:
             break
+        broken_down.cache_clear()
     return found
 
 

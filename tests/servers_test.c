@@ -227,17 +227,16 @@ static double speed_of_others(enum server_order order, int slow_us)
     return *speed;
 }
 
-/* The part of their speed that a ten times slower worker leaves the others; the
- * best of some tries, as other programs may run. */
+/* The part of their speed that a ten times slower worker leaves the others; of
+ * some tries the best, or in turn the least, as other programs may run. */
 static double left_beside_slow(enum server_order order)
 {
-    double best = 0;
-    for (int i = 0; i < 4 && best < 0.9; i++) {
+    const bool waits = order == SERVER_IN_TURN;
+    double best = waits ? 1 : 0;
+    for (int i = 0; i < 4 && (waits ? best >= 0.3 : best < 0.9); i++) {
         const double usual = speed_of_others(order, 0),
                      left = speed_of_others(order, 30000) / usual;
-        best = left > best ? left : best;
-        if (order == SERVER_IN_TURN)
-            break;
+        best = (left > best) != waits ? left : best;
     }
     return best;
 }

@@ -142,7 +142,7 @@ def stops():
         command(4, "--strategy", "hogwild-sgd", "--lr", "0.001", "--epochs",
                 "100000", "--checkpoint", path("c"), "--log", path("log")),
         env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while not os.path.exists(path("c")):
+    while not os.path.exists(path("c")) and job.poll() is None:
         time.sleep(0.01)
     job.send_signal(signal.SIGTERM)
     _, errors = job.communicate(timeout=60)
@@ -169,7 +169,7 @@ def dies(strategy, rank):
         command(4, "--strategy", strategy, "--lr", "0.001", "--epochs",
                 "100000", "--checkpoint", path("c")),
         env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while not os.path.exists(path("c")):
+    while not os.path.exists(path("c")) and job.poll() is None:
         time.sleep(0.01)
     for child in descendants(job.pid):
         if b"COLL_RANK=%d" % rank in environment(child):

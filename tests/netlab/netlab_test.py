@@ -24,7 +24,7 @@ import lab as netlab  # noqa: E402
 
 sys.path.insert(0, str(HERE.parent))
 import tap  # noqa: E402
-from tap import case, expect  # noqa: E402
+from tap import case, expect, of_times  # noqa: E402
 
 SWITCH = pathlib.Path(sys.argv[1]).resolve() / 'delay_switch'
 # Rank 0 sends to the last rank what takes a while, and times one byte there and
@@ -126,6 +126,7 @@ def ranks_are_placed_as_asked():
 
 
 @case
+@of_times
 def a_port_keeps_its_rate_for_streams_and_messages():
     rate, _, _, message = measure('--hosts', '2', '--rate', '1Gbit')
     expect(700 < rate < 1000, rate)
@@ -134,6 +135,7 @@ def a_port_keeps_its_rate_for_streams_and_messages():
 
 
 @case
+@of_times
 def a_trunk_keeps_its_rate_and_counts():
     rate, _, counters, _ = measure('--groups', '2', '--rate', '1Gbit',
                                 '--trunk-rate', '250Mbit', blocks=60)
@@ -144,6 +146,7 @@ def a_trunk_keeps_its_rate_and_counts():
 
 
 @case
+@of_times
 def the_delay_switch_keeps_rate_and_delay_and_counts():
     rate, trip, counters, _ = measure(
         '--groups', '2', '--rate', '1Gbit', '--trunk-rate', '250Mbit',
@@ -156,6 +159,7 @@ def the_delay_switch_keeps_rate_and_delay_and_counts():
 
 
 @case
+@of_times
 def a_rate_changes_when_a_file_appears():
     with tempfile.TemporaryDirectory() as folder:
         # The last rank asks before it listens, so all is sent afterwards.

@@ -19,7 +19,7 @@ import inside  # noqa: E402
 from inside import tap  # noqa: E402
 import lab as netlab  # noqa: E402
 import steps  # noqa: E402
-from tap import case, expect  # noqa: E402
+from tap import case, expect, of_times  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv[1])
 ATTEMPTS = 4
@@ -52,6 +52,7 @@ def test_nine_tenths_are_hidden_by_the_helper():
 
 
 @case
+@of_times
 def test_without_it_little_is():
     expect(overlap('off')[0] < 50, 'more than half without a helper')
 
@@ -75,6 +76,7 @@ def share(strategy):
 
 
 @case
+@of_times
 def test_sync_easgd3_hides_what_1_and_2_wait_for():
     one, two, three = (share(f'sync-easgd{n}') for n in (1, 2, 3))
     expect(three < 0.5 * two and three < 0.5 * one, one, two, three)

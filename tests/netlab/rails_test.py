@@ -18,7 +18,7 @@ import inside  # noqa: E402
 from inside import tap  # noqa: E402
 import lab as netlab  # noqa: E402
 import steps  # noqa: E402
-from tap import case, expect  # noqa: E402
+from tap import case, expect, of_times  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv[1])
 MIB = 1 << 20
@@ -77,6 +77,7 @@ def connections(**more):
 
 
 @case
+@of_times
 def two_equal_rails_carry_half_each_and_take_half_the_time():
     for hosts in (2, 4):
         _, alone = allreduces(hosts, 4 * MIB, rails=1)
@@ -88,6 +89,7 @@ def two_equal_rails_carry_half_each_and_take_half_the_time():
 
 
 @case
+@of_times
 def unequal_rails_are_no_slower_than_the_better_one():
     _, alone = allreduces(2, 4 * MIB, rails=1)
     for rail_rate in (25e6, 5e6):

@@ -54,10 +54,8 @@ def a_sentence(text):
     return any(len(line.split()) > 3 for line in text.splitlines())
 
 
-def check_rails(err, rails):
-    found = re.findall(r'comm: rail (\w+)', err)
-    if rails and found != rails:
-        raise tap.Wrong(f'rails {found}, not {rails}')
+def rails_of(err):
+    return re.findall(r'comm: rail (\w+)', err)
 
 
 def check(ranks, outs, errs, ended, works, says):
@@ -81,7 +79,8 @@ def check(ranks, outs, errs, ended, works, says):
         raise tap.Wrong(f'no rank speaks of "{says}"')
 
 
-def try_case(make, works, says, rails, settings, way):
+def started(make, works, says, settings, way):
+    """The rails of a job that did as it should."""
     lab = make()
     program = [os.path.join(BUILD, 'zoo_job')]
     if way == 'id':
@@ -91,10 +90,19 @@ def try_case(make, works, says, rails, settings, way):
            'COLL_LOG': 'comm:info', **settings}
     try:
         found = launch.run(lab, program, MOST_SECONDS, **env)
-        check(*found, works, says)
-        check_rails(found[2][0], rails)
     finally:
         lab.close()
+    check(*found, works, says)
+    return rails_of(found[2][0])
+
+
+def try_case(make, works, says, rails, settings, way):
+    """Rails are chosen by rates, which a busy machine may measure wrong."""
+    for _ in range(tap.TRIES):
+        found = started(make, works, says, settings, way)
+        if not rails or found == rails:
+            return
+    raise tap.Wrong(f'rails {found}, not {rails}')
 
 
 # --- what hosts have ----------------------------------------------------------
