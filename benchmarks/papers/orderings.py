@@ -16,13 +16,11 @@ test accuracy is that after the last step. Then all methods without a network, o
 host, each until a test at the end of an epoch says 88 %. First come all methods
 with one seed, then those without a network, then other seeds of those that the paper
 orders, while there is time: 1200 s suffice for all on two processors."""
-import os
 import statistics
 import sys
-import tempfile
 
 sys.dont_write_bytecode = True
-from paper import ABSTRACT, MEASURED, Run, Skip, curve  # noqa: E402
+from paper import (ABSTRACT, MEASURED, Run, Skip, curve, spans)  # noqa: E402
 
 WORKERS, BATCH, WINDOW = 4, 64, 3200
 TARGET, CONVERGED, STEPS, EPOCHS = 0.75, 0.88, 120, 10
@@ -51,14 +49,6 @@ def train(run, method, seed, *length, **more):
         WORKERS + (method not in IN_STEP), "--net", "lenet", "--data",
         "fashion-mnist", "--batch", BATCH, *length, "--strategy", method,
         *METHODS[method], "--seed", seed, seconds=300, **more)
-
-
-def spans(steps, last=0):
-    """(row, the steps it stands for, their seconds): a server's are few."""
-    for row in steps:
-        n = row["step"] - last
-        last = row["step"]
-        yield row, n, row["step_ms"] * n / 1e3
 
 
 def path(steps):
@@ -134,26 +124,12 @@ def tell_orderings(run, found):
                    "here"), rows)
 
 
-def converge(run, method):
-    """Epochs and seconds until a test said CONVERGED, or None twice, and what
-    the last one said. An epoch at a time, so that it ends there."""
-    seconds, last = 0, 0
-    with tempfile.TemporaryDirectory() as folder:
-        saved = ("--checkpoint", os.path.join(folder, "saved"), "--resume")
-        for epoch in range(1, (1 if run.smallest else EPOCHS) + 1):
-            steps, final = train(run, method, 1, "--epochs", epoch,
-                                 hidden=saved if epoch > 1 else saved[:2])
-            seconds += sum(spent for _, _, spent in spans(steps, last))
-            last = steps[-1]["step"]
-            if final["accuracy"] >= CONVERGED:
-                return epoch, seconds, final["accuracy"]
-    return None, None, final["accuracy"]
-
-
 def convergence(run):
     rows = []
     for method in run.points(METHODS):
-        epochs, seconds, accuracy = converge(run, method)
+        epochs, seconds, accuracy = run.converge(
+            CONVERGED, EPOCHS, lambda *words, method=method, **more: train(
+                run, method, 1, *words, **more))
         rows.append((MEASURED, method, " ".join(map(str, METHODS[method])),
                      epochs or f"not in {1 if run.smallest else EPOCHS}",
                      words(seconds), f"{100 * accuracy:.2f} %"))

@@ -161,6 +161,22 @@ class Run:
                 *steps, final = [json.loads(line) for line in file]
         return steps, final
 
+    def converge(self, target, most, train):
+        """Epochs and seconds of training until a test said the target, or None
+        twice, and what the last one said. train(*words, hidden): as train(); an
+        epoch at a time, so that it ends there."""
+        seconds, last = 0, 0
+        with tempfile.TemporaryDirectory() as folder:
+            saved = ("--checkpoint", os.path.join(folder, "saved"), "--resume")
+            for epoch in range(1, (1 if self.smallest else most) + 1):
+                steps, final = train("--epochs", epoch,
+                                     hidden=saved if epoch > 1 else saved[:2])
+                seconds += sum(spent for _, _, spent in spans(steps, last))
+                last = steps[-1]["step"]
+                if final["accuracy"] >= target:
+                    return epoch, seconds, final["accuracy"]
+        return None, None, final["accuracy"]
+
     # --- what there is to tell ---
 
     def say(self, text):
@@ -210,6 +226,14 @@ class Run:
                                                           encoding="utf-8")
         print(text, end="")
         return SKIPPED if self.skipped and not self.rows else 0
+
+
+def spans(steps, last=0):
+    """(row, the steps it stands for, their seconds): a server's are few."""
+    for row in steps:
+        n = row["step"] - last
+        last = row["step"]
+        yield row, n, row["step_ms"] * n / 1e3
 
 
 def curve(name, points, **more):
