@@ -196,8 +196,7 @@ static int score_again(struct train *t)
     breakdown_enter(&t->time, PART_TEST);
     const coll_status status = train_evaluate(t);
     if (status)
-        complain("%s", *coll_last_error(t->comm) ? coll_last_error(t->comm)
-                                                 : coll_status_string(status));
+        complain("%s", strategy_why(t->comm, status));
     return status ? 1 : 0;
 }
 
@@ -389,8 +388,7 @@ static int score_images(struct net *net, const struct dataset *data,
     coll_status failed = evaluate(net, data, &strategy, rows, &score);
     const double seconds = clock_now() - began;
     if (failed) {
-        complain("%s", *coll_last_error(comm) ? coll_last_error(comm)
-                                              : coll_status_string(failed));
+        complain("%s", strategy_why(comm, failed));
     } else if (o->predict) {
         failed = predict_write(o->predict, net, data, rows, comm, error,
                                sizeof(error));

@@ -98,12 +98,13 @@ static int find(struct train *t)
 static bool bring_near(unsigned node)
 {
     enum { BITS = 8 * sizeof(unsigned long), WORDS = 1024 / BITS };
-    unsigned long here[WORDS] = {0}, all[WORDS];
+    unsigned long here[WORDS] = {0}, all[WORDS] = {0};
     if (node >= 1024)
         return false;
     here[node / BITS] = 1ul << node % BITS;
-    memset(all, 0xff, sizeof(all));
     return !syscall(SYS_set_mempolicy, MPOL_PREFERRED, here, 1024ul)
+           && !syscall(SYS_get_mempolicy, NULL, all, 1024ul, NULL,
+                       MPOL_F_MEMS_ALLOWED)
            && syscall(SYS_migrate_pages, 0, 1024ul, all, here) >= 0;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "dist/collect.h"
+#include "dist/strategy.h"
 #include "file.h"
 
 struct csv {
@@ -93,8 +94,6 @@ coll_status predict_write(const char *path, const struct net *net,
                       : collect(comm, &mine, counts, write_part, &csv);
     free(counts);
     if (status && !error[0])
-        snprintf(error, error_bytes, "%s",
-                 *coll_last_error(comm) ? coll_last_error(comm)
-                                        : coll_status_string(status));
+        snprintf(error, error_bytes, "%s", strategy_why(comm, status));
     return status;
 }

@@ -54,7 +54,10 @@ static struct report_point point_of(struct stretch *s, double parts[PARTS])
     for (int i = 0; i < PARTS; i++)
         seconds += parts[i] = t->time.seconds[i] - s->news.seconds[i];
     const double steps = (double)(t->step - s->news.told),
-                 images = s->news.images;
+                 images = s->news.images,
+                 share = breakdown_communication(parts) / seconds;
+    for (int i = 0; i < PARTS; i++)
+        parts[i] /= steps;
     const struct report_point p = {
         .step = t->step,
         .epoch = (t->step - 1) / t->epoch_steps + 1,
@@ -64,7 +67,7 @@ static struct report_point point_of(struct stretch *s, double parts[PARTS])
         .images_per_s =
             (images_before(t, t->step) - images_before(t, s->news.told))
             / seconds,
-        .comm_share = breakdown_communication(parts) / seconds,
+        .comm_share = share,
         .step_ms = seconds * 1e3 / steps,
         .parts = parts,
         .slowest = -1,
@@ -111,6 +114,7 @@ static coll_status gradient(void *context, long number)
     if (isfinite(loss))
         return COLL_OK;
     train_not_finite(t, loss);
+    coll_comm_abort_because(t->comm, t->error);
     return COLL_ERR_ABORTED;
 }
 

@@ -27,8 +27,9 @@ int train_fail(struct train *t, int exit_status, const char *format, ...)
 int train_comm_failed(struct train *t, coll_status status)
 {
     const struct strategy *s = &t->strategy;
-    const char *why = s->own && s->ops->sentence ? s->ops->sentence(s)
-                                                 : coll_last_error(t->comm);
+    const char *why = s->own && s->ops->sentence
+                          ? s->ops->sentence(s)
+                          : strategy_why(t->comm, status);
     return train_fail(t, 1, "rank %d, step %ld: %s", t->rank, t->step,
                       *why ? why : coll_status_string(status));
 }
@@ -70,6 +71,7 @@ int train_open_data(struct train *t, const struct train_settings *settings)
     *t = (struct train){.settings = *settings};
     breakdown_start(&t->time, settings->began);
     t->strategy.time = &t->time;
+    t->strategy.part = PART_INITIALISE;
     char text[512];
     t->settings.strategy_settings.together = settings->clip_norm > 0;
     t->strategy.ops = strategy_find(settings->strategy, text, sizeof(text));

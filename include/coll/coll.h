@@ -369,8 +369,8 @@ coll_status coll_barrier(coll_comm *comm, coll_request **request);
  *   request   as for collectives; those of sends and receives run all at once
  *
  * A send finishes when its vector may be written again. Short ones, of some
- * KiB, do so before they are received, but not without end: no rank may count
- * on it. What has no other side waits for it, as that may come yet: until
+ * KiB, or 2 from shared memory, do so before they are received, but not without
+ * end: no rank may count on it. What has no other side waits for it, as that may come yet: until
  * TIMEOUT, after COLL_OP_SECONDS, whatever the other rank waits for meanwhile.
  * coll_comm_destroy() fails with MISMATCH if messages are left that this rank did
  * not receive. */

@@ -165,9 +165,10 @@ static void fill_row(struct price_row *row, const struct ladder *ladder)
 
 /* Whether two algorithms write the same plan for a position. */
 static bool alike_at(const struct candidate *a, const struct candidate *b,
-                     int position, int nranks)
+                     int position, int nranks, int root)
 {
-    const struct plan_shape shape = {position, nranks, 1, &a->lineup->tree, 0};
+    const struct plan_shape shape = {position, nranks, 1, &a->lineup->tree,
+                                     root};
     struct plan x, y;
     a->algo->plan(&x, &shape);
     b->algo->plan(&y, &shape);
@@ -208,6 +209,10 @@ static void find_twins(const struct pricing *p, int nrows)
     for (int i = 0; i < nrows; i++) {
         const struct candidate *c = &p->candidates[i];
         const int n = c->lineup->at->nranks;
+        /* Plans of parts are written for the root that a call has. */
+        const int nroots =
+            kind_has_root(c->algo->kind) && kind_has_parts(c->algo->kind) ? 2
+                                                                          : 1;
         const bool may = n <= MANY && !algo_pipelines(c->algo, n);
         digest[i] = may ? digest_of(c) : 0;
         c->row->twin = (uint8_t)i;
@@ -216,8 +221,8 @@ static void find_twins(const struct pricing *p, int nrows)
             bool alike =
                 other->algo->kind == c->algo->kind && other->lineup == c->lineup
                 && !algo_pipelines(other->algo, n) && digest[k] == digest[i];
-            for (int r = 0; r < n && alike; r++)
-                alike = alike_at(c, other, r, n);
+            for (int r = 0; r < n * nroots && alike; r++)
+                alike = alike_at(c, other, r % n, n, r / n);
             if (alike)
                 c->row->twin = (uint8_t)k;
         }

@@ -22,7 +22,7 @@
 enum {
     PRICE_CLASSES = 34, /* octaves, 1 byte to 16 GiB: what has a price */
     PRICE_HALVES = 2 * PRICE_CLASSES, /* of octaves: what has a choice */
-    PRICE_ROWS = 144,                 /* more than any layout has candidates */
+    PRICE_ROWS = 192,                 /* more than any layout has candidates */
     PRICE_VARIANTS = LADDER_VARIANTS,
     PRICE_NONE = INT16_MAX,
 };

@@ -32,7 +32,8 @@ static struct {
     pthread_mutex_t lock;
     struct heap_name name;
     uint64_t end[HEAP_FILES]; /* where the next block goes */
-    struct block **blocks;    /* n, in ascending order of memory */
+    struct block **blocks;    /* n, in ascending order of memory, */
+    struct block **by_number; /* and of `at` */
     size_t n, room;
     _Atomic uint64_t change; /* counts blocks that came or went */
 } heap = {
@@ -198,27 +199,57 @@ static size_t up_to(const char *p)
     return first;
 }
 
+/* How many blocks have this number or less. */
+static size_t up_to_number(uint64_t at)
+{
+    size_t first = 0, end = heap.n;
+    while (first < end) {
+        const size_t middle = first + (end - first) / 2;
+        if (heap.by_number[middle]->at <= at)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    return first;
+}
+
+static bool grow(struct block ***list, size_t room)
+{
+    struct block **longer = realloc(*list, room * sizeof(struct block *));
+    if (longer)
+        *list = longer;
+    return longer != NULL;
+}
+
 /* Before insert(), which then cannot fail. */
 static coll_status make_room(void)
 {
     const size_t room = heap.room ? 2 * heap.room : 16;
     if (heap.n < heap.room)
         return COLL_OK;
-    struct block **blocks = realloc(heap.blocks, room * sizeof(struct block *));
-    if (!blocks)
+    if (!grow(&heap.blocks, room) || !grow(&heap.by_number, room))
         return fail(COLL_ERR_MEMORY, "shm", "no memory for %zu blocks", room);
-    heap.blocks = blocks;
     heap.room = room;
     return COLL_OK;
 }
 
+/* Both of heap.n. */
+static void put_in(struct block **list, size_t i, struct block *b)
+{
+    memmove(&list[i + 1], &list[i], (heap.n - i) * sizeof(struct block *));
+    list[i] = b;
+}
+
+static void take_out(struct block **list, size_t i)
+{
+    memmove(&list[i], &list[i + 1], (heap.n - i - 1) * sizeof(struct block *));
+}
+
 static void insert(struct block *b)
 {
-    const size_t i = up_to(b->memory);
     atomic_fetch_add(&heap.change, 1);
-    memmove(&heap.blocks[i + 1], &heap.blocks[i],
-            (heap.n - i) * sizeof(struct block *));
-    heap.blocks[i] = b;
+    put_in(heap.blocks, up_to(b->memory), b);
+    put_in(heap.by_number, up_to_number(b->at), b);
     heap.n++;
 }
 
@@ -254,8 +285,8 @@ static struct block *take(const void *memory, bool adopted)
     if (!b || b->memory != memory || b->adopted != adopted)
         return NULL;
     atomic_fetch_add(&heap.change, 1);
-    memmove(&heap.blocks[i - 1], &heap.blocks[i],
-            (heap.n - i) * sizeof(struct block *));
+    take_out(heap.blocks, i - 1);
+    take_out(heap.by_number, up_to_number(b->at) - 1);
     heap.n--;
     return b;
 }
@@ -400,11 +431,10 @@ struct heap_spot heap_find_again(struct heap_memo *m, const void *p,
 
 void *heap_address(uint64_t block)
 {
-    void *memory = NULL;
     pthread_mutex_lock(&heap.lock);
-    for (size_t i = 0; i < heap.n && !memory; i++)
-        if (heap.blocks[i]->at == block)
-            memory = heap.blocks[i]->memory;
+    const size_t i = up_to_number(block);
+    const struct block *b = i ? heap.by_number[i - 1] : NULL;
+    void *const memory = b && b->at == block ? b->memory : NULL;
     pthread_mutex_unlock(&heap.lock);
     return memory;
 }

@@ -37,8 +37,7 @@ static size_t scratch_bytes(int n)
     return pieces > NODE_STAGE_BYTES ? pieces : NODE_STAGE_BYTES;
 }
 
-/* Of each peer, for collectives and as many for messages: a process may have
- * 65530 mappings in all, by Linux's default. */
+/* Of each peer, for collectives and as many for messages. */
 static unsigned most_views(int n)
 {
     enum { ALL = 16384, LEAST = 64, MOST = 4096 };

@@ -2,7 +2,9 @@
 /* Which blocks of another process's heap are mapped here, and where.
  *
  * All that are met stay, as a framework has one for each of its tensors; of
- * more than `most` the one that was not used for longest goes. */
+ * more than `most`, of more than 16 GiB but for the last 16 blocks, or where
+ * the process has too many mappings, the one that was not used for longest
+ * goes. */
 #ifndef NODE_VIEWS_H
 #define NODE_VIEWS_H
 
@@ -18,6 +20,7 @@ struct node_view {
 struct node_views {
     struct node_view *list; /* in ascending order of block */
     unsigned n, room, most; /* most: at least 2, set by the owner */
+    uint64_t bytes;         /* mapped */
     uint64_t uses, added;   /* so far */
 };
 
@@ -27,8 +30,8 @@ const struct node_view *views_find(struct node_views *, uint64_t block);
 /* For a block that is not there. Unmaps what goes. False: no memory for it. */
 bool views_add(struct node_views *, struct node_view);
 
-/* Whether some other would go for this one. */
-bool views_evicts(struct node_views *, uint64_t block);
+/* Whether one goes for the next. */
+bool views_full(const struct node_views *);
 
 /* Unmaps and forgets all. */
 void views_clear(struct node_views *);

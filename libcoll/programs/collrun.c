@@ -77,8 +77,7 @@ static const struct program program = {
     .options = rows,
     .noptions = sizeof(rows) / sizeof(rows[0]),
     .epilogue =
-        "When a rank fails, the others get SIGTERM 0.25 s and SIGKILL 2 s "
-        "later. "
+        "When a rank fails, the others get SIGTERM soon and SIGKILL 2 s later. "
         "The exit\nstatus is that of the rank that failed first, not of those "
         "that "
         "failed because\nof it, or 128 plus its signal; 1 if a host cannot be "

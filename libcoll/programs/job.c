@@ -27,6 +27,7 @@ enum {
 /* A failed job gets SIGTERM, this much later SIGKILL, and is then left to its
  * agents, which kill what they have when their links close. */
 static const double kill_after_seconds = 2, drop_after_seconds = 4;
+static const double over_after_seconds = 5; /* of the first failure */
 
 /* So long one that has failed first may take to end after those it has told,
  * and those it tells after it: ended at once, rank 0 would take the news that
@@ -109,15 +110,16 @@ static void end_job(struct job *j)
     j->end_at = INFINITY;
     send_signal(j, SIGTERM);
     j->kill_at = now() + kill_after_seconds;
-    j->drop_at = now() + drop_after_seconds;
+    j->drop_at = fmin(j->drop_at, now() + drop_after_seconds);
 }
 
 static void kill_job(struct job *j)
 {
     j->ending = true;
+    j->end_at = j->kill_at = INFINITY;
     send_signal(j, SIGKILL);
-    j->kill_at = INFINITY;
-    j->drop_at = now() + drop_after_seconds - kill_after_seconds;
+    j->drop_at =
+        fmin(j->drop_at, now() + drop_after_seconds - kill_after_seconds);
 }
 
 /* The job cannot be started: nothing to be gentle with. */
@@ -252,10 +254,12 @@ static bool note_exit(struct job *j, int r, const struct frame *frame)
     rank->told = frame->data[4];
     if (r == 0)
         j->input_wanted = false;
-    if (status && !j->options->keep_going && !j->ending)
+    if (status && !j->options->keep_going && !j->ending) {
         j->end_at = fmin(
             j->end_at,
             now() + (rank->told ? first_after_seconds : told_after_seconds));
+        j->drop_at = fmin(j->drop_at, now() + over_after_seconds);
+    }
     return true;
 }
 

@@ -35,6 +35,16 @@ const struct strategy_ops *strategy_find(const char *name, char *error,
     return NULL;
 }
 
+/* Where memory was short outside the library, its last sentence is of another
+ * call. */
+const char *strategy_why(const coll_comm *comm, coll_status status)
+{
+    const char *sentence = coll_last_error(comm);
+    const bool own =
+        status == COLL_ERR_MEMORY && !coll_comm_get_async_error(comm);
+    return own || !*sentence ? coll_status_string(status) : sentence;
+}
+
 enum part strategy_part(const struct strategy *s)
 {
     coll_choice c;

@@ -89,7 +89,7 @@ struct strategy {
      */
     struct arena centre;
     struct arena state; /* of this rank, which checkpoints keep besides its
-                           weights; or none, then of no rank */
+                           weights; of sync: of all ranks or none */
     struct shard shard; /* of gradients and parameters: finish() leaves the sum
                            of this rank's part only, see settings.shard */
     char note[256];     /* of open(), for the user; "": none. Says what is wrong
@@ -178,6 +178,8 @@ coll_status strategy_reduce_start(struct strategy *, double *x, size_t count);
 /* Of exchanges among all ranks: PART_INSIDE where the library needs no
  * messages, on one host, else PART_OUTSIDE. */
 enum part strategy_part(const struct strategy *);
+/* Why a call of this communicator, or this rank's own work, failed so. */
+const char *strategy_why(const coll_comm *, coll_status);
 /* Makes what the net keeps without learning it the mean over the workers. */
 coll_status strategy_average_state(struct strategy *);
 

@@ -403,8 +403,6 @@ coll_status wire_try(struct wire *w, struct wire_trial *t)
         status = time_sum(w, true, &t->coded);
     if (!status)
         status = coll_broadcast(t, t, sizeof(*t), COLL_U8, 0, w->job, NULL);
-    t->f32 *= (double)x->count / (double)some_x.count;
-    t->coded *= (double)x->count / (double)some_x.count;
     w->x = x;
     w->lost = lost;
     arena_free(&some_x);

@@ -32,7 +32,7 @@ struct wire_settings {
     bool always;         /* also where a trial says that they cost time */
 };
 
-/* Seconds that one sum of the whole vector takes: by an allreduce, in codes. */
+/* Seconds that one sum takes: by an allreduce, in codes. */
 struct wire_trial {
     double f32, coded;
 };

@@ -192,7 +192,7 @@ coll_status worker_run(struct worker *w, const struct worker_job *job, long n)
     return status;
 }
 
-const struct worker_way worker_elastic = {elastic, true, false};
-const struct worker_way worker_elastic_strict = {elastic_strict, true, false};
-const struct worker_way worker_gradient = {gradient, false, true};
-const struct worker_way worker_pull_push = {pull_push, true, false};
+const struct worker_way worker_elastic = {elastic};
+const struct worker_way worker_elastic_strict = {elastic_strict};
+const struct worker_way worker_gradient = {gradient};
+const struct worker_way worker_pull_push = {pull_push};

@@ -42,7 +42,6 @@ struct worker {
 struct worker_way {
     coll_status (*block)(struct worker *, const struct worker_job *, long first,
                          long n, int *next);
-    bool wants_centre, sends_gradients;
 };
 
 /* tau steps a block, or tickets_at_once():

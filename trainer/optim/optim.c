@@ -82,8 +82,3 @@ double optim_square(const float *x, size_t n)
         sum += lanes[k];
     return sum;
 }
-
-double optim_norm(const float *x, size_t n)
-{
-    return sqrt(optim_square(x, n));
-}

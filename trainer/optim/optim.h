@@ -59,9 +59,8 @@ const struct optim_ops *optim_find(const char *name, char *error,
 int optim_complete(const struct optim_ops *, struct optim_settings *,
                    char *error, size_t error_bytes);
 
-/* |x|^2 and |x|, in double and in an order of its own, whatever the machine. */
+/* |x|^2, in double and in an order of its own, whatever the machine. */
 double optim_square(const float *x, size_t n);
-double optim_norm(const float *x, size_t n);
 
 enum { SCHEDULE_MILESTONES = 32 };
 
