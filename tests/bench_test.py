@@ -158,6 +158,7 @@ def test_every_collective_is_right_on_any_memory_and_from_any_root():
 
 
 @tap.case
+@tap.of_times
 def test_half_of_a_round_trip_counts():
     # each of the two sends takes 5 ms in that program
     with tempfile.TemporaryDirectory() as folder:

@@ -115,7 +115,7 @@ def killed(run, nranks, victim, point, *more):
 
 def all_through_init(run, nranks, victim):
     """Until it is over before the killer comes."""
-    step = tap.cases(500, 4000)
+    step = tap.cases(1500, 4000)
     for microseconds in range(step, 100 * step, step):
         if not killed(run, nranks, victim, 'init', str(microseconds)):
             return

@@ -470,7 +470,7 @@ static int aborted(coll_comm *comm, int rank, int n)
     _exit(0);
 }
 
-static const char *const soon[] = {"COLL_OP_SECONDS=0.5", NULL};
+static const char *const soon[] = {"COLL_OP_SECONDS=0.2", NULL};
 
 Test(p2p, a_message_too_long_is_told_to_both)
 {

@@ -229,6 +229,30 @@ Test(price, plans_that_are_the_same_are_rehearsed_once)
                  p.rehearsals);
 }
 
+/* From rank 0 a tree by hosts of four is the one in fours; from rank 1 that has
+ * groups across hosts. */
+Test(price, plans_that_are_the_same_from_one_root_only_are_no_twins)
+{
+    static struct prices p;
+    uint64_t host_of[16];
+    struct layout l;
+    int found = 0;
+    for (int r = 0; r < 16; r++)
+        host_of[r] = (uint64_t)r / 4 + 1;
+    cr_assert_eq(layout_create(&l, 16, host_of, NULL, NULL, &costs), COLL_OK);
+    cr_assert_eq(price_all(&p, &l, 1e6, 1e9), COLL_OK);
+    for (int i = 0; i < p.nrows; i++) {
+        const struct algo *a = &algos[p.row[i].algo];
+        if (strcmp(a->name, "knomial_levels"))
+            continue;
+        found++;
+        cr_assert_eq(p.row[i].twin, i, "%s, order %d", a->full_name,
+                     p.row[i].order);
+    }
+    cr_assert_geq(found, 2);
+    layout_free(&l);
+}
+
 /* Where vectors leave the caches, lines from far shorter ones tell nothing of
  * what is nearly the best, with any number of segments: prices are right within
  * 7 %. */

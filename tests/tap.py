@@ -53,7 +53,7 @@ def of_times(function):
         for _ in range(TRIES - 1):
             try:
                 return function()
-            except Wrong as why:
+            except (Wrong, AssertionError) as why:
                 print('# again:', why, flush=True)
         return function()
     return tried
