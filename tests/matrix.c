@@ -2,7 +2,8 @@
 /* The matrix (matrix_cases.h) on the ranks of one job.
  *
  *   matrix LONG      under collrun; LONG is the longest count, of the whole
- *                    vector; 0: just the short ones
+ *                    vector; 0: just the short ones. More than 5 ranks take
+ *                    it for some pairs of dtype and op
  *
  * Rank 0 prints how many cases there were. */
 #include <stdio.h>
@@ -10,6 +11,8 @@
 
 #include "job.h"
 #include "matrix_cases.h"
+
+enum { ALL_LONG = 5 };
 
 static struct job job;
 static struct vectors vectors;
@@ -35,8 +38,11 @@ static void try_counts(void *context, const struct shape *of,
     shape.rank = job.rank;
     shape.lengths = vectors.lengths;
     inputs_create(&inputs, &shape);
+    const bool is_long =
+        counts[MATRIX_SHORT_COUNTS]
+        && (job.nranks <= ALL_LONG || matrix_has_long(of->dtype, of->op));
     for (int i = 0; i < MATRIX_COUNTS; i++)
-        if (i < MATRIX_SHORT_COUNTS || counts[i])
+        if (i < MATRIX_SHORT_COUNTS || is_long)
             try_one(&inputs, counts[i]);
     inputs_free(&inputs);
 }

@@ -50,6 +50,13 @@ void matrix_each(int nranks, size_t longest, matrix_try *try, void *context)
                 }
 }
 
+bool matrix_has_long(coll_dtype dtype, coll_op op)
+{
+    return (op == COLL_SUM && (dtype == COLL_F32 || dtype == COLL_I64))
+           || (op == COLL_AVG && dtype == COLL_BF16)
+           || (op == COLL_MAX && dtype == COLL_U8);
+}
+
 void vectors_create(struct vectors *v, int nranks, size_t longest)
 {
     const size_t n = (size_t)nranks;

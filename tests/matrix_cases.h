@@ -21,6 +21,10 @@ typedef void matrix_try(void *context, const struct shape *,
 /* longest: the longest count, of the whole vector; 0: just the short ones. */
 void matrix_each(int nranks, size_t longest, matrix_try *, void *context);
 
+/* Some pairs, for where there is no time for the long count of all: every
+ * width, and rounding, and dividing. */
+bool matrix_has_long(coll_dtype, coll_op);
+
 struct vectors {
     char *send, *recv; /* memory for the longest and a guard */
     char *in, *out;    /* what the call gets */

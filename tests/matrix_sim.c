@@ -60,14 +60,6 @@ static void try_one(const struct shape *s, size_t count, int algorithm,
         }
 }
 
-/* Every width, and rounding, and dividing. */
-static bool is_long(coll_dtype dtype, coll_op op)
-{
-    return (op == COLL_SUM && (dtype == COLL_F32 || dtype == COLL_I64))
-           || (op == COLL_AVG && dtype == COLL_BF16)
-           || (op == COLL_MAX && dtype == COLL_U8);
-}
-
 static void try_counts(void *context, const struct shape *of,
                        const size_t counts[MATRIX_COUNTS])
 {
@@ -78,9 +70,10 @@ static void try_counts(void *context, const struct shape *of,
         shape.lengths = vectors[r].lengths;
         inputs_create(&inputs[r], &shape);
     }
-    const int n = counts[MATRIX_SHORT_COUNTS] && is_long(of->dtype, of->op)
-                      ? MATRIX_COUNTS
-                      : MATRIX_SHORT_COUNTS;
+    const int n =
+        counts[MATRIX_SHORT_COUNTS] && matrix_has_long(of->dtype, of->op)
+            ? MATRIX_COUNTS
+            : MATRIX_SHORT_COUNTS;
     for (int a = 0; a < simulated_n; a++) {
         const char *name =
             simulated_algorithm(a, collective_name(of->collective), of->nranks);

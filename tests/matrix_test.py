@@ -7,9 +7,9 @@ over it, by UCX, and by every algorithm's plans on the simulator.
     tests/matrix_test.py BUILD
 
 Speaks TAP. TESTS_THOROUGH=1 takes all these numbers of ranks and the long
-vectors; by plans over shared memory and on the simulator these on up to 5 ranks,
-on the latter for sums of f32 and i64, averages
-of bf16 and maxima of u8, and for f32 and i64 that are only moved.
+vectors: beyond 5 ranks and on the simulator for sums of f32 and i64, averages of
+bf16 and maxima of u8, and for f32 and i64 that are only moved; by plans over
+shared memory and on the simulator on up to 5 ranks.
 """
 import os
 import pathlib
