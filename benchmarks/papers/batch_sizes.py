@@ -16,7 +16,7 @@ import sys
 sys.dont_write_bytecode = True
 from paper import MEASURED, Run, curve  # noqa: E402
 
-RANKS, BATCHES = 2, (64, 16, 32, 128, 256, 512, 1024, 2048)
+RANKS, BATCHES = 2, (512, 64, 16, 32, 128, 256, 1024, 2048)
 TARGET, EPOCHS = 0.88, 12
 RATE, OF, MOST_RATE = 0.01, 64, 0.08
 
