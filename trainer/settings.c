@@ -98,6 +98,10 @@ struct train_settings settings_of(const struct options *o)
     char error[200];
     const bool bf16 = !strcmp(o->precision, "bf16");
     conv_allow_bf16(bf16);
+    if (o->deterministic && !strcmp(o->kernel, "measured"))
+        options_die(&train_program,
+                    "--deterministic: found --kernel measured, which goes "
+                    "by time; valid are auto, direct, gemm and winograd");
     if (kernel_choose(o->kernel, o->threads ? (int)o->threads : 1, error,
                       sizeof(error)))
         options_die(&train_program, "--kernel: %s", error);

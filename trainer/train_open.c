@@ -267,6 +267,8 @@ static int build(struct train *t)
     if (net_fits(&t->net, &t->train, text, sizeof(text))
         || net_fits(&t->net, &t->test, text, sizeof(text)))
         return train_fail(t, 2, "--net: %s", text);
+    if (s->deterministic && net_fix_sums(&t->net, text, sizeof(text)))
+        return train_fail(t, 1, "--deterministic: %s", text);
     const int nthreads = t->settings.threads ? (int)t->settings.threads : 1;
     if (net_use_threads(&t->net, nthreads, t->cpus, text, sizeof(text)))
         return train_fail(t, 1, "--threads: %s", text);

@@ -103,34 +103,57 @@ void net_free(struct net *net)
     *net = (struct net){0};
 }
 
+/* For sums over so many parts of the images: those of all but the first. */
+static int alloc_partial(const struct net *net, int nparts,
+                         struct arena *partial)
+{
+    size_t nparams = 0;
+    for (int i = 0; i < net->nlayers; i++) {
+        const struct layer *l = &net->layers[i];
+        if (!l->ops->whole)
+            nparams = l->nparams > nparams ? l->nparams : nparams;
+    }
+    return arena_alloc(partial, (size_t)(nparts - 1) * padded(nparams));
+}
+
+int net_fix_sums(struct net *net, char *error, size_t error_bytes)
+{
+    enum { PARTS = 8 };
+    const int nparts = net->input.n < PARTS ? net->input.n : PARTS;
+    assert(!net->crew && !net->nparts);
+    if (alloc_partial(net, nparts, &net->partial)) {
+        snprintf(error, error_bytes, "no memory for sums of %d parts", nparts);
+        return -1;
+    }
+    net->nparts = nparts;
+    return 0;
+}
+
 int net_use_threads(struct net *net, int nthreads, const int *cpus, char *error,
                     size_t error_bytes)
 {
-    size_t nscratch = 0, nparams = 0;
+    size_t nscratch = 0;
     assert(nthreads > 0 && !net->crew);
     if (nthreads == 1)
         return 0;
     for (int i = 0; i < net->nlayers; i++) {
         const struct layer *l = &net->layers[i];
         nscratch = l->nscratch > nscratch ? l->nscratch : nscratch;
-        if (!l->ops->whole)
-            nparams = l->nparams > nparams ? l->nparams : nparams;
     }
-    const size_t n = (size_t)nthreads;
     struct arena scratch = {0}, partial = {0};
     struct crew *crew = crew_create(nthreads, cpus);
-    if (!crew || arena_alloc(&scratch, n * padded(nscratch))
-        || arena_alloc(&partial, (n - 1) * padded(nparams))) {
+    if (!crew || arena_alloc(&scratch, (size_t)nthreads * padded(nscratch))
+        || (!net->nparts && alloc_partial(net, nthreads, &partial))) {
         snprintf(error, error_bytes, "no memory for %d threads, or none left",
                  nthreads);
         arena_free(&scratch);
-        arena_free(&partial);
         crew_free(crew);
         return -1;
     }
     arena_free(&net->scratch);
     net->scratch = scratch;
-    net->partial = partial;
+    if (!net->nparts)
+        net->partial = partial;
     net->crew = crew;
     for (int i = 0; i < net->nlayers; i++) {
         net->layers[i].scratch = scratch.x;
@@ -205,35 +228,42 @@ static void clear_gradients(const struct layer *l)
 struct shared {
     const struct net *net;
     const struct job *job;
+    int nparts; /* of the images */
 };
 
-/* Each thread takes some images; the first adds to the layer's own gradients.
- */
-static void run_part(void *context, int i, int n)
+/* The first part adds to the layer's own gradients. */
+static void run_part(const struct shared *s, int part, int thread)
 {
-    const struct shared *s = context;
     const struct job *whole = s->job;
     int first;
-    const int count = crew_part(whole->y.shape.n, i, n, &first);
+    const int count = crew_part(whole->y.shape.n, part, s->nparts, &first);
     struct layer l = *whole->l;
     struct tensor x[LAYER_INPUTS], dx[LAYER_INPUTS] = {0};
-    struct job part = {&l, x, whole->dx ? dx : NULL,
-                       slice(whole->y, false, first, count),
-                       slice(whole->dy, false, first, count)};
+    struct job own = {&l, x, whole->dx ? dx : NULL,
+                      slice(whole->y, false, first, count),
+                      slice(whole->dy, false, first, count)};
     for (int k = 0; k < l.ninputs; k++) {
         x[k] = slice(whole->x[k], l.from[k] < 0 && s->net->plain, first, count);
         if (whole->dx)
             dx[k] = slice(whole->dx[k], false, first, count);
     }
-    l.scratch += (size_t)i * padded(l.nscratch);
+    l.scratch += (size_t)thread * padded(l.nscratch);
     if (l.nsaved)
         l.saved += l.nsaved / (size_t)l.in.n * (size_t)first;
     l.first_image += (uint64_t)first;
-    if (i && whole->dx)
-        l.grads = s->net->partial.x + (size_t)(i - 1) * padded(l.nparams);
+    if (part && whole->dx)
+        l.grads = s->net->partial.x + (size_t)(part - 1) * padded(l.nparams);
     if (whole->dx)
         clear_gradients(&l);
-    call_layer(&part);
+    call_layer(&own);
+}
+
+static void run_share(void *context, int i, int n)
+{
+    const struct shared *s = context;
+    int part;
+    for (int left = crew_part(s->nparts, i, n, &part); left > 0; left--)
+        run_part(s, part++, i);
 }
 
 /* to += the first array, the second and so on, `next` floats apart. */
@@ -246,35 +276,52 @@ struct addition {
 
 static void add_part(void *context, int i, int n)
 {
+    enum { NEAR = 4096 }; /* floats that the first cache holds */
     const struct addition *a = context;
-    size_t first;
+    size_t first, some;
     const size_t count = crew_floats(a->count, i, n, &first);
-    float *to = a->to + first;
-    for (int j = 0; j < a->narrays; j++) {
-        const float *from = a->arrays + (size_t)j * a->next + first;
-        for (size_t k = 0; k < count; k++)
-            to[k] += from[k];
+    for (size_t at = first; at < first + count; at += some) {
+        const size_t left = first + count - at;
+        some = left < NEAR ? left : NEAR;
+        for (int j = 0; j < a->narrays; j++) {
+            const float *from = a->arrays + (size_t)j * a->next + at;
+            for (size_t k = 0; k < some; k++)
+                a->to[at + k] += from[k];
+        }
     }
+}
+
+static bool sums_up(const struct job *j)
+{
+    return j->dx && j->l->nparams;
+}
+
+/* A part for each thread, but of sums as many as are fixed. */
+static int parts_of(const struct net *net, const struct job *j)
+{
+    const bool fixed = net->nparts && sums_up(j);
+    const int n = fixed ? net->nparts : crew_size(net->crew);
+    return j->l->ops->whole ? 1 : n < j->y.shape.n ? n : j->y.shape.n;
 }
 
 static void run_layer(struct net *net, const struct job *j)
 {
-    struct shared s = {net, j};
-    if (!net->crew || j->l->ops->whole) {
+    const int nparts = parts_of(net, j);
+    if (nparts <= 1) {
         if (j->dx)
             clear_gradients(j->l);
         call_layer(j);
         return;
     }
-    crew_run(net->crew, run_part, &s);
-    if (j->dx && j->l->nparams)
+    crew_run(net->crew, run_share, &(struct shared){net, j, nparts});
+    if (sums_up(j))
         crew_run(net->crew, add_part,
                  &(struct addition){
                      .to = j->l->grads,
                      .arrays = net->partial.x,
                      .count = j->l->nparams,
                      .next = padded(j->l->nparams),
-                     .narrays = crew_size(net->crew) - 1,
+                     .narrays = nparts - 1,
                  });
 }
 

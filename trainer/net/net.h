@@ -12,8 +12,8 @@
  * One layer a line, # comments; the net line is optional. A layer reads what
  * the line above gives, or what the lines do that it names: "left: relu" and
  * later "add from left right"; `input` names the images. The last layer is the
- * loss. Not thread-safe. Nothing is allocated after net_create() and
- * net_use_threads(), and equal calls give equal bits.
+ * loss. Not thread-safe. Nothing is allocated after net_create(),
+ * net_fix_sums() and net_use_threads(), and equal calls give equal bits.
  */
 #ifndef TRAINER_NET_NET_H
 #define TRAINER_NET_NET_H
@@ -52,7 +52,8 @@ struct net {
     bool plain;            /* they are (N,C,H,W) */
     int *labels, n;        /* and of its labels; n is how many */
     struct crew *crew;     /* NULL: one thread */
-    struct arena partial;  /* gradients of threads but the first, of a layer */
+    int nparts;            /* of sums over images; 0: one of each thread */
+    struct arena partial;  /* gradients of parts but the first, of a layer */
     const struct net_clock *clock; /* the caller's; NULL: not measured */
     const struct net_need *need;   /* the caller's; NULL: nobody is told */
 };
@@ -64,9 +65,15 @@ int net_create(struct net *, const char *text, int batch, char *error,
 void net_free(struct net *);
 void net_init(struct net *, uint64_t seed);
 
+/* Once, before net_use_threads(): sums over images are made of as many parts
+ * with any number of threads, which then give equal bits. -1 with the reason in
+ * error. */
+int net_fix_sums(struct net *, char *error, size_t error_bytes);
+
 /* Once, before other calls: lets so many threads compute, from 1, on these
  * processors (crew_create() says how; NULL: any). Other numbers of threads give
- * other roundings. -1 with the reason in error, and then it is one thread. */
+ * other roundings, unless sums are fixed. -1 with the reason in error, and then
+ * it is one thread. */
 int net_use_threads(struct net *, int nthreads, const int *cpus, char *error,
                     size_t error_bytes);
 
