@@ -21,6 +21,8 @@
 
 enum { HUGE_PAGE = 2 << 20, PLAIN = 0, HUGE = 1 };
 
+enum key { MEMORY, NUMBER }; /* of struct block: memory, at */
+
 struct block {
     char *memory;
     size_t bytes; /* whole pages */
@@ -32,8 +34,7 @@ static struct {
     pthread_mutex_t lock;
     struct heap_name name;
     uint64_t end[HEAP_FILES]; /* where the next block goes */
-    struct block **blocks;    /* n, in ascending order of memory, */
-    struct block **by_number; /* and of `at` */
+    struct block **sorted[2]; /* n each, in ascending order of a key */
     size_t n, room;
     _Atomic uint64_t change; /* counts blocks that came or went */
 } heap = {
@@ -185,13 +186,18 @@ static coll_status allocate(struct block *b, int f, size_t bytes)
     return status;
 }
 
-/* How many blocks begin at p or before. */
-static size_t up_to(const char *p)
+static uint64_t key_of(const struct block *b, enum key key)
+{
+    return key == MEMORY ? (uintptr_t)b->memory : b->at;
+}
+
+/* How many blocks have this key or a lower one. */
+static size_t up_to(enum key key, uint64_t value)
 {
     size_t first = 0, end = heap.n;
     while (first < end) {
         const size_t middle = first + (end - first) / 2;
-        if (heap.blocks[middle]->memory <= p)
+        if (key_of(heap.sorted[key][middle], key) <= value)
             first = middle + 1;
         else
             end = middle;
@@ -199,26 +205,11 @@ static size_t up_to(const char *p)
     return first;
 }
 
-/* How many blocks have this number or less. */
-static size_t up_to_number(uint64_t at)
+/* That with the highest key which is no higher, or NULL. */
+static struct block *at_or_before(enum key key, uint64_t value)
 {
-    size_t first = 0, end = heap.n;
-    while (first < end) {
-        const size_t middle = first + (end - first) / 2;
-        if (heap.by_number[middle]->at <= at)
-            first = middle + 1;
-        else
-            end = middle;
-    }
-    return first;
-}
-
-static bool grow(struct block ***list, size_t room)
-{
-    struct block **longer = realloc(*list, room * sizeof(struct block *));
-    if (longer)
-        *list = longer;
-    return longer != NULL;
+    const size_t n = up_to(key, value);
+    return n ? heap.sorted[key][n - 1] : NULL;
 }
 
 /* Before insert(), which then cannot fail. */
@@ -227,29 +218,27 @@ static coll_status make_room(void)
     const size_t room = heap.room ? 2 * heap.room : 16;
     if (heap.n < heap.room)
         return COLL_OK;
-    if (!grow(&heap.blocks, room) || !grow(&heap.by_number, room))
-        return fail(COLL_ERR_MEMORY, "shm", "no memory for %zu blocks", room);
+    for (int k = 0; k < 2; k++) {
+        struct block **longer =
+            realloc(heap.sorted[k], room * sizeof(struct block *));
+        if (!longer)
+            return fail(COLL_ERR_MEMORY, "shm", "no memory for %zu blocks",
+                        room);
+        heap.sorted[k] = longer;
+    }
     heap.room = room;
     return COLL_OK;
-}
-
-/* Both of heap.n. */
-static void put_in(struct block **list, size_t i, struct block *b)
-{
-    memmove(&list[i + 1], &list[i], (heap.n - i) * sizeof(struct block *));
-    list[i] = b;
-}
-
-static void take_out(struct block **list, size_t i)
-{
-    memmove(&list[i], &list[i + 1], (heap.n - i - 1) * sizeof(struct block *));
 }
 
 static void insert(struct block *b)
 {
     atomic_fetch_add(&heap.change, 1);
-    put_in(heap.blocks, up_to(b->memory), b);
-    put_in(heap.by_number, up_to_number(b->at), b);
+    for (int k = 0; k < 2; k++) {
+        struct block **const list = heap.sorted[k];
+        const size_t i = up_to((enum key)k, key_of(b, (enum key)k));
+        memmove(&list[i + 1], &list[i], (heap.n - i) * sizeof(struct block *));
+        list[i] = b;
+    }
     heap.n++;
 }
 
@@ -280,13 +269,16 @@ coll_status heap_alloc(void **memory, size_t bytes)
 /* Takes a block off the heap; insert() can put it back. */
 static struct block *take(const void *memory, bool adopted)
 {
-    const size_t i = up_to(memory);
-    struct block *b = i ? heap.blocks[i - 1] : NULL;
+    struct block *b = at_or_before(MEMORY, (uintptr_t)memory);
     if (!b || b->memory != memory || b->adopted != adopted)
         return NULL;
     atomic_fetch_add(&heap.change, 1);
-    take_out(heap.blocks, i - 1);
-    take_out(heap.by_number, up_to_number(b->at) - 1);
+    for (int k = 0; k < 2; k++) {
+        struct block **const list = heap.sorted[k];
+        const size_t end = up_to((enum key)k, key_of(b, (enum key)k));
+        memmove(&list[end - 1], &list[end],
+                (heap.n - end) * sizeof(struct block *));
+    }
     heap.n--;
     return b;
 }
@@ -350,8 +342,9 @@ coll_status heap_adopt(void *memory, size_t bytes, void **handle)
     if (status == COLL_OK)
         status = make_room();
     for (size_t i = 0; i < heap.n && status == COLL_OK; i++)
-        if (heap.blocks[i]->memory < (char *)memory + bytes
-            && (char *)memory < heap.blocks[i]->memory + heap.blocks[i]->bytes)
+        if (heap.sorted[MEMORY][i]->memory < (char *)memory + bytes
+            && (char *)memory < heap.sorted[MEMORY][i]->memory
+                                    + heap.sorted[MEMORY][i]->bytes)
             status = fail(COLL_ERR_INVALID, "shm",
                           "coll_comm_register: %zu bytes at %p overlap memory "
                           "that is registered or from coll_mem_alloc()",
@@ -411,8 +404,7 @@ struct heap_spot heap_find(const void *p, size_t bytes)
     struct heap_spot spot = {0};
     const char *x = p;
     pthread_mutex_lock(&heap.lock);
-    const size_t i = up_to(x);
-    const struct block *b = i ? heap.blocks[i - 1] : NULL;
+    const struct block *b = at_or_before(MEMORY, (uintptr_t)x);
     const size_t offset = b ? (size_t)(x - b->memory) : 0;
     if (b && offset < b->bytes && bytes <= b->bytes - offset)
         spot = (struct heap_spot){b->at, b->bytes, offset};
@@ -432,8 +424,7 @@ struct heap_spot heap_find_again(struct heap_memo *m, const void *p,
 void *heap_address(uint64_t block)
 {
     pthread_mutex_lock(&heap.lock);
-    const size_t i = up_to_number(block);
-    const struct block *b = i ? heap.by_number[i - 1] : NULL;
+    const struct block *b = at_or_before(NUMBER, block);
     void *const memory = b && b->at == block ? b->memory : NULL;
     pthread_mutex_unlock(&heap.lock);
     return memory;
