@@ -139,12 +139,12 @@ static int load_archived(struct records *own, struct reader *r,
         return -1;
     while ((more = tar_next(r, &f)) == 1) {
         const uint64_t start = r->offset;
-        const int i = place_of(part, f.name);
+        const int i = place_of(part, tar_base(&f));
         if (i < 0)
             continue;
         if (f.bytes != FILE_BYTES)
             return reader_refuse(r, "byte %llu: %s has %llu bytes, valid is %d",
-                                 (unsigned long long)start, f.name,
+                                 (unsigned long long)start, tar_base(&f),
                                  (unsigned long long)f.bytes, FILE_BYTES);
         uint8_t *to = own->bytes + (size_t)i * FILE_BYTES;
         if (tar_take(r, &f, to, FILE_BYTES) || check_labels(r, to, start))

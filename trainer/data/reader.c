@@ -14,6 +14,9 @@ enum { DEFLATE_RATIO = 1032 };
  * thereby sees that the end of a gzip file is cut off. */
 enum { BUFFER = 1 << 17, PART = 1 << 17 };
 
+/* zlib reads twice as much at once. */
+enum { JUMPS_BUFFER = 1 << 12 };
+
 int reader_refuse(const struct reader *r, const char *format, ...)
 {
     va_list args;
@@ -34,6 +37,19 @@ void reader_find(char path[PATH_MAX], const char *folder, const char *name)
         snprintf(path, PATH_MAX, "%s/%s", folder, name);
 }
 
+static bool is_gzip(const char *path)
+{
+    uint8_t magic[2] = {0};
+    FILE *file = fopen(path, "rbe");
+    if (file) {
+        setbuf(file, NULL);
+        if (fread(magic, 1, 2, file) < 2)
+            magic[0] = 0;
+        fclose(file);
+    }
+    return magic[0] == 0x1f && magic[1] == 0x8b;
+}
+
 int reader_open(struct reader *r)
 {
     struct stat status;
@@ -50,7 +66,7 @@ int reader_open(struct reader *r)
     r->file = gzopen(r->path, "rbe");
     if (!r->file)
         return reader_refuse(r, "cannot read: %s", strerror(errno));
-    gzbuffer(r->file, BUFFER);
+    gzbuffer(r->file, r->jumps && !is_gzip(r->path) ? JUMPS_BUFFER : BUFFER);
     r->packed = !gzdirect(r->file);
     r->capacity = (uint64_t)status.st_size * (r->packed ? DEFLATE_RATIO : 1);
     return 0;
@@ -61,6 +77,15 @@ void reader_close(struct reader *r)
     if (r->file)
         gzclose_r(r->file);
     r->file = NULL;
+}
+
+static int refuse_end(const struct reader *r, const char *what, uint64_t lacks)
+{
+    return reader_refuse(r,
+                         "byte %llu: found the end of the file within %s, "
+                         "valid is %llu bytes more",
+                         (unsigned long long)r->offset, what,
+                         (unsigned long long)lacks);
 }
 
 int reader_take(struct reader *r, void *to, uint64_t bytes, const char *what)
@@ -83,11 +108,28 @@ int reader_take(struct reader *r, void *to, uint64_t bytes, const char *what)
                 r, "byte %llu: %s is damaged (%s), valid is %s, plain or gzip",
                 (unsigned long long)r->offset, what,
                 code == Z_ERRNO ? strerror(errno) : message, r->valid);
-        return reader_refuse(r,
-                             "byte %llu: found the end of the file within "
-                             "%s, valid is %llu bytes more",
-                             (unsigned long long)r->offset, what,
-                             (unsigned long long)bytes);
+        return refuse_end(r, what, bytes);
+    }
+    return 0;
+}
+
+int reader_skip(struct reader *r, uint64_t bytes, const char *what)
+{
+    uint8_t scratch[8192];
+    if (!r->packed && bytes > sizeof(scratch)) {
+        if (r->offset > r->capacity || bytes > r->capacity - r->offset)
+            return refuse_end(r, what, bytes);
+        if (gzseek(r->file, (z_off_t)bytes, SEEK_CUR) < 0)
+            return reader_refuse(r, "byte %llu: cannot go on from here",
+                                 (unsigned long long)r->offset);
+        r->offset += bytes;
+        return 0;
+    }
+    while (bytes) {
+        const uint64_t part = bytes < sizeof(scratch) ? bytes : sizeof(scratch);
+        if (reader_take(r, scratch, part, what))
+            return -1;
+        bytes -= part;
     }
     return 0;
 }

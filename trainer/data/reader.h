@@ -21,6 +21,7 @@ struct reader {
     const char *missing; /* what to do where there is no such file, or NULL */
     char *error;
     size_t error_bytes;
+    bool jumps; /* much of a plain file will be skipped */
 
     gzFile file;
     bool packed;
@@ -37,6 +38,9 @@ void reader_close(struct reader *);
 
 /* Reads exactly so many bytes; `what` they are is part of the error. */
 int reader_take(struct reader *, void *to, uint64_t bytes, const char *what);
+
+/* Passes over so many bytes; of a plain file they are not read. */
+int reader_skip(struct reader *, uint64_t bytes, const char *what);
 
 /* The file must end here. This also makes zlib check gzip's own checksum. */
 int reader_expect_end(struct reader *);
