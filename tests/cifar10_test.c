@@ -137,10 +137,11 @@ static void expect_record(const struct dataset *d, size_t index,
                        deviation[] = {0.2470f, 0.2435f, 0.2616f};
     unsigned char record[RECORD] = {0};
     float image[PIXELS];
+    char error[512];
     int label;
     if (name)
         draw_record(name, record);
-    d->ops->read(d, index, image, &label);
+    d->ops->read(d, index, image, &label, error, 512);
     cr_assert_eq(label, record[0]);
     for (int i = 0; i < PIXELS; i++)
         cr_assert_float_eq(image[i],
@@ -153,7 +154,8 @@ static void expect_cifar(const char *name)
 {
     struct dataset d;
     char error[512], batch[] = "data_batch_0.bin";
-    cr_assert_eq(dataset_open(&d, name, DATASET_TRAIN, error, 512), 0, "%s",
+    cr_assert_eq(dataset_open(&d, name, DATASET_TRAIN, (struct shape){0},
+                              error, 512), 0, "%s",
                  error);
     cr_assert(d.count == 50000 && d.image.n == 1 && d.image.c == 3
               && d.image.h == 32 && d.image.w == 32 && d.nclasses == 10);
@@ -164,7 +166,8 @@ static void expect_cifar(const char *name)
         expect_record(&d, 10000 * i + 9999, batch);
     }
     dataset_close(&d);
-    cr_assert_eq(dataset_open(&d, name, DATASET_TEST, error, 512), 0, "%s",
+    cr_assert_eq(dataset_open(&d, name, DATASET_TEST, (struct shape){0},
+                              error, 512), 0, "%s",
                  error);
     cr_assert_eq(d.count, 10000);
     expect_record(&d, 0, "test_batch.bin");
@@ -323,23 +326,24 @@ Test(cifar10, augments_by_seed_only)
     struct folder f;
     char error[512];
     make_cifar(&f);
-    cr_assert_eq(dataset_open(&d, f.name, DATASET_TEST, error, 512), 0, "%s",
+    cr_assert_eq(dataset_open(&d, f.name, DATASET_TEST, (struct shape){0},
+                              error, 512), 0, "%s",
                  error);
-    d.ops->read(&d, 0, image, &label);
-    d.ops->read(&d, 1, black, &label);
+    d.ops->read(&d, 0, image, &label, error, 512);
+    d.ops->read(&d, 1, black, &label, error, 512);
     for (int i = 0; i < FORMS; i++)
         change(image, black, i, forms[i]);
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         int form = 0;
-        d.ops->read_augmented(&d, 9999, seed, image, &label);
+        d.ops->read_augmented(&d, 9999, seed, image, &label, error, 512);
         cr_assert_eq(label, LABEL);
         while (form < FORMS && memcmp(forms[form], image, sizeof(image)))
             form++;
         cr_assert(form < FORMS, "seed %llu", (unsigned long long)seed);
         seen[form]++;
-        d.ops->read_augmented(&d, 1, seed + 1, again, &label);
+        d.ops->read_augmented(&d, 1, seed + 1, again, &label, error, 512);
         cr_assert(!memcmp(again, black, sizeof(black)));
-        d.ops->read_augmented(&d, 9999, seed, again, &label);
+        d.ops->read_augmented(&d, 9999, seed, again, &label, error, 512);
         cr_assert(!memcmp(again, image, sizeof(image)));
     }
     for (int i = 0; i < FORMS; i++)
@@ -357,11 +361,12 @@ static void expect_normal(const char *name, enum dataset_part part,
     size_t classes[10] = {0};
     struct dataset d;
     char error[512];
-    cr_assert_eq(dataset_open(&d, name, part, error, 512), 0, "%s", error);
+    cr_assert_eq(dataset_open(&d, name, part, (struct shape){0},
+                              error, 512), 0, "%s", error);
     cr_assert_eq(d.count, count);
     for (size_t i = 0; i < count; i++) {
         int label;
-        d.ops->read(&d, i, image, &label);
+        d.ops->read(&d, i, image, &label, error, 512);
         classes[label]++;
         for (int j = 0; j < PIXELS; j++) {
             sum[j / 1024] += image[j];

@@ -60,12 +60,13 @@ static void expect_images(const struct part *f)
     char error[512];
     float image[SIDE * SIDE];
     int label;
-    cr_assert_eq(dataset_open(&d, f->in.name, DATASET_TRAIN, error, 512), 0,
+    cr_assert_eq(dataset_open(&d, f->in.name, DATASET_TRAIN, (struct shape){0},
+                              error, 512), 0,
                  "%s", error);
     cr_assert(d.count == NIMAGES && d.image.n == 1 && d.image.c == 1
               && d.image.h == SIDE && d.image.w == SIDE && d.nclasses == NIMAGES);
     for (size_t i = 0; i < NIMAGES; i++) {
-        d.ops->read(&d, i, image, &label);
+        d.ops->read(&d, i, image, &label, error, 512);
         cr_assert_eq(label, (int)i);
         for (size_t p = 0; p < SIDE * SIDE; p++) {
             const float x = (float)f->images[16 + i * SIDE * SIDE + p] / 255;
@@ -225,7 +226,7 @@ Test(dataset, names_what_exists)
 {
     expect_error("fashion-mnits", "did you mean fashion-mnist?", NULL);
     expect_error("imagenet", "imagenet",
-                 "cifar10, fashion-mnist, mnist, synthetic", NULL);
+                 "cifar10, fashion-mnist, folder, mnist, shards, synthetic", NULL);
     expect_error("cifar100", "did you mean cifar10?", NULL);
     expect_error("synthetic:0", "COUNTxCxHxW", NULL);
     expect_error("synthetic:5x3", "COUNTxCxHxW", NULL);
@@ -240,14 +241,16 @@ Test(dataset, synthetic_is_the_same_each_time)
     float x[3 * 8 * 9], y[3 * 8 * 9];
     int classes[10] = {0}, k, l;
     cr_assert(
-        !dataset_open(&a, "synthetic:200x3x8x9", DATASET_TRAIN, error, 512));
+        !dataset_open(&a, "synthetic:200x3x8x9", DATASET_TRAIN, (struct shape){0},
+                              error, 512));
     cr_assert(
-        !dataset_open(&b, "synthetic:200x3x8x9", DATASET_TRAIN, error, 512));
+        !dataset_open(&b, "synthetic:200x3x8x9", DATASET_TRAIN, (struct shape){0},
+                              error, 512));
     cr_assert(a.count == 200 && shape_count(a.image) == 3 * 8 * 9);
     for (size_t i = 0; i < a.count; i++) {
-        a.ops->read(&a, i, x, &k);
-        b.ops->read(&b, a.count - 1 - i, y, &l); /* another order */
-        b.ops->read(&b, i, y, &l);
+        a.ops->read(&a, i, x, &k, error, 512);
+        b.ops->read(&b, a.count - 1 - i, y, &l, error, 512); /* another order */
+        b.ops->read(&b, i, y, &l, error, 512);
         cr_assert(k == l && !memcmp(x, y, sizeof(x)));
         cr_assert(k >= 0 && k < 10);
         classes[k]++;
@@ -263,12 +266,13 @@ Test(sampler, takes_every_image_once_an_epoch)
     enum { MOST = 301 };
     static const size_t counts[] = {1, 2, 7, 64, 100, MOST};
     static const int ranks[] = {1, 2, 3, 8}, batches[] = {1, 3, 16, 500};
-    for (int i = 0; i < 6 * 4 * 4; i++) {
-        const size_t count = counts[i / 16];
-        const int nranks = ranks[i / 4 % 4], batch = batches[i % 4];
+    for (int i = 0; i < 2 * 6 * 4 * 4; i++) {
+        const enum shuffle shuffle = i % 2 ? SHUFFLE_STRIPES : SHUFFLE_ALL;
+        const size_t count = counts[i / 32];
+        const int nranks = ranks[i / 8 % 4], batch = batches[i / 2 % 4];
         struct sampler s;
         int seen[MOST] = {0};
-        cr_assert_eq(sampler_create(&s, count, 5), 0);
+        cr_assert_eq(sampler_create(&s, count, 5, shuffle), 0);
         const long steps = sampler_steps(count, (long)nranks * batch);
         for (long step = 0; step < steps; step++) {
             int sum = 0, global = 0;
@@ -294,8 +298,8 @@ Test(sampler, ranks_share_the_stream_of_one)
 {
     enum { COUNT = 103, RANKS = 4, BATCH = 6 };
     struct sampler one, many;
-    sampler_create(&one, COUNT, 9);
-    sampler_create(&many, COUNT, 9);
+    sampler_create(&one, COUNT, 9, SHUFFLE_ALL);
+    sampler_create(&many, COUNT, 9, SHUFFLE_ALL);
     const long steps = sampler_steps(COUNT, RANKS * BATCH);
     for (long i = 0; i < 3 * steps; i++) {
         const struct share all =
@@ -318,8 +322,8 @@ Test(sampler, depends_on_seed_and_epoch_only)
     enum { COUNT = 50 };
     struct sampler a, b;
     uint32_t kept[COUNT];
-    sampler_create(&a, COUNT, 1);
-    sampler_create(&b, COUNT, 2);
+    sampler_create(&a, COUNT, 1, SHUFFLE_ALL);
+    sampler_create(&b, COUNT, 2, SHUFFLE_ALL);
     memcpy(kept, sampler_share(&a, 4, 0, 0, 1, COUNT).images, sizeof(kept));
     cr_assert(memcmp(kept, sampler_share(&b, 4, 0, 0, 1, COUNT).images,
                      sizeof(kept)));
@@ -329,4 +333,92 @@ Test(sampler, depends_on_seed_and_epoch_only)
                       sizeof(kept)));
     sampler_free(&a);
     sampler_free(&b);
+}
+
+/* How many of `nstripes` equal files a share touches; it also adds itself to
+ * the readers of each. */
+static int touch(const struct share *share, size_t length, int *readers)
+{
+    int touched = 0;
+    size_t last = SIZE_MAX;
+    for (int i = 0; i < share->count; i++) {
+        const size_t stripe = share->images[i] / length;
+        if (stripe == last)
+            continue;
+        last = stripe;
+        touched++;
+        readers[stripe]++;
+    }
+    return touched;
+}
+
+/* A batch is a run of the images as they lie, the first one behind the last. */
+static void expect_run(const struct share *share, size_t count)
+{
+    for (int i = 1; i < share->count; i++)
+        cr_assert_eq(share->images[i], (share->images[i - 1] + 1) % count);
+}
+
+/* C of the papers: at most two of 32 files a batch, and of N ranks at most
+ * 2 N / 32, rounded up, read one file. */
+Test(sampler, stripes_have_few_readers)
+{
+    enum { MOST_STRIPES = 32, EPOCHS = 3 };
+    static const int stripes[] = {1, 2, 3, 8, MOST_STRIPES},
+                     lengths[] = {8, 13, 40}, batches[] = {1, 5, 8};
+    int most = 0;
+    for (int i = 0; i < 5 * 3 * 3; i++)
+        for (int nranks = 1; nranks <= 65; nranks += nranks < 9 ? 1 : 7) {
+            const size_t length = (size_t)lengths[i / 3 % 3],
+                         n = (size_t)stripes[i / 9], count = n * length;
+            const int batch = batches[i % 3],
+                      bound = (2 * nranks + (int)n - 1) / (int)n;
+            const long steps = sampler_steps(count, (long)nranks * batch);
+            struct sampler s;
+            cr_assert_eq(sampler_create(&s, count, 11, SHUFFLE_STRIPES), 0);
+            for (long k = 0; k < EPOCHS * steps; k++) {
+                int readers[MOST_STRIPES] = {0};
+                for (int r = 0; r < nranks; r++) {
+                    const struct share share = sampler_share(
+                        &s, k / steps, k % steps, r, nranks, batch);
+                    expect_run(&share, count);
+                    const int touched = touch(&share, length, readers);
+                    cr_assert(touched <= 2);
+                    most = touched > most ? touched : most;
+                }
+                for (size_t j = 0; j < n; j++)
+                    cr_assert(readers[j] <= bound,
+                              "%d ranks, %zu files of %zu, batch %d: %d", nranks,
+                              n, length, batch, readers[j]);
+            }
+            sampler_free(&s);
+        }
+    cr_assert_eq(most, 2);
+}
+
+Test(sampler, stripes_are_drawn_anew_each_epoch)
+{
+    enum { COUNT = 400, RANKS = 2, BATCH = 10, STEPS = 20, EPOCHS = 5 };
+    struct sampler down, up;
+    uint32_t firsts[EPOCHS][STEPS];
+    sampler_create(&down, COUNT, 3, SHUFFLE_STRIPES);
+    sampler_create(&up, COUNT, 3, SHUFFLE_STRIPES);
+    for (long epoch = EPOCHS - 1; epoch >= 0; epoch--)
+        for (long k = STEPS - 1; k >= 0; k--)
+            firsts[epoch][k] =
+                *sampler_share(&down, epoch, k, 1, RANKS, BATCH).images;
+    for (long epoch = 0; epoch < EPOCHS; epoch++) {
+        int in_turn = 0;
+        for (long k = 0; k < STEPS; k++) {
+            cr_assert_eq(*sampler_share(&up, epoch, k, 1, RANKS, BATCH).images,
+                         firsts[epoch][k]);
+            in_turn += k && firsts[epoch][k] == firsts[epoch][k - 1] + BATCH;
+        }
+        cr_expect(in_turn < STEPS / 2, "epoch %ld", epoch);
+        /* the last one is the part's end, so it says where the part lies */
+        for (long other = 0; other < epoch; other++)
+            cr_expect_neq(firsts[epoch][STEPS - 1], firsts[other][STEPS - 1]);
+    }
+    sampler_free(&down);
+    sampler_free(&up);
 }

@@ -2,6 +2,7 @@
 /* Images come in the same order whoever reads them, every one once an epoch,
  * and a slow reader is hidden behind those who train. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 struct pace {
     double seconds;
     bool busy; /* keeps a processor at work meanwhile */
+    size_t damaged; /* this image; 0: none */
 };
 
 static void spend(struct pace pace)
@@ -25,20 +27,28 @@ static void spend(struct pace pace)
         ;
 }
 
-static void read_number(const struct dataset *d, size_t index, float *image,
-                        int *label)
+static int read_number(const struct dataset *d, size_t index, float *image,
+                       int *label, char *error, size_t error_bytes)
 {
-    spend(*(const struct pace *)d->own);
+    const struct pace *pace = d->own;
+    spend(*pace);
+    if (pace->damaged && index == pace->damaged) {
+        snprintf(error, error_bytes, "number %zu is damaged", index);
+        return -1;
+    }
     image[0] = (float)index;
     image[1] = -1;
     *label = (int)index % 10;
+    return 0;
 }
 
-static void read_changed(const struct dataset *d, size_t index, uint64_t seed,
-                         float *image, int *label)
+static int read_changed(const struct dataset *d, size_t index, uint64_t seed,
+                        float *image, int *label, char *error,
+                        size_t error_bytes)
 {
-    read_number(d, index, image, label);
+    const int failed = read_number(d, index, image, label, error, error_bytes);
     image[1] = random_unit(seed, 0);
+    return failed;
 }
 
 static const struct dataset_ops numbers = {
@@ -140,7 +150,7 @@ static int ascending(const void *a, const void *b)
 static double step_seconds(double read, double train, enum prefetch prefetch)
 {
     enum { STEPS = 9, BATCH = 2 };
-    struct pace pace = {read / BATCH, false};
+    struct pace pace = {read / BATCH, false, 0};
     const struct dataset d = dataset(1000, &pace);
     struct loader_settings s = settings(&d, 0, 1, BATCH, 1);
     struct loader l;
@@ -149,7 +159,7 @@ static double step_seconds(double read, double train, enum prefetch prefetch)
     cr_assert_eq(loader_open(&l, &s), 0);
     for (int i = 0; i < STEPS; i++) {
         loader_take(&l, i);
-        spend((struct pace){train, false});
+        spend((struct pace){train, false, 0});
         took[i] = clock_now() - before;
         before += took[i];
     }
@@ -198,7 +208,7 @@ static bool goes_ahead(struct pace pace, double train, bool spare)
     l.spare = spare;
     for (int i = 0; i < 2 + LOADER_TRIALS; i++) {
         loader_take(&l, i);
-        spend((struct pace){train, false});
+        spend((struct pace){train, false, 0});
     }
     const bool ahead = l.ahead;
     loader_close(&l);
@@ -207,8 +217,8 @@ static bool goes_ahead(struct pace pace, double train, bool spare)
 
 Test(loader, goes_ahead_where_that_hides_something)
 {
-    const struct pace cheap = {0}, waits = {0.004, false},
-                      works = {0.004, true};
+    const struct pace cheap = {0}, waits = {0.004, false, 0},
+                      works = {0.004, true, 0};
     cr_expect(!goes_ahead(cheap, 0.004, true));
     cr_expect(!goes_ahead(cheap, 0.004, false));
     cr_expect(goes_ahead(waits, 0.004, true));
@@ -221,13 +231,13 @@ Test(loader, takes_no_core_from_those_who_train)
 {
     int times = 0;
     for (int i = 0; i < 9; i++)
-        times += goes_ahead((struct pace){0.002, true}, 0.002, false);
+        times += goes_ahead((struct pace){0.002, true, 0}, 0.002, false);
     cr_expect(times < 9, "always");
 }
 
 Test(loader, time_goes_to_reading_or_to_waiting_for_it)
 {
-    struct pace pace = {0.002, false};
+    struct pace pace = {0.002, false, 0};
     const struct dataset d = dataset(100, &pace);
     for (int on = 0; on < 2; on++) {
         struct breakdown time;
@@ -243,6 +253,38 @@ Test(loader, time_goes_to_reading_or_to_waiting_for_it)
         cr_expect(time.seconds[on ? PART_DATA : PART_READ] > 0.004);
         cr_expect_eq(time.seconds[on ? PART_READ : PART_DATA], 0);
         cr_expect_eq(time.part, PART_REST);
+        loader_close(&l);
+    }
+}
+
+/* In the step that wants it, however early it was read. */
+Test(loader, a_damaged_image_ends_its_step_only)
+{
+    enum { BATCH = 4 };
+    struct pace pace = {.damaged = 7};
+    const struct dataset d = dataset(40, &pace);
+    for (int on = 0; on < 2; on++) {
+        struct loader_settings s = settings(&d, 0, 1, BATCH, 1);
+        struct loader l;
+        long failed = -1;
+        s.prefetch = on ? PREFETCH_ON : PREFETCH_OFF;
+        cr_assert_eq(loader_open(&l, &s), 0);
+        for (long i = 0; i < s.nsteps; i++) {
+            struct share share = {0};
+            struct sampler order;
+            bool has = false;
+            cr_assert_eq(sampler_create(&order, d.count, 5, SHUFFLE_ALL), 0);
+            share = sampler_share(&order, 0, i, 0, 1, BATCH);
+            for (int k = 0; k < share.count; k++)
+                has |= share.images[k] == 7;
+            sampler_free(&order);
+            const struct batch *b = loader_take(&l, i);
+            cr_assert_eq(!b, has, "step %ld", i);
+            cr_assert_str_eq(loader_error(&l),
+                             has ? "number 7 is damaged" : "");
+            failed = has ? i : failed;
+        }
+        cr_expect(failed >= 0);
         loader_close(&l);
     }
 }

@@ -101,10 +101,12 @@ static void print_staleness(const uint64_t *counts)
 /* Prints the last line; standard output may be a full disk. */
 static int print_score(const struct report_final *f)
 {
-    printf("test accuracy %.4f  loss %.4g  images/s %.0f  communication "
-           "%.1f %%  time %.1f s\n",
-           f->accuracy, f->loss, f->images_per_s, 100 * f->comm_share,
-           f->seconds);
+    if (isfinite(f->loss))
+        printf("test accuracy %.4f  loss %.4g", f->accuracy, f->loss);
+    else
+        fputs("no test images", stdout);
+    printf("  images/s %.0f  communication %.1f %%  time %.1f s\n",
+           f->images_per_s, 100 * f->comm_share, f->seconds);
     if (!fflush(stdout) && !ferror(stdout))
         return 0;
     complain("cannot write to standard output");
@@ -194,10 +196,7 @@ static int show_profile(const struct train *t)
 static int score_again(struct train *t)
 {
     breakdown_enter(&t->time, PART_TEST);
-    const coll_status status = train_evaluate(t);
-    if (status)
-        complain("%s", strategy_why(t->comm, status));
-    return status ? 1 : 0;
+    return train_evaluate(t);
 }
 
 static struct report_final summary(const struct train *t, double seconds)
@@ -372,7 +371,7 @@ static int score_images(struct net *net, const struct dataset *data,
     struct breakdown time;
     struct strategy strategy = {
         .comm = comm, .net = net, .time = &time, .part = PART_INSIDE};
-    char error[512];
+    char error[512] = "";
     const bool root = !coll_comm_user_rank(comm);
     if (root && o->predict && file_possible(o->predict, error, sizeof(error))) {
         complain("--predict: %s", error);
@@ -385,9 +384,12 @@ static int score_images(struct net *net, const struct dataset *data,
     }
     breakdown_start(&time, 0);
     const double began = clock_now();
-    coll_status failed = evaluate(net, data, &strategy, rows, &score);
+    coll_status failed =
+        evaluate(net, data, &strategy, rows, &score, error, sizeof(error));
     const double seconds = clock_now() - began;
-    if (failed) {
+    if (*error) {
+        complain("rank %d: %s", coll_comm_user_rank(comm), error);
+    } else if (failed) {
         complain("%s", strategy_why(comm, failed));
     } else if (o->predict) {
         failed = predict_write(o->predict, net, data, rows, comm, error,
@@ -417,7 +419,8 @@ static int eval_main(int argc, char **argv)
     coll_comm *comm;
     o = parse_eval(argc, argv);
     open_checkpoint(&eval_program, &c, &net, (int)o->batch);
-    if (dataset_open(&data, o->data, DATASET_TEST, error, sizeof(error))
+    if (dataset_open(&data, o->data, DATASET_TEST, net.input, error,
+                     sizeof(error))
         || net_fits(&net, &data, error, sizeof(error)))
         options_die(&eval_program, "--data: %s", error);
     int status = join_with_threads(&comm, &net);

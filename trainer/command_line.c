@@ -12,6 +12,7 @@ static struct options o = {
     .net = "lenet", .data = "fashion-mnist", .strategy = "sync",
     .schedule = "fixed", .precision = "f32", .kernel = "auto", .bind = "core", .epochs = 1,
     .exchange = "auto", .wire = "f32", .top = NAN, .prefetch = "auto",
+    .shuffle = "all",
     .batch = 64, .seed = 1, .lr = 0.01, .gamma = 0.1, .power = 1,
     .optimizer = "sgd", .momentum = NAN, .beta1 = NAN, .beta2 = NAN,
     .epsilon = NAN, .trust = NAN,
@@ -22,9 +23,13 @@ static const struct option_row train_rows[] = {
      "net to train: a built-in name (default lenet) or a file"},
     {0, "data", "NAME[:PATH]", OPTION_TEXT, &o.data, 0, 0, NULL,
      "fashion-mnist (default), mnist:FOLDER, cifar10, "
-     "synthetic[:COUNT[xCxHxW]]"},
+     "synthetic[:COUNT[xCxHxW]], shards:PATH (tar files of JPEGs or PNGs and "
+     "their classes), folder:PATH (a folder of them for each class)"},
     {0, "augment", NULL, OPTION_FLAG, &o.augment, 0, 0, NULL,
-     "crop and mirror training images by chance (cifar10)"},
+     "crop and mirror training images by chance (cifar10, shards, folder)"},
+    {0, "shuffle", "HOW", OPTION_TEXT, &o.shuffle, 0, 0, "all|stripes",
+     "all images in any order (default); or, of shards, runs of images as they "
+     "lie, each rank from a part of its own"},
     {0, "epochs", "N", OPTION_INT, &o.epochs, 1, 1e6, NULL,
      "passes over the training set (default 1)"},
     {0, "steps", "N", OPTION_INT, &o.steps, 1, 1e12, NULL,

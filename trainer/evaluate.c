@@ -32,6 +32,8 @@ struct pass {
     int *labels;
     float *rows; /* the next one to write; NULL: none wanted */
     double loss, correct;
+    char *error;
+    size_t error_bytes;
 };
 
 size_t evaluate_first(const struct dataset *data, int rank, int nranks)
@@ -50,17 +52,26 @@ static void add_rows(struct pass *p, int n)
     }
 }
 
-/* Sums over images first..end-1. */
-static void add_scores(struct pass *p, size_t first, size_t end)
+static int read_images(struct pass *p, size_t first, int n)
 {
     const size_t pixels = shape_count(p->data->image);
+    int failed = 0;
+    for (int i = 0; !failed && i < n; i++)
+        failed = p->data->ops->read(p->data, first + (size_t)i,
+                                    p->images + (size_t)i * pixels,
+                                    &p->labels[i], p->error, p->error_bytes);
+    return failed;
+}
+
+/* Sums over images first..end-1. */
+static int add_scores(struct pass *p, size_t first, size_t end)
+{
     while (first < end) {
         const size_t left = end - first, batch = (size_t)p->net->input.n;
         const int n = (int)(left < batch ? left : batch);
         int right = 0;
-        for (int i = 0; i < n; i++)
-            p->data->ops->read(p->data, first + (size_t)i,
-                               p->images + (size_t)i * pixels, &p->labels[i]);
+        if (read_images(p, first, n))
+            return -1;
         p->loss +=
             net_forward(p->net, p->images, p->labels, n, false, 0, 0, &right);
         p->correct += right;
@@ -68,11 +79,12 @@ static void add_scores(struct pass *p, size_t first, size_t end)
             add_rows(p, n);
         first += (size_t)n;
     }
+    return 0;
 }
 
 coll_status evaluate(struct net *net, const struct dataset *data,
                      struct strategy *strategy, float *rows,
-                     struct score *score)
+                     struct score *score, char *error, size_t error_bytes)
 {
     const int nranks = coll_comm_count(strategy->comm),
               rank = coll_comm_user_rank(strategy->comm);
@@ -83,13 +95,18 @@ coll_status evaluate(struct net *net, const struct dataset *data,
         .images = malloc(batch * shape_count(data->image) * sizeof(float)),
         .labels = malloc(batch * sizeof(int)),
         .rows = rows,
+        .error = error,
+        .error_bytes = error_bytes,
     };
     const bool ready = p.images && p.labels;
-    if (ready)
-        add_scores(&p, evaluate_first(data, rank, nranks),
-                   evaluate_first(data, rank + 1, nranks));
+    const int failed =
+        ready
+        && add_scores(&p, evaluate_first(data, rank, nranks),
+                      evaluate_first(data, rank + 1, nranks));
     free(p.images);
     free(p.labels);
+    if (failed)
+        return COLL_ERR_SYSTEM;
     double sums[] = {p.loss, p.correct, !ready};
     const coll_status status = strategy_reduce(strategy, sums, 3, COLL_SUM);
     if (status)

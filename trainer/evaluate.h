@@ -20,8 +20,11 @@ size_t evaluate_first(const struct dataset *, int rank, int nranks);
 
 /* Every rank of the strategy's communicator calls this and gets the same score.
  * rows, if not NULL, gets a row for each image of this rank's share: its label,
- * then the log probability of each class of the net. */
+ * then the log probability of each class of the net. An image that cannot be
+ * read is COLL_ERR_SYSTEM on its rank, with one line in error, which other
+ * failures leave as it is; the others wait until that rank gives up. */
 coll_status evaluate(struct net *, const struct dataset *, struct strategy *,
-                     float *rows, struct score *);
+                     float *rows, struct score *, char *error,
+                     size_t error_bytes);
 
 #endif

@@ -21,14 +21,17 @@ static void read_batch(struct loader *l, long step, struct batch *b)
                       s->rank, s->nranks, s->batch);
     /* Mixed, so that the seeds are not those of dropout. */
     const uint64_t seed = random_u64(random_mix(~s->seed), (uint64_t)step);
-    for (int i = 0; i < share.count; i++) {
+    int failed = 0;
+    b->error[0] = '\0';
+    for (int i = 0; !failed && i < share.count; i++) {
         float *image = b->images + (size_t)i * pixels;
-        if (s->augment)
-            d->ops->read_augmented(d, share.images[i],
-                                   random_u64(seed, share.first + (size_t)i),
-                                   image, &b->labels[i]);
-        else
-            d->ops->read(d, share.images[i], image, &b->labels[i]);
+        failed = s->augment
+                     ? d->ops->read_augmented(
+                         d, share.images[i],
+                         random_u64(seed, share.first + (size_t)i), image,
+                         &b->labels[i], b->error, sizeof(b->error))
+                     : d->ops->read(d, share.images[i], image, &b->labels[i],
+                                    b->error, sizeof(b->error));
     }
     b->count = share.count;
     b->global_count = share.global_count;
@@ -167,7 +170,12 @@ const struct batch *loader_take(struct loader *l, long step)
     else
         read_batch(l, step, &l->batches[0]);
     breakdown_enter(l->settings.time, before);
-    return &l->batches[l->current];
+    return *loader_error(l) ? NULL : &l->batches[l->current];
+}
+
+const char *loader_error(const struct loader *l)
+{
+    return l->batches[l->current].error;
 }
 
 int loader_open(struct loader *l, const struct loader_settings *s)
@@ -175,7 +183,7 @@ int loader_open(struct loader *l, const struct loader_settings *s)
     *l = (struct loader){.settings = *s, .asked = -1, .done = -1};
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->changed, NULL);
-    if (sampler_create(&l->sampler, s->data->count, s->seed)
+    if (sampler_create(&l->sampler, s->data->count, s->seed, s->shuffle)
         || batch_open(l, &l->batches[0]))
         return -1;
     l->started = s->prefetch != PREFETCH_OFF

@@ -27,6 +27,7 @@ struct loader_settings {
     const struct dataset *data;
     uint64_t seed;
     bool augment; /* change images by chance: read_augmented() */
+    enum shuffle shuffle;
     int rank, nranks, batch;
     long epoch_steps, nsteps; /* the last step is nsteps - 1 */
     enum prefetch prefetch;
@@ -38,7 +39,8 @@ struct batch {
     float *images;
     int *labels;
     int count, global_count;
-    size_t first; /* place of images[0] in the global batch */
+    size_t first;    /* place of images[0] in the global batch */
+    char error[512]; /* why an image could not be read, or "" */
 };
 
 /* What the first steps of a run took, in seconds. */
@@ -70,8 +72,10 @@ struct loader {
 int loader_open(struct loader *, const struct loader_settings *);
 void loader_close(struct loader *); /* also of zeros, and after a failure */
 
-/* The batch of a step, until the next call. Steps may begin anywhere, but are
- * read ahead one by one. */
+/* The batch of a step, until the next call, or NULL: an image could not be read,
+ * loader_error() says why. Steps may begin anywhere, but are read ahead one by
+ * one. */
 const struct batch *loader_take(struct loader *, long step);
+const char *loader_error(const struct loader *);
 
 #endif

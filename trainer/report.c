@@ -166,11 +166,14 @@ void report_final(struct report *r, const struct report_final *f)
     clear_bar(r);
     if (!r->log)
         return;
+    fputs("{\"final\": true, ", r->log);
+    if (isfinite(f->loss))
+        fprintf(r->log, "\"accuracy\": %.9g, \"loss\": %.9g, ", f->accuracy,
+                f->loss);
     fprintf(r->log,
-            "{\"final\": true, \"accuracy\": %.9g, \"loss\": %.9g, "
             "\"images_per_s\": %.6g, \"comm_share\": %.6g, "
             "\"seconds\": %.6g, \"parts_s\": ",
-            f->accuracy, f->loss, f->images_per_s, f->comm_share, f->seconds);
+            f->images_per_s, f->comm_share, f->seconds);
     breakdown_write(f->time.mean, 1, r->log);
     if (f->stragglers) {
         fputs(", \"stragglers\": ", r->log);

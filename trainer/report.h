@@ -23,7 +23,8 @@ struct report_point {
 };
 
 struct report_final {
-    double accuracy, loss, images_per_s, comm_share, seconds;
+    double accuracy, loss; /* NAN: there are no test images */
+    double images_per_s, comm_share, seconds;
     struct breakdown_sums time;
     const struct stragglers *stragglers; /* NULL: not known */
     bool has_staleness;

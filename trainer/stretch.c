@@ -101,8 +101,13 @@ static coll_status gradient(void *context, long number)
     begin(s);
     const long slot = number % t->nworkers,
                place = t->step % t->epoch_steps * t->nworkers + slot;
-    struct batch b = *loader_take(
+    const struct batch *taken = loader_take(
         &t->loader, t->step / t->epoch_steps * shares_of(t) + place);
+    if (!taken) {
+        train_unread(t);
+        return COLL_ERR_ABORTED;
+    }
+    struct batch b = *taken;
     b.first = (size_t)slot * (size_t)t->batch;
     const double loss = train_learn(t, &b, &ncorrect);
     s->images = b.count;

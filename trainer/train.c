@@ -160,18 +160,38 @@ int train_not_finite(struct train *t, double mine)
                       isnan(mine) ? "not a number" : "infinite");
 }
 
-coll_status train_evaluate(struct train *t)
+int train_unread(struct train *t)
+{
+    return train_fail(t, 1, "rank %d, step %ld: %s", t->rank, t->step,
+                      loader_error(&t->loader));
+}
+
+/* Shows and hides. Without error where the library has the sentence. */
+static coll_status score_shown(struct train *t, char *error, size_t error_bytes)
 {
     coll_status status = strategy_show(&t->strategy);
     if (status)
         return status;
     status = update_swap(&t->update, &t->net);
     if (!status)
-        status = evaluate(&t->net, &t->test, &t->strategy, NULL, &t->score);
+        status = evaluate(&t->net, &t->test, &t->strategy, NULL, &t->score,
+                          error, error_bytes);
     if (!status)
         status = update_swap(&t->update, &t->net);
     strategy_hide(&t->strategy);
     return status;
+}
+
+int train_evaluate(struct train *t)
+{
+    char error[512] = "";
+    t->score = (struct score){NAN, NAN};
+    const coll_status status =
+        t->test.ops ? score_shown(t, error, sizeof(error)) : COLL_OK;
+    if (*error)
+        return train_fail(t, 1, "rank %d, step %ld: %s", t->rank, t->step,
+                          error);
+    return status ? train_comm_failed(t, status) : 0;
 }
 
 int train_score(struct train *t, bool stopped, struct report_point *p)
@@ -183,13 +203,13 @@ int train_score(struct train *t, bool stopped, struct report_point *p)
     breakdown_enter(&t->time, PART_TEST);
     /* Each rank normalises by its own images; what is evaluated and stored is
      * the mean. */
-    coll_status status = strategy_average_state(&t->strategy);
+    const coll_status status = strategy_average_state(&t->strategy);
     const bool tests = ends || (last && !stopped);
-    if (!status && tests)
-        status = train_evaluate(t);
     if (status)
         return train_comm_failed(t, status);
-    if (!tests)
+    if (tests && train_evaluate(t))
+        return 1;
+    if (!tests || !t->test.ops)
         return 0;
     if (!isfinite(t->score.loss)) /* the same on all ranks: it is a sum */
         return train_fail(t, 1, "step %ld: the test loss is not finite",
@@ -283,6 +303,8 @@ int train_run(struct train *t, long until, struct report *report)
         if (status)
             return train_comm_failed(t, status);
         const struct batch *batch = loader_take(&t->loader, t->step);
+        if (!batch)
+            return train_unread(t);
         int ncorrect;
         const double loss = train_learn(t, batch, &ncorrect);
         status = exchange(t, loss, ncorrect, until);

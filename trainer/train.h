@@ -32,6 +32,7 @@ struct train_settings {
     int delay_rank; /* an experiment: this one sleeps so long in each of its */
     double delay_seconds; /* steps, if that is above 0 */
     bool augment;         /* change images by chance: read_augmented() */
+    enum shuffle shuffle;
     enum prefetch prefetch;
     bool
         partition; /* all memory of a rank is in the NUMA node of its threads */
@@ -61,7 +62,7 @@ struct train {
     int rank, nranks, nworkers; /* the first ranks have shares of the images */
     int batch, pass;            /* images of this rank: in a step, at once */
     long step, nsteps, epoch_steps; /* done, in all, in one epoch */
-    struct dataset train, test;
+    struct dataset train, test; /* test: ops is NULL if there is none */
     struct loader loader;
     int *cpus;                  /* for each thread; NULL: any */
     struct partition partition; /* and how many NUMA nodes the machine has, */
@@ -93,7 +94,7 @@ struct train {
  * bad input, 1 for a failure, 128 + N after signal N. Every rank of the
  * communicator makes the same calls. */
 
-/* Opens the data only, so that bad input is found before the job joins. The
+/* Opens the data only, for what the net takes, so that bad input is found before the job joins. The
  * strings of the settings must live as long as the train. */
 int train_open_data(struct train *, const struct train_settings *);
 
@@ -117,13 +118,15 @@ int train_staleness(struct train *, bool *has, uint64_t *counts);
 /* While the communicator is there. */
 void train_close(struct train *);
 
-/* What train_run() does at the end of an epoch: sets score, on all ranks. */
-coll_status train_evaluate(struct train *);
+/* What train_run() does at the end of an epoch: sets score, on all ranks, to
+ * NAN where there are no test images. */
+int train_evaluate(struct train *);
 
 /* Parts of train_run(). Fills the gradients and returns the summed loss, of
  * which not_finite sets error. */
 double train_learn(struct train *, const struct batch *, int *ncorrect);
 int train_not_finite(struct train *, double loss);
+int train_unread(struct train *); /* loader_take() gave none */
 /* After a step, on all ranks: whether a checkpoint is due; whether an
  * evaluation is, which then goes to the point. Writes the checkpoint. */
 bool train_saves(const struct train *, bool stopped);

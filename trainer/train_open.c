@@ -36,8 +36,10 @@ int train_comm_failed(struct train *t, coll_status status)
 
 void train_data_name(const struct train *t, char *name, size_t bytes)
 {
-    snprintf(name, bytes, "%s%s", t->train.ops->name,
-             t->settings.augment ? " --augment" : "");
+    snprintf(name, bytes, "%s%s%s", t->train.ops->name,
+             t->settings.augment ? " --augment" : "",
+             t->settings.shuffle == SHUFFLE_STRIPES ? " --shuffle stripes"
+                                                    : "");
 }
 
 /* Who serves has other floats of its own than who works. */
@@ -64,6 +66,41 @@ static int refuse_augment(struct train *t)
                       "--augment: the images of %s are never changed, valid "
                       "is --data with one of: %s",
                       t->train.ops->name, list);
+}
+
+static int refuse_stripes(struct train *t)
+{
+    if (!t->train.nstripes)
+        return train_fail(t, 2,
+                          "--shuffle: found stripes with --data %s, which does "
+                          "not lie in files of many images, valid is shards",
+                          t->train.ops->name);
+    return train_fail(t, 2,
+                      "--shuffle: found stripes with --strategy %s, whose "
+                      "workers take what comes, valid is all",
+                      t->settings.strategy);
+}
+
+/* Training goes without test images, if that part is missing as a whole. */
+static int open_images(struct train *t)
+{
+    const struct train_settings *s = &t->settings;
+    char text[512];
+    struct shape wanted;
+    if (net_takes(s->net_text, &wanted, text, sizeof(text)))
+        return train_fail(t, 2, "--net: %s", text);
+    if (dataset_open(&t->train, s->data, DATASET_TRAIN, wanted, text,
+                     sizeof(text))
+        || dataset_open(&t->test, s->data, DATASET_TEST, wanted, text,
+                        sizeof(text))
+               < 0)
+        return train_fail(t, 2, "--data: %s", text);
+    if (s->augment && !t->train.ops->read_augmented)
+        return refuse_augment(t);
+    if (s->shuffle == SHUFFLE_STRIPES
+        && (!t->train.nstripes || t->strategy.ops->stretch))
+        return refuse_stripes(t);
+    return 0;
 }
 
 int train_open_data(struct train *t, const struct train_settings *settings)
@@ -109,14 +146,7 @@ int train_open_data(struct train *t, const struct train_settings *settings)
         return train_fail(t, 2, "%s", text);
     t->settings.optim = t->update.settings;
     t->strategy.momentum = t->update.settings.numbers[OPTIM_MOMENTUM];
-    if (dataset_open(&t->train, settings->data, DATASET_TRAIN, text,
-                     sizeof(text))
-        || dataset_open(&t->test, settings->data, DATASET_TEST, text,
-                        sizeof(text)))
-        return train_fail(t, 2, "--data: %s", text);
-    return settings->augment && !t->train.ops->read_augmented
-               ? refuse_augment(t)
-               : 0;
+    return open_images(t);
 }
 
 /* Sets who works; the others serve. */
@@ -213,6 +243,7 @@ static int open_loader(struct train *t)
         .data = &t->train,
         .seed = t->settings.seed,
         .augment = t->settings.augment,
+        .shuffle = t->settings.shuffle,
         .rank = t->rank,
         .nranks = t->nranks,
         .batch = t->batch,
@@ -265,7 +296,8 @@ static int build(struct train *t)
     if (status)
         return train_comm_failed(t, status);
     if (net_fits(&t->net, &t->train, text, sizeof(text))
-        || net_fits(&t->net, &t->test, text, sizeof(text)))
+        || (t->test.ops
+            && net_fits(&t->net, &t->test, text, sizeof(text))))
         return train_fail(t, 2, "--net: %s", text);
     if (s->deterministic && net_fix_sums(&t->net, text, sizeof(text)))
         return train_fail(t, 1, "--deterministic: %s", text);
@@ -319,6 +351,12 @@ static const char *differs(const struct train *t, const struct checkpoint *c,
                  (unsigned long long)s->global_batch,
                  (unsigned long long)s->nranks, (unsigned long long)global,
                  t->nranks, (unsigned long long)s->global_batch);
+    else if (t->settings.shuffle == SHUFFLE_STRIPES
+             && s->nranks != (uint64_t)t->nranks)
+        snprintf(text, bytes,
+                 "it was trained by %llu ranks with --shuffle stripes, which "
+                 "gives each its part of the files, found %d",
+                 (unsigned long long)s->nranks, t->nranks);
     else if (strcmp(s->strategy, strategy))
         snprintf(text, bytes, "--strategy was %s, found %s", s->strategy,
                  strategy);
@@ -421,6 +459,7 @@ static int agree(struct train *t)
         {"the batch", t->batch},
         {"the images", (double)t->train.count},
         {"--augment", s->augment},
+        {"--shuffle", s->shuffle},
         {"the seed", digest(&s->seed, sizeof(s->seed))},
         {"the net", digest(t->net.text, strlen(t->net.text))},
         {"the learning rate and its kin",

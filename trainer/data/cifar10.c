@@ -231,22 +231,26 @@ static int open_records(struct dataset *d, const char *where,
     return 0;
 }
 
-static void read_record(const struct dataset *d, size_t index, float *image,
-                        int *label)
+static int read_record(const struct dataset *d, size_t index, float *image,
+                       int *label, char *error, size_t error_bytes)
 {
+    (void)error, (void)error_bytes; /* open() has seen all bytes */
     const struct records *own = d->own;
     const uint8_t *from = own->bytes + index * RECORD;
     *label = *from++;
     for (int c = 0; c < CHANNELS; c++)
         for (int i = 0; i < PLANE; i++)
             *image++ = own->level[c][*from++];
+    return 0;
 }
 
 /* 32 x 32 pixels anywhere in the image with a black border of PAD, mirrored or
  * not. */
-static void read_augmented(const struct dataset *d, size_t index, uint64_t seed,
-                           float *image, int *label)
+static int read_augmented(const struct dataset *d, size_t index, uint64_t seed,
+                          float *image, int *label, char *error,
+                          size_t error_bytes)
 {
+    (void)error, (void)error_bytes;
     const struct records *own = d->own;
     const uint8_t *from = own->bytes + index * RECORD;
     const int down = (int)random_below(seed, 0, 2 * PAD + 1) - PAD,
@@ -260,6 +264,7 @@ static void read_augmented(const struct dataset *d, size_t index, uint64_t seed,
                 const bool inside = x >= 0 && x < SIDE && y >= 0 && y < SIDE;
                 *image++ = own->level[c][inside ? from[y * SIDE + x] : 0];
             }
+    return 0;
 }
 
 const struct dataset_ops dataset_cifar10 = {

@@ -30,7 +30,7 @@ static void refuse_name(const char *name, int length, char *error, size_t bytes)
 }
 
 int dataset_open(struct dataset *d, const char *name, enum dataset_part part,
-                 char *error, size_t error_bytes)
+                 struct shape wanted, char *error, size_t error_bytes)
 {
     const char *colon = strchr(name, ':');
     const size_t length = colon ? (size_t)(colon - name) : strlen(name);
@@ -40,9 +40,11 @@ int dataset_open(struct dataset *d, const char *name, enum dataset_part part,
         if (strlen(ops->name) != length || strncmp(ops->name, name, length))
             continue;
         const char *where = colon && colon[1] ? colon + 1 : ops->where;
-        if (ops->open(d, where, part, error, error_bytes)) {
+        d->image = (struct shape){1, wanted.c, wanted.h, wanted.w};
+        const int failed = ops->open(d, where, part, error, error_bytes);
+        if (failed) {
             *d = (struct dataset){0};
-            return -1;
+            return failed;
         }
         d->ops = ops;
         return 0;

@@ -190,15 +190,17 @@ static int open_mnist(struct dataset *d, const char *where,
     return open_images(d, where, part, NULL, 0.1307f, 0.3081f, error, bytes);
 }
 
-static void read_image(const struct dataset *d, size_t index, float *image,
-                       int *label)
+static int read_image(const struct dataset *d, size_t index, float *image,
+                      int *label, char *error, size_t error_bytes)
 {
+    (void)error, (void)error_bytes; /* open() has seen all bytes */
     const struct images *own = d->own;
     const size_t n = shape_count(d->image);
     const uint8_t *from = own->pixels + index * n;
     for (size_t i = 0; i < n; i++)
         image[i] = own->level[from[i]];
     *label = own->labels[index];
+    return 0;
 }
 
 const struct dataset_ops dataset_fashion_mnist = {

@@ -94,9 +94,10 @@ static int open_synthetic(struct dataset *d, const char *where,
     return 0;
 }
 
-static void read_synthetic(const struct dataset *d, size_t index, float *image,
-                           int *label)
+static int read_synthetic(const struct dataset *d, size_t index, float *image,
+                          int *label, char *error, size_t error_bytes)
 {
+    (void)error, (void)error_bytes;
     const struct prototypes *own = d->own;
     const size_t n = shape_count(d->image);
     const uint64_t seed = random_u64(own->seed, index);
@@ -105,6 +106,7 @@ static void read_synthetic(const struct dataset *d, size_t index, float *image,
     const float light = random_unit(seed, 1) - 0.5f;
     for (size_t i = 0; i < n; i++)
         image[i] = from[i] + light + 3 * (random_unit(seed, 2 + i) - 0.5f);
+    return 0;
 }
 
 static void close_synthetic(struct dataset *d)

@@ -63,6 +63,11 @@ struct net {
 int net_create(struct net *, const char *text, int batch, char *error,
                size_t error_bytes);
 void net_free(struct net *);
+
+/* Only what it takes; n is 1. Errors as of net_create(). */
+int net_takes(const char *text, struct shape *, char *error,
+              size_t error_bytes);
+
 void net_init(struct net *, uint64_t seed);
 
 /* Once, before net_use_threads(): sums over images are made of as many parts
