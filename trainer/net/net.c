@@ -88,16 +88,6 @@ out:
     return -1;
 }
 
-int net_takes(const char *text, struct shape *shape, char *error,
-              size_t error_bytes)
-{
-    struct net net = {0};
-    const int failed = net_parse(&net, text, 1, error, error_bytes);
-    *shape = net.input;
-    net_free(&net);
-    return failed;
-}
-
 void net_free(struct net *net)
 {
     if (!net)

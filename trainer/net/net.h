@@ -64,7 +64,8 @@ int net_create(struct net *, const char *text, int batch, char *error,
                size_t error_bytes);
 void net_free(struct net *);
 
-/* Only what it takes; n is 1. Errors as of net_create(). */
+/* Only what it takes; n is 1. Errors as of net_create(), up to the input line.
+ */
 int net_takes(const char *text, struct shape *, char *error,
               size_t error_bytes);
 

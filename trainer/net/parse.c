@@ -14,6 +14,7 @@ enum { MOST_WORDS = 16 };
 /* Where reading is, in a copy of the text whose words get cut apart. */
 struct reader {
     struct net *net;
+    bool head_only; /* not the layers, which choose kernels as they are read */
     int batch, line, nlines_with_words;
     char *start, *end; /* of the line */
     char *words[MOST_WORDS];
@@ -352,10 +353,28 @@ static int read_text(struct reader *r, char *text)
         *r->end = '\0';
         if (read_line(r))
             return -1;
+        if (r->head_only && r->net->input.n)
+            return 0;
         if (!newline)
             break;
     }
     return read_end(r);
+}
+
+static int parse(struct reader *r, const char *text)
+{
+    size_t nlines = 1;
+    for (const char *at = text; *at; at++)
+        nlines += *at == '\n';
+    char *copy = strdup(text);
+    r->net->layers = calloc(nlines, sizeof(*r->net->layers));
+    int failed = -1;
+    if (copy && r->net->layers)
+        failed = read_text(r, copy);
+    else
+        snprintf(r->error, r->error_bytes, "no memory for %zu lines", nlines);
+    free(copy);
+    return failed;
 }
 
 int net_parse(struct net *net, const char *text, int batch, char *error,
@@ -363,16 +382,20 @@ int net_parse(struct net *net, const char *text, int batch, char *error,
 {
     struct reader r = {
         .net = net, .batch = batch, .error = error, .error_bytes = error_bytes};
-    size_t nlines = 1;
-    for (const char *at = text; *at; at++)
-        nlines += *at == '\n';
-    char *copy = strdup(text);
-    net->layers = calloc(nlines, sizeof(*net->layers));
-    int failed = -1;
-    if (copy && net->layers)
-        failed = read_text(&r, copy);
-    else
-        snprintf(error, error_bytes, "no memory for %zu lines", nlines);
-    free(copy);
+    return parse(&r, text);
+}
+
+int net_takes(const char *text, struct shape *shape, char *error,
+              size_t error_bytes)
+{
+    struct net net = {0};
+    struct reader r = {.net = &net,
+                       .head_only = true,
+                       .batch = 1,
+                       .error = error,
+                       .error_bytes = error_bytes};
+    const int failed = parse(&r, text);
+    *shape = net.input;
+    net_free(&net);
     return failed;
 }
