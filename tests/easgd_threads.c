@@ -10,6 +10,7 @@
 #include "easgd_oracle.h"
 #include "random.h"
 #include "rank_threads.h"
+#include "thorough.h"
 #include "update.h"
 
 enum { MAX_RANKS = 4 };
@@ -213,7 +214,7 @@ static int follows_the_equations(void)
         for (int n = 1; n <= MAX_RANKS; n++) {
             const bool plain = n % 2;
             job.way = &ways[i];
-            job.steps = n > 2 ? 200 : 1000; /* there may be two cores */
+            job.steps = n > 2 ? cases(200, 40) : cases(1000, 200);
             job.tau = plain ? 1 : 3;
             job.alpha = plain ? 0 : 0.15;
             job.eta = 0.05;

@@ -464,7 +464,7 @@ Test(hierarchy, hosts_of_very_many_ranks_exchange_parts)
         .local = {1e-7, 1e-10, 0},
           .remote = {1e-6, 5e-10, 0}
     };
-    for (size_t i = 0; i < cases(2, 1); i++) {
+    for (size_t i = 0; i < cases(2, 0); i++) { /* it takes seconds */
         uint64_t hosts[MOST];
         struct layout l;
         int n = 0;
