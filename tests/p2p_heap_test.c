@@ -88,8 +88,7 @@ Test(p2p_heap, also_where_no_memory_of_others_may_be_read, .timeout = 60)
 }
 
 /* Rank 0 sends from more blocks in turn than stay mapped: to map one for each
- * message would take hundreds of times as long. From few, each is mapped, once
- * as much has come as it is long. */
+ * message would take hundreds of times as long. From few, each is mapped. */
 static int count_mappings(coll_comm *comm, int nblocks, int *mapped)
 {
     enum { ELEMENTS = 2000, MESSAGES = 4 * BLOCKS };
@@ -126,7 +125,7 @@ static int map_few(coll_comm *comm, int rank, int n)
     if (count_mappings(comm, 4, &few) || count_mappings(comm, BLOCKS, &many))
         return 1;
     EXPECT(few == (rank ? 4 : 0), "%d", few);
-    EXPECT(rank ? many >= 10 && many <= 2 * MOST : !many, "%d", many);
+    EXPECT(rank ? many >= MOST - 4 && many <= 2 * MOST : !many, "%d", many);
     return 0;
 }
 

@@ -214,7 +214,7 @@ static bool reach(struct node *n, int place, const struct spot *s, size_t bytes,
     if (!whole)
         return true;
     char *base = s->offset <= whole && bytes <= whole - s->offset
-                     ? node_view(p, &p->large, s->block, whole)
+                     ? node_view(p, &p->large, s->block, whole, true)
                      : NULL;
     *where = (struct node_place_of){base ? base + s->offset : NULL, false};
     return base != NULL;

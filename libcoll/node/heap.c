@@ -430,7 +430,8 @@ void *heap_address(uint64_t block)
     return memory;
 }
 
-void *heap_map(const struct heap_name *of, uint64_t block, uint64_t bytes)
+void *heap_map(const struct heap_name *of, uint64_t block, uint64_t bytes,
+               bool touch)
 {
     int fd;
     const char *wrong = memfd_open(&of->files[block & 1], &fd);
@@ -445,7 +446,7 @@ void *heap_map(const struct heap_name *of, uint64_t block, uint64_t bytes)
     if (fstat(fd, &st) == 0 && at <= st.st_size
         && bytes <= (uint64_t)(st.st_size - at))
         memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                      MAP_SHARED | MAP_POPULATE, fd, at);
+                      MAP_SHARED | (touch ? MAP_POPULATE : 0), fd, at);
     if (memory == MAP_FAILED)
         log_line(COLL_LOG_WARN, "shm", "cannot map %llu bytes of pid %lld: %s",
                  (unsigned long long)bytes, (long long)of->files[block & 1].pid,

@@ -53,7 +53,9 @@ struct heap_spot heap_find_again(struct heap_memo *, const void *p,
 void *heap_address(uint64_t block);
 
 /* Maps a block of another process; NULL if that cannot be. The caller unmaps
- * the block's bytes. */
-void *heap_map(const struct heap_name *of, uint64_t block, uint64_t bytes);
+ * the block's bytes. touch: with all its pages, for who needs most of them; a
+ * message may need few of a large block. */
+void *heap_map(const struct heap_name *of, uint64_t block, uint64_t bytes,
+               bool touch);
 
 #endif

@@ -70,7 +70,7 @@ static struct node *allocate(int n)
 }
 
 char *node_view(struct node_peer *p, struct node_views *all, uint64_t block,
-                uint64_t bytes)
+                uint64_t bytes, bool touch)
 {
     if (p->same_process)
         return heap_address(block);
@@ -78,7 +78,7 @@ char *node_view(struct node_peer *p, struct node_views *all, uint64_t block,
     if (known)
         return known->memory;
     struct node_view view = {.block = block, .bytes = bytes};
-    view.memory = heap_map(&p->heap, block, bytes);
+    view.memory = heap_map(&p->heap, block, bytes, touch);
     if (view.memory && !views_add(all, view)) {
         munmap(view.memory, bytes);
         return NULL;

@@ -207,9 +207,9 @@ coll_status node_create(struct node **node, const struct node_job *job);
 void node_free(struct node *node);
 
 /* A peer's block, mapped now if need be; NULL if it cannot be. The one before
- * stays as well. */
+ * stays as well. touch: as heap_map() takes it. */
 char *node_view(struct node_peer *, struct node_views *, uint64_t block,
-                uint64_t bytes);
+                uint64_t bytes, bool touch);
 
 /* Two ways to run node->call; how is in inline.c and direct.c. Inline is for at
  * most NODE_INLINE_BYTES of what a rank sends; direct is for all but BARRIER.

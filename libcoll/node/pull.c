@@ -29,16 +29,16 @@ struct node_offer node_offer(struct node *n, int rank, const void *vector,
         heap_find_again(&n->memo[NODE_MEMO_OFFER], vector, bytes)};
 }
 
-/* To map a block takes longer than to copy as much: one is mapped once its
- * length has come in other ways, and gets another's place once that has come
- * more often. */
+/* To map a block and to touch it first takes longer than to copy as much. So
+ * where more blocks are sent from than stay mapped, one gets another's place
+ * only once so many times its length has come in other ways. */
 static bool pays(struct node_peer *p, const struct heap_spot *s, size_t bytes)
 {
     enum { TIMES = 8 };
-    if (views_find(&p->pulled, s->block))
+    if (!views_full(&p->pulled) || views_find(&p->pulled, s->block))
         return true;
     p->waived += bytes;
-    if (p->waived / (views_full(&p->pulled) ? TIMES : 1) < s->bytes)
+    if (p->waived / TIMES < s->bytes)
         return false;
     p->waived = 0;
     return true;
@@ -51,7 +51,7 @@ static const char *map(struct node_peer *p, const struct heap_spot *s,
     if (!s->bytes || p->out_of_reach || s->offset > s->bytes
         || bytes > s->bytes - s->offset || !pays(p, s, bytes))
         return NULL;
-    const char *base = node_view(p, &p->pulled, s->block, s->bytes);
+    const char *base = node_view(p, &p->pulled, s->block, s->bytes, false);
     p->out_of_reach = !base;
     return base ? base + s->offset : NULL;
 }
