@@ -74,7 +74,8 @@ Test(uneven_wrong, wrong_arguments_are_refused_and_do_no_harm)
 }
 
 /* Rank 1 says another length of its own part, or all ranks' parts in another
- * order; among others, none where others say some. */
+ * order; among others, none where others say some. In the last pair all say
+ * that there is nothing, but rank 1 by the even call. */
 static const size_t said[][2][3] = {
     {{5, 6, 7}, {5, 7, 7}},
     {{5, 6, 7}, {5, 7, 6}},
@@ -82,7 +83,9 @@ static const size_t said[][2][3] = {
     {{0, 0, 0}, {0, 6, 0}},
     {{0, 0, 0}, {6, 0, 0}},
     {{6, 0, 6}, {6, 6, 6}},
+    {{0, 0, 0}, {0, 0, 0}},
 };
+enum { PAIRS = sizeof(said) / sizeof(said[0]), EVEN_OF_NOTHING = PAIRS - 1 };
 static unsigned pair;
 static enum coll_kind kind;
 
@@ -94,17 +97,23 @@ static bool tries(unsigned layout)
     return thorough() || (pair + (unsigned)kind) % 2 == layout;
 }
 
-static int different_lengths(coll_comm *comm, int rank, int n)
+static coll_status say(coll_comm *comm, bool odd)
 {
     float x[32] = {0}, y[32] = {0};
-    const size_t *counts = said[pair][rank == 1];
+    const size_t *counts = said[pair][odd];
+    if (odd && pair == EVEN_OF_NOTHING)
+        return sum_or_gather(comm, kind, x, y, 0, NULL);
+    return kind == ALLGATHER
+               ? coll_allgather_v(x, y, counts, NULL, COLL_F32, comm, NULL)
+               : coll_reduce_scatter_v(x, y, counts, COLL_F32, COLL_SUM, comm,
+                                       NULL);
+}
+
+static int different_lengths(coll_comm *comm, int rank, int n)
+{
     coll_status status = coll_barrier(comm, NULL);
     if (status == COLL_OK)
-        status =
-            kind == ALLGATHER
-                ? coll_allgather_v(x, y, counts, NULL, COLL_F32, comm, NULL)
-                : coll_reduce_scatter_v(x, y, counts, COLL_F32, COLL_SUM, comm,
-                                        NULL);
+        status = say(comm, rank == 1);
     const coll_status first = status;
     if (status == COLL_OK)
         status = coll_barrier(comm, NULL);
@@ -124,7 +133,7 @@ static int different_lengths(coll_comm *comm, int rank, int n)
 Test(uneven_wrong, different_lengths_are_an_error_on_every_rank)
 {
     for (kind = REDUCE_SCATTER; kind <= ALLGATHER; kind++)
-        for (pair = 0; pair < sizeof(said) / sizeof(said[0]); pair++)
+        for (pair = 0; pair < PAIRS; pair++)
             for (unsigned i = 0; i < 2; i++)
                 if (tries(i))
                     cr_assert_eq(run_on(layouts[i], quick, different_lengths),

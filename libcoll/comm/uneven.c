@@ -79,12 +79,13 @@ static bool set(struct exec_chunks *chunks, const struct side *s,
     return true;
 }
 
+/* Never 0, not even of lengths that are all 0: that stands for an even call. */
 static uint32_t hash(const size_t *counts, int n)
 {
-    uint64_t h = 0;
+    uint64_t h = 1;
     for (int r = 0; r < n; r++)
         h = request_mix(h, counts[r]);
-    return (uint32_t)(h * 0xbf58476d1ce4e5b9ull >> 32);
+    return (uint32_t)(h * 0xbf58476d1ce4e5b9ull >> 32) | 1;
 }
 
 static coll_status fill(coll_request *r, struct uneven *u,
