@@ -397,9 +397,38 @@ static int unlike(coll_comm *comm, int rank, int n)
     _exit(0);
 }
 
+/* The operator of a call goes before the call starts. */
+static int op_goes(coll_comm *comm, int rank, int n)
+{
+    int x = 1, y = 0;
+    coll_op op;
+    coll_request *request;
+    (void)rank;
+    EXPECT(coll_red_op_create(&op, add, NULL, 1, comm) == COLL_OK, "op");
+    coll_group_start();
+    EXPECT(coll_allreduce(&x, &y, 1, COLL_I32, op, comm, &request) == COLL_OK
+               && coll_red_op_destroy(op, comm) == COLL_OK,
+           "calls");
+    EXPECT(coll_group_end() == COLL_ERR_INVALID
+               && strstr(coll_last_error(NULL), "coll_allreduce: op"),
+           "end");
+    EXPECT(coll_wait(&request) == COLL_ERR_INVALID && !request
+               && strstr(coll_last_error(NULL), "coll_group_end() has said"),
+           "wait");
+    EXPECT(coll_allreduce(&x, &y, 1, COLL_I32, COLL_SUM, comm, NULL) == COLL_OK
+               && y == n,
+           "the communicator is as it was: %d", y);
+    return 0;
+}
+
 Test(group, errors_are_told_at_its_end)
 {
     cr_expect_eq(run_ranks(2, over_shm, errors), 0);
+}
+
+Test(group, a_request_whose_call_could_not_start_says_so)
+{
+    cr_expect_eq(run_ranks(2, over_shm, op_goes), 0);
 }
 
 Test(group, ranks_that_group_differently_are_found_out)

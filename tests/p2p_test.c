@@ -420,16 +420,17 @@ static int peer_dies(coll_comm *comm, int rank, int n)
     _exit(0);
 }
 
+static int late_peer;
+static const char *late_words;
+
 static int too_late(coll_comm *comm, int rank, int n)
 {
     int x = 0;
     (void)n;
     if (rank == 0)
-        EXPECT(coll_recv(&x, 1, COLL_I32, 1, 0, comm, NULL, NULL)
+        EXPECT(coll_recv(&x, 1, COLL_I32, late_peer, 0, comm, NULL, NULL)
                        == COLL_ERR_TIMEOUT
-                   && strstr(coll_last_error(comm),
-                             "a receive did not finish within 0.2 s: messages "
-                             "are awaited of rank 1"),
+                   && strstr(coll_last_error(comm), late_words),
                "%s", coll_last_error(comm));
     await_failure(comm);
     mark_rank();
@@ -487,6 +488,13 @@ Test(p2p, a_receive_ends_when_its_peer_dies)
 
 Test(p2p, a_receive_has_a_deadline)
 {
+    late_peer = 1;
+    late_words = "a receive did not finish within 0.2 s: messages are awaited "
+                 "of rank 1; a receive of at most 1 i32 from rank 1 with";
+    cr_expect_eq(run_ranks(2, soon, too_late), 0);
+    late_peer = COLL_ANY_SOURCE;
+    late_words = "a receive did not finish within 0.2 s; a receive of at most "
+                 "1 i32 from any rank with tag 0 waits";
     cr_expect_eq(run_ranks(2, soon, too_late), 0);
 }
 

@@ -420,13 +420,22 @@ coll_status comm_drain(coll_comm *c)
     return status;
 }
 
-/* An error ends the request with the communicator's sentence. */
+/* Of a request that ended with an error: the communicator's sentence; but one
+ * that its group could not start has done the communicator no harm. */
+static const char *why(const coll_request *r)
+{
+    return comm_check(r->comm) < 0
+               ? r->comm->sentence
+               : "the call did not start when its group ended: "
+                 "coll_group_end() has said why";
+}
+
 coll_status request_end(coll_request **request)
 {
     coll_request *r = *request;
     const coll_status status = r->status;
     if (status < 0)
-        fail(status, "comm", "%s", r->comm->sentence);
+        fail(status, "comm", "%s", why(r));
     r->active = false;
     if (!r->persistent) {
         free(r->uneven);
