@@ -107,6 +107,35 @@ static int use_one(coll_comm *comm, int rank, int n, unsigned *seed)
     return wrong;
 }
 
+/* Persistent requests, a sum and a message round the ring, at each start with
+ * other values. */
+static int start_often(coll_comm *comm, int rank, int n, unsigned *seed)
+{
+    static _Thread_local double x[COUNT], sums[COUNT], next[COUNT];
+    const int right = (rank + 1) % n, left = (rank + n - 1) % n;
+    coll_request *r[3] = {NULL};
+    int wrong =
+        coll_allreduce_init(x, sums, COUNT, COLL_F64, COLL_SUM, comm, &r[0])
+        || coll_recv_init(next, COUNT, COLL_F64, left, 0, comm, NULL, &r[1])
+        || coll_send_init(x, COUNT, COLL_F64, right, 0, comm, &r[2]);
+    for (int k = 0; k < 3 && !wrong; k++) {
+        for (int i = 0; i < COUNT; i++)
+            x[i] = rank + k + i;
+        for (int i = 0; i < 3; i++)
+            wrong |= coll_start(r[i]);
+        usleep(rand_r(seed) % 300);
+        while (rand_r(seed) % 2 && coll_test(&r[0]) == COLL_IN_PROGRESS)
+            ;
+        wrong |= coll_wait_all(3, r);
+        for (int i = 0; i < COUNT; i += 7)
+            wrong |= sums[i] != n * (n - 1) / 2 + n * (k + i)
+                     || next[i] != left + k + i;
+    }
+    for (int i = 0; i < 3; i++)
+        wrong |= coll_request_free(&r[i]);
+    return wrong;
+}
+
 struct user {
     pthread_t id;
     coll_comm *comm;
@@ -119,6 +148,7 @@ static void *use(void *context)
     unsigned seed = (unsigned)u->rank * 7 + 1;
     for (int k = 0; k < 15; k++)
         u->wrong |= use_one(u->comm, u->rank, u->n, &seed);
+    u->wrong |= start_often(u->comm, u->rank, u->n, &seed);
     u->wrong |= coll_comm_destroy(u->comm) != COLL_OK;
     return NULL;
 }
@@ -140,6 +170,7 @@ static int many_communicators(coll_comm *comm, int rank, int n)
     }
     for (int k = 0; k < 15; k++)
         wrong |= use_one(comm, rank, n, &seed);
+    wrong |= start_often(comm, rank, n, &seed);
     for (int c = 0; c < COMMS; c++) {
         pthread_join(users[c].id, NULL);
         wrong |= users[c].wrong;
