@@ -4,13 +4,9 @@
 #ifndef TESTS_HOSTS_H
 #define TESTS_HOSTS_H
 
+#include "by_hosts.h"
 #include "comm/comm.h"
 #include "ranks.h"
-
-/* Rules: all by hosts; the second, also what needs neighbours on them. */
-#define BY_HOSTS                                                               \
-    "@by_hosts;reduce:@by_hosts;broadcast:@by_hosts;barrier:@by_hosts"
-#define PARTS_BY_HOSTS ";reduce_scatter:@by_hosts;allgather:@by_hosts"
 
 /* With the hosts dealt over their groups where that is offered. */
 #define HOSTS_DEALT                                                            \
@@ -24,9 +20,6 @@
 extern const char *const quick[];
 /* And nothing is tried, so that what is chosen is what runs. */
 extern const char *const still[];
-
-/* "0011": the host of each rank. */
-extern const char *hosts;
 
 /* Operations of all sizes are cut into so many segments, if they can be: a
  * power of two. The same on all ranks, before the first one. */

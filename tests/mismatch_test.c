@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "by_hosts.h"
 #include "drawn.h"
 #include "mismatched.h"
 
@@ -107,6 +108,15 @@ Test(mismatch, by_plans_is_told_to_every_rank)
 Test(mismatch, over_ucx_is_told_to_every_rank)
 {
     mismatched(&evens, quick_ucx, 7, 30, 2);
+}
+
+/* Calls in shared memory on each host, with a plan between hosts. */
+Test(mismatch, by_hosts_is_told_to_every_rank)
+{
+    static const char *const by_hosts[] = {"COLL_ALGO=" BY_HOSTS PARTS_BY_HOSTS,
+                                           QUICK, NULL};
+    hosts = "0011";
+    mismatched_on(&evens, by_hosts, 4, 28, 40, 1);
 }
 
 Test(mismatch, of_lengths_on_one_host_is_told_to_every_rank)

@@ -74,24 +74,21 @@ static int all_pairs(coll_comm *comm, int rank, int n)
     return wrong;
 }
 
-/* How many ranks found something wrong. */
-static int mismatched_on(const struct mismatches *m,
-                         const char *const *settings, int n, int seed,
-                         unsigned pairs)
+void mismatched_on(const struct mismatches *of, const char *const *settings,
+                   int n, int seed, unsigned all, unsigned part)
 {
-    now_run = m;
-    npairs = pairs;
+    now_run = of;
+    npairs = cases(all, part);
     first_seed = seed;
-    return run_ranks(n, settings, all_pairs);
+    cr_assert_eq(run_ranks(n, settings, all_pairs), 0, "seed %d, %d ranks",
+                 seed, n);
 }
 
 void mismatched(const struct mismatches *of, const char *const *settings,
                 int seed, unsigned all, unsigned part)
 {
     for (int n = 2; n <= DRAWN_RANKS; n++)
-        cr_assert_eq(
-            mismatched_on(of, settings, n, seed + n - 2, cases(all, part)), 0,
-            "seed %d, %d ranks", seed + n - 2, n);
+        mismatched_on(of, settings, n, seed + n - 2, all, part);
 }
 
 const char *const *quick_plans(void)

@@ -24,8 +24,11 @@ struct mismatches {
     const coll_config *config; /* of the communicators; may be NULL */
 };
 
-/* So many pairs each on 2, 3 and 4 ranks; in the fast suite a part. Fails the
- * test where a rank finds something wrong. */
+/* So many pairs on n ranks; in the fast suite a part. Fails the test where a
+ * rank finds something wrong. */
+void mismatched_on(const struct mismatches *, const char *const *settings,
+                   int n, int seed, unsigned all, unsigned part);
+/* Each on 2, 3 and 4 ranks, with this seed and those that follow. */
 void mismatched(const struct mismatches *, const char *const *settings,
                 int seed, unsigned all, unsigned part);
 
