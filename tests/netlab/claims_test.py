@@ -20,7 +20,6 @@ import statistics
 import subprocess
 import sys
 import threading
-import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
@@ -28,7 +27,7 @@ import inside  # noqa: E402
 from inside import tap  # noqa: E402
 import lab as netlab  # noqa: E402
 import steps  # noqa: E402
-from tap import expect  # noqa: E402
+from tap import expect, give_up, is_idle  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv[1])
 CASES = []
@@ -46,29 +45,6 @@ def case(*settings):
 
 def note(*words):
     print('#', *words, flush=True)
-
-
-IDLE = 0.9  # of the processors' time
-
-
-def is_idle(seconds=0.3):
-    """Whether other programs leave the processors alone."""
-    def ticks():
-        with open('/proc/stat', encoding='ascii') as file:
-            numbers = [int(word) for word in file.readline().split()[1:9]]
-        return numbers[3] + numbers[4], sum(numbers)
-    idle, every = ticks()
-    time.sleep(seconds)
-    later_idle, later = ticks()
-    return later_idle - idle >= IDLE * (later - every)
-
-
-def give_up(why):
-    """After some tries, as what is measured on a busy machine may be wrong. A
-    lab that ends keeps the kernel busy for a moment."""
-    if not any(is_idle() for _ in range(10)):
-        raise tap.Skip(f'other programs take the processors; {why}')
-    raise tap.Wrong(why)
 
 
 # --- a trunk becomes slow -----------------------------------------------------
