@@ -159,12 +159,27 @@ def digits(x):
     return f'{x:.0f}' if x >= 100 else f'{x:.3g}'
 
 
-def compare(o, net, batch):
+def text_of(net):
+    """The file that has it."""
     path = net if os.path.exists(net) else os.path.join(
         HERE, '..', 'trainer', 'nets', net + '.net')
     if not os.path.exists(path):
         raise Failed(f'--nets: found "{net}", valid is a built-in net or a '
                      'file, such as lenet:64')
+    return path
+
+
+def nets_of(parser, text, like):
+    """Pairs of a net and its images a step."""
+    try:
+        return [(net, int(batch)) for net, batch in
+                (pair.rsplit(':', 1) for pair in text.split(','))]
+    except ValueError:
+        parser.error(f'--nets: found "{text}", valid is like {like}')
+
+
+def compare(o, net, batch):
+    path = text_of(net)
     ours, theirs = [], []
     for i in range(o.rounds):
         if i % 2 == 0:
@@ -224,11 +239,7 @@ def parse_options():
         parser.error('--threads, --ranks, --rounds and --seconds are above 0')
     if o.lab is not None:
         o.ranks = hosts_of(parser, o.lab)
-    try:
-        o.nets = [(net, int(batch)) for net, batch in
-                  (pair.rsplit(':', 1) for pair in o.nets.split(','))]
-    except ValueError:
-        parser.error(f'--nets: found "{o.nets}", valid is like {NETS}')
+    o.nets = nets_of(parser, o.nets, NETS)
     return o
 
 

@@ -58,7 +58,10 @@ def layer(words, shapes):
 
 
 def text_of(name):
-    return (NETS / f"{name}.net").read_text(encoding="utf-8")
+    """name: of a built-in net, or of a file."""
+    path = pathlib.Path(name)
+    return (path if path.is_file() else NETS / f"{name}.net").read_text(
+        encoding="utf-8")
 
 
 def images(name):
