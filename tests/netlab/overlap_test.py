@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """What a transfer of 50 ms costs a rank that computes meanwhile, and what of a
-step of training is spent in waiting.
+step of training is spent in waiting, between hosts and on one.
 
     tests/netlab/overlap_test.py BUILD [WORD...]
 
-Two hosts on wires of 640 Mbit/s, of which one computes, so that a processor is
+Hosts are two on wires of 640 Mbit/s, of which one computes, so that a processor is
 free. Speaks TAP. With words, only cases whose name has one of them. The best of
 some attempts counts: what else runs on the machine only makes it worse.
 """
+import json
 import os
 import re
+import statistics
+import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
@@ -80,6 +84,39 @@ def share(strategy):
 def test_sync_easgd3_hides_what_1_and_2_wait_for():
     one, two, three = (share(f'sync-easgd{n}') for n in (1, 2, 3))
     expect(three < 0.5 * two and three < 0.5 * one, one, two, three)
+
+
+SHARED = 5  # percent, of ranks that share memory
+NETS = {'lenet': (64, '1x28x28', 60), 'resnet20': (32, '3x32x32', 16)}
+
+
+def shared_share(net):
+    """Percent of a step that rank 0 of two waits for the other, the median of
+    the later half; both have a processor."""
+    batch, image, nsteps = NETS[net]
+    with tempfile.TemporaryDirectory() as folder:
+        log = os.path.join(folder, 'log')
+        subprocess.run(
+            [f'{BUILD}/collrun', '-n', '2', f'{BUILD}/coll_train', '--net', net,
+             '--data', f'synthetic:{2 * batch * nsteps}x{image}', '--batch',
+             str(batch), '--lr', '0.001', '--steps', str(nsteps), '--log', log],
+            check=True, stdout=subprocess.DEVNULL, timeout=60,
+            env={**os.environ, 'OPENBLAS_NUM_THREADS': '1'})
+        with open(log, encoding='utf-8') as file:
+            rows = [json.loads(line) for line in file]
+    shares = [row['comm_share'] for row in rows if 'step_ms' in row]
+    percent = 100 * statistics.median(shares[nsteps // 2:])
+    print(f'# {net}, two ranks of one host: {percent:.1f} %', flush=True)
+    return percent
+
+
+@case
+def test_two_ranks_of_a_host_wait_less_than_a_twentieth_of_a_step():
+    if len(os.sched_getaffinity(0)) < 2:
+        raise tap.Skip('one processor')
+    for net in NETS:
+        if all(shared_share(net) >= SHARED for _ in range(tap.TRIES)):
+            tap.give_up(f'{net}: {SHARED} % or more in {tap.TRIES} runs')
 
 
 if __name__ == '__main__':
