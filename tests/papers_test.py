@@ -85,6 +85,25 @@ def test_the_smallest_form_writes_a_table_and_a_picture():
             tap.expect('points were left out' in text, script)
 
 
+LIMITS = FOLDER / 'communication_share.py'
+
+
+@tap.slow_case
+def test_elastic_averaging_communicates_as_little_as_it_should():
+    """Limits that a busy machine may break are far from what it takes alone."""
+    for _ in range(tap.TRIES // 2):
+        with tempfile.TemporaryDirectory() as folder:
+            done = run(LIMITS, '--limits', '--budget', '60', '--out', folder)
+        if 'measured between hosts: ' in done.stdout:
+            raise tap.Skip('there are no hosts here')
+        if 'sync-easgd3 was more than' in done.stdout:
+            tap.expect(done.returncode == 0, done.returncode, done.stderr)
+            return
+        tap.expect(done.returncode == ('was NOT more' in done.stdout),
+                   done.returncode, done.stdout, done.stderr)
+    tap.give_up(done.stdout)
+
+
 class Quiet(paper.Run):
     """Without a command line."""
 
