@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Compares coll_bench with MPIs and Gloo between hosts, f32 sum.
+"""Compares coll_bench with MPIs, Gloo and a plain ring between hosts, f32 sum.
 
     benchmarks/compare_network.py [--build build] [--hosts 4]
         [--ranks-per-host 1] [--layouts flat,rate,delay,trunk|all] [--rounds 3]
@@ -57,7 +57,8 @@ LAYOUTS = {
 }
 ALGORITHMS = range(1, 7)  # of Open MPI's allreduce
 PEERS = (['openmpi', *(f'openmpi-{a}' for a in ALGORITHMS), 'openmpi-ucx',
-          'mpich', 'gloo-ring', 'gloo-bcube', 'gloo-halving_doubling'])
+          'mpich', 'gloo-ring', 'gloo-bcube', 'gloo-halving_doubling',
+          'plain-ring'])
 # The peer for Gloo names its interface in its source, for one host; here each
 # host's is another. The header comes first, so that only the call is changed.
 GLOO_SOURCE = '''
@@ -191,11 +192,30 @@ class Gloo:
             PEER_INTERFACE='eth0'))
 
 
+class Ring:
+    """peer_ring.c, of this build: a ring over sockets, and nothing else."""
+
+    name, collectives = 'plain-ring', ['allreduce']
+    version, command = 'this build', 'peer_ring'
+
+    def __init__(self, options, lab, clock):
+        self.program = os.path.abspath(os.path.join(options.build,
+                                                    'peer_ring'))
+        self.lab, self.clock = lab, clock
+
+    def measure(self, *what):
+        return compare_peers.parse(self.name, output(
+            self.lab, launch.gloo(self.lab, [self.program, *map(str, what)]),
+            self.clock, PEER_INTERFACE='eth0'))
+
+
 def make_programs(options, folder, lab, clock):
     programs = [Coll(options, lab, clock)]
     for name in options.peers:
         family = name.partition('-')[0]
-        if compare_peers.installed(family):
+        if name == Ring.name:
+            programs.append(Ring(options, lab, clock))
+        elif compare_peers.installed(family):
             kind = Gloo if family == 'gloo' else Mpi
             programs.append(kind(name, folder, lab, clock))
         else:

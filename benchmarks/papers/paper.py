@@ -148,7 +148,8 @@ class Run:
         hosts = ["--hosts", nranks] if nranks is not None else []
         return [NETLAB, *hosts, *network, "--"]
 
-    def train(self, nranks, *words, network=None, seconds=120, hidden=()):
+    def train(self, nranks, *words, network=None, seconds=120, hidden=(),
+              **env):
         """coll_train's log: (objects of the steps, the last object). hidden:
         words that a user need not type."""
         with tempfile.TemporaryDirectory() as folder:
@@ -156,7 +157,7 @@ class Run:
             command = [*self.ranks(nranks, network),
                        self.build / "coll_train", *map(str, words)]
             self.execute([*command, *map(str, hidden), "--log", log], seconds,
-                         shown=command)
+                         shown=with_env(env, command), **env)
             with open(log, encoding="utf-8") as file:
                 *steps, final = [json.loads(line) for line in file]
         return steps, final
@@ -226,6 +227,11 @@ class Run:
                                                           encoding="utf-8")
         print(text, end="")
         return SKIPPED if self.skipped and not self.rows else 0
+
+
+def with_env(env, command):
+    """As a user types it."""
+    return [*(f"{name}={value}" for name, value in env.items()), *command]
 
 
 def spans(steps, last=0):
