@@ -181,7 +181,10 @@ Test(clusters, clusters_of_the_folder_have_their_counts)
         {"knl_cori",           16,  64,    64 * 68 * 4},
         {"gpu8_node",          0,   1,     128        },
         {"ethernet_10g",       0,   32,    32 * 64    },
+        {"ethernet_10g_ne020", 0,   64,    64         },
         {"ethernet_100g",      0,   32,    32 * 128   },
+        {"infiniband_fdr",     0,   64,    64         },
+        {"infiniband_qdr",     0,   64,    64         },
         {"fat_tree_3level",    72,  1024,  1024 * 64  },
         {"dragonfly",          297, 1056,  1056       },
     };

@@ -10,6 +10,9 @@ what PyTorch's tutorial does after the backward pass; and all tensors in a group
 Then whole steps of training, where layers may travel while the ones before them
 still work: packed, by layers, and what coll_train chooses.
 
+Above these, computed as the paper counts: a message takes alpha, and beta for each
+byte, with the alphas and betas of three networks that it measured, from memory.
+
 Two ranks share memory on this machine; between hosts there are four, namespaces
 with ports of 1 Gbit/s each, which share its processors."""
 import json
@@ -19,7 +22,8 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
-from paper import MEASURED, MIB, Run, Skip, curve  # noqa: E402
+from paper import (COMPUTED, MEASURED, MEMORY, MIB, Run, Skip,  # noqa: E402
+                   curve)
 import nets  # noqa: E402
 
 # Images of a rank in a step of training.
@@ -27,8 +31,29 @@ NETS = {"lenet": 64, "resnet20": 32, "googlenet": 4, "resnet50": 4,
         "alexnet": 8, "vgg16": 1}
 PLACES = (("one host, 2 ranks", 2, None),
           ("4 hosts, 1 Gbit/s", 4, ("--rate", "1Gbit")))
+# Seconds, and for each byte: the links of topo/clusters.
+NETWORKS = {"infiniband_fdr": (0.7e-6, 0.2e-9),
+            "infiniband_qdr": (1.2e-6, 0.3e-9),
+            "ethernet_10g_ne020": (7.2e-6, 0.9e-9)}
 EXCHANGES = ("packed", "layers", "auto")
 STEPS = 7
+
+
+def computed(run):
+    """Of one transfer, by the paper's formula."""
+    rows = []
+    for net in NETS:
+        counts = nets.tensors(net)
+        size = 4 * sum(counts)
+        for network, (alpha, beta) in NETWORKS.items():
+            packed = alpha + size * beta
+            layers = len(counts) * alpha + size * beta
+            rows.append((COMPUTED, net, f"{size / MIB:.1f}", len(counts),
+                         network, f"{alpha * 1e6:g} us, {beta * 1e9:g} ns a "
+                         f"byte, {MEMORY}", f"{packed * 1e3:.4g}",
+                         f"{layers * 1e3:.4g}", f"{layers / packed:.3f}"))
+    run.table(("net", "MiB", "tensors", "network", "alpha and beta",
+               "packed ms", "by layers ms", "layers / packed"), rows)
 
 
 def sums(run, net, nranks, network):
@@ -58,6 +83,7 @@ def step(run, net, nranks, network, exchange):
 
 def main():
     run = Run(__doc__)
+    computed(run)
     sum_rows, step_rows, packed, layered = [], [], {}, {}
     work = [(kind, place, net) for kind in ("sum", "step")
             for place in PLACES for net in NETS]
@@ -84,6 +110,7 @@ def main():
                     f"{found[1][0] / found[0][0]:.2f}"))
         except Skip as why:
             run.skipped = str(why)
+    run.say("Measured:")
     heads = ("net", "MiB", "tensors", "where")
     run.table((*heads, "packed ms", "by layers ms", "group ms",
                "layers / packed"), sum_rows)
