@@ -6,11 +6,19 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "calls.h"
-#include "coll/coll.h"
+#include "comm/comm.h"
 #include "ranks.h"
 
 enum { MOST = 128, COUNT = 1000 };
+
+static const char *const over_ucx[] = {"COLL_TRANSPORT=ucx", NULL};
+static const char *const over_shm[] = {"COLL_TRANSPORT=shm", NULL};
+
+static coll_status sum(coll_comm *comm, size_t count)
+{
+    static float x[COUNT];
+    return coll_allreduce(x, x, count, COLL_F32, COLL_SUM, comm, NULL);
+}
 
 static bool explains_itself(const coll_candidate *list, int n,
                             const coll_choice *choice)
@@ -73,6 +81,36 @@ Test(explain, says_why_of_each_plan, .timeout = 60)
     cr_assert_eq(run_ranks(3, over_ucx, plans_are_explained), 0);
 }
 
+/* In so many calls some of the others are tried. */
+static int what_was_measured_is_told(coll_comm *comm, int rank, int nranks)
+{
+    coll_candidate list[MOST];
+    int n, others = 0;
+    (void)rank, (void)nranks;
+    for (int i = 0; i < 300; i++)
+        EXPECT(sum(comm, COUNT) == COLL_OK, "call %d", i);
+    if (ask_all(comm, list, &n))
+        return 1;
+    EXPECT(list[0].samples > 0
+               && !strcmp(list[0].why, "held for best by what was measured"),
+           "%d samples of %s: %s", list[0].samples, list[0].algorithm,
+           list[0].why);
+    for (int i = 0; i < n; i++) {
+        EXPECT((list[i].samples > 0) == (list[i].measured_seconds > 0),
+               "%s: %g s of %d samples", list[i].algorithm,
+               list[i].measured_seconds, list[i].samples);
+        others += i > 0 && list[i].samples > 0
+                  && !strncmp(list[i].why, "measured", 8);
+    }
+    EXPECT(others > 0, "none of %d others", n - 1);
+    return 0;
+}
+
+Test(explain, says_what_was_measured, .timeout = 60)
+{
+    cr_assert_eq(run_ranks(3, over_ucx, what_was_measured_is_told), 0);
+}
+
 static int memory_goes_first(coll_comm *comm, int rank, int nranks)
 {
     coll_candidate list[MOST];
@@ -100,28 +138,42 @@ static int count_of(const char *text, const char *word)
     return n;
 }
 
-/* Two lengths, the first one again, and once more after rules were set. */
-static int tells_each_once(coll_comm *comm, int rank, int nranks)
+static char said[65536]; /* on stderr, by what was listened to */
+
+static int listen_to(coll_status (*what)(coll_comm *), coll_comm *comm)
 {
-    static char said[65536];
-    static float x[COUNT];
-    const int counts[] = {COUNT, 10, COUNT};
     char path[] = "/tmp/coll-explain-XXXXXX";
     const int file = mkstemp(path), before = dup(STDERR_FILENO);
-    (void)nranks;
     EXPECT(file >= 0 && dup2(file, STDERR_FILENO) >= 0, "%s", path);
-    coll_status status = COLL_OK;
-    for (int i = 0; i < 3 && status == COLL_OK; i++)
-        status = coll_allreduce(x, x, (size_t)counts[i], COLL_F32, COLL_SUM,
-                                comm, NULL);
-    if (status == COLL_OK)
-        status = coll_comm_set_algorithm(comm, NULL);
-    if (status == COLL_OK)
-        status = coll_allreduce(x, x, COUNT, COLL_F32, COLL_SUM, comm, NULL);
+    const coll_status status = what(comm);
     dup2(before, STDERR_FILENO);
+    memset(said, 0, sizeof(said));
     EXPECT(pread(file, said, sizeof(said) - 1, 0) >= 0, "%s", path);
     unlink(path);
+    close(file);
+    close(before);
     EXPECT(status == COLL_OK, "%d", status);
+    return 0;
+}
+
+/* Two lengths, the first one again, and once more after rules were set. */
+static coll_status known_and_unknown(coll_comm *comm)
+{
+    coll_status status = sum(comm, COUNT);
+    if (status == COLL_OK)
+        status = sum(comm, 10);
+    if (status == COLL_OK)
+        status = sum(comm, COUNT);
+    if (status == COLL_OK)
+        status = coll_comm_set_algorithm(comm, NULL);
+    return status == COLL_OK ? sum(comm, COUNT) : status;
+}
+
+static int tells_each_once(coll_comm *comm, int rank, int nranks)
+{
+    (void)nranks;
+    if (listen_to(known_and_unknown, comm))
+        return 1;
     const int tables = rank == 0 ? 3 : 0;
     EXPECT(count_of(said, "allreduce of ") == tables
                && count_of(said, "explain: > ") == tables
@@ -138,4 +190,50 @@ Test(explain, tells_each_choice_once, .timeout = 60)
                                       NULL};
     cr_assert_eq(run_ranks(2, ucx, tells_each_once), 0, "plans");
     cr_assert_eq(run_ranks(2, shm, tells_each_once), 0, "one host");
+}
+
+/* As if all ranks had measured it. Returns its name; NULL: it is not. */
+static const char *make_another_best(coll_comm *comm)
+{
+    struct select_class *class =
+        comm->select.class[ALLREDUCE][price_half(COUNT * sizeof(float))];
+    struct learn *l = &class->learn;
+    const int before = learn_best(l), other = (before + 1) % class->n;
+    for (int i = 0; i < 100 && learn_best(l) != other; i++) {
+        learn_observe(l, before, learn_log_time(learn_quantise(1)));
+        learn_observe(l, other, learn_log_time(learn_quantise(1e-6)));
+    }
+    return learn_best(l) == other
+               ? algos[comm->select.prices.row[class->row[other]].algo].name
+               : NULL;
+}
+
+static coll_status sum_again(coll_comm *comm)
+{
+    return sum(comm, COUNT);
+}
+
+static int tells_a_change(coll_comm *comm, int rank, int nranks)
+{
+    char row[64];
+    (void)nranks;
+    EXPECT(sum(comm, COUNT) == COLL_OK, "first");
+    const char *name = make_another_best(comm);
+    EXPECT(name, "the choice stays");
+    snprintf(row, sizeof(row), "explain: > %s ", name);
+    if (listen_to(sum_again, comm))
+        return 1;
+    EXPECT(count_of(said, "explain: > ") == (rank == 0)
+               && count_of(said, row) == (rank == 0)
+               && count_of(said, "held for best by what was measured")
+                      == (rank == 0),
+           "rank %d, %s: %s", rank, name, said);
+    return 0;
+}
+
+Test(explain, tells_a_change_of_the_choice, .timeout = 60)
+{
+    static const char *const settings[] = {"COLL_TRANSPORT=ucx",
+                                           "COLL_EXPLAIN=1", NULL};
+    cr_assert_eq(run_ranks(3, settings, tells_a_change), 0);
 }

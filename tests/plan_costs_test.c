@@ -308,6 +308,22 @@ Test(plan_costs, time_is_what_the_formula_says)
         }
 }
 
+/* Three rounds of messages against fourteen. */
+Test(plan_costs, where_messages_are_slow_short_vectors_double_before_they_ring)
+{
+    const struct sim_net slow = {
+        .link = {200e-6, 1e-9, 0}
+    };
+    for (size_t bytes = 1; bytes <= 1024; bytes *= 2) {
+        const double doubling = dry_run(
+            algo_find(ALLREDUCE, "recursive_doubling"), 8, bytes, slow, NULL);
+        const double ring =
+            dry_run(algo_find(ALLREDUCE, "ring"), 8, bytes, slow, NULL);
+        cr_assert_lt(doubling, ring, "%zu bytes: %g, %g", bytes, doubling,
+                     ring);
+    }
+}
+
 /* A rank with children in both trees carries two inner streams: there is none
  * for an even number of ranks and at most one for an odd number. */
 Test(plan_costs, two_trees_share_at_most_one_inner_rank)

@@ -523,3 +523,30 @@ Test(plans, many_ranks_get_their_sums_too)
                 .seed = seed,
             });
 }
+
+/* Odd ones, so that at least one folds in. */
+Test(plans, halving_folds_any_number_of_ranks, .timeout = 300)
+{
+    const int step = (int)cases(2, 113);
+    for (int n = MAX_RANKS + 1; n <= MOST_RANKS; n += step)
+        for (int near = 0; near < 2; near++)
+            check(&(struct trial){
+                .algo = algo_find(ALLREDUCE, near ? "halving_doubling_near"
+                                                  : "halving_doubling"),
+                .n = n,
+                .segments = 1,
+                .count = 7,
+                .seed = (unsigned)(n + near) % 3,
+            });
+}
+
+/* Two million messages. */
+Test(plans, a_ring_of_a_thousand_sums_too, .timeout = 300)
+{
+    if (thorough())
+        check(&(struct trial){.algo = algo_find(ALLREDUCE, "ring"),
+                              .n = 1000,
+                              .segments = 1,
+                              .count = 1031,
+                              .seed = 1});
+}

@@ -279,6 +279,30 @@ Test(select, the_price_decides_by_size)
     select_free(&s);
 }
 
+/* From rounds that count to bytes that do. */
+Test(select, a_sweep_of_lengths_takes_several_algorithms)
+{
+    char error[256];
+    coll_topo *topo;
+    struct select s = {0};
+    bool seen[NALGOS] = {false};
+    int n = 0;
+    cr_assert_eq(coll_topo_load(&topo,
+                                "rack:4 (3us 20GB/s shared) "
+                                "host:4 (1us 12.5GB/s)",
+                                "spec", error, sizeof(error)),
+                 COLL_OK, "%s", error);
+    price(&s, 16, NULL, topo, &fast);
+    for (size_t bytes = 8; bytes <= 64 << 20; bytes *= 2) {
+        const int algo = choice_of(&s, ALLREDUCE, bytes).algo;
+        n += !seen[algo];
+        seen[algo] = true;
+    }
+    cr_assert_geq(n, 3, "%d", n);
+    select_free(&s);
+    coll_topo_free(topo);
+}
+
 Test(select, hosts_are_positions_where_their_ranks_share_memory)
 {
     uint64_t block[12], dealt[12], alone[3] = {0, 1, 2};
