@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Jobs of real processes that take themselves for ranks of several hosts: the
- * linker puts the hosts' numbers in place of the machine's (--wrap). */
+ * linker puts the hosts' numbers in place of the machine's (--wrap), and names
+ * n0, n1 and so on in place of its name. */
 #ifndef TESTS_HOSTS_H
 #define TESTS_HOSTS_H
 

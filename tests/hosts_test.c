@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Collectives by hosts: every result, against an oracle. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "hosts.h"
 #include "thorough.h"
@@ -465,6 +467,83 @@ static int splits_by_host(coll_comm *comm, int rank, int n)
            coll_comm_count(mine));
     EXPECT(!coll_comm_destroy(mine), "destroy");
     return 0;
+}
+
+/* "0123" in racks of two: of a part the hosts are where they were in all. */
+static int splits_over_racks(coll_comm *comm, int rank, int n)
+{
+    static const struct {
+        int color[4], key[4];
+        double alpha; /* between the first of a group and the second */
+    } some[] = {
+        {{0, 1, 0, 1}, {0, 0, 0, 0}, 50e-6}, /* by parity */
+        {{0, 1, 1, 0}, {9, 9, 1, 1}, 50e-6},
+        {{1, 1, 0, 0}, {3, 2, 1, 0}, 5e-6 }, /* by racks, turned round */
+        {{0, 0, 0, 0}, {0, 2, 1, 3}, 50e-6}, /* all, dealt */
+    };
+    for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++) {
+        coll_comm *part, *first = NULL;
+        int sum = 1;
+        EXPECT(!coll_comm_split(comm, some[i].color[rank], some[i].key[rank],
+                                &part, NULL),
+               "split %zu", i);
+        /* And of the part the first two. */
+        const int mine = coll_comm_user_rank(part);
+        EXPECT(!coll_comm_split(part, mine < 2 ? 0 : COLL_SPLIT_NOCOLOR, 0,
+                                &first, NULL),
+               "split %zu again", i);
+        EXPECT(!coll_allreduce(&sum, &sum, 1, COLL_I32, COLL_SUM, part, NULL)
+                   && sum == coll_comm_count(part) && sum <= n,
+               "sum %d", sum);
+        for (int k = 0; k < 2; k++) {
+            const coll_comm *c = k ? first : part;
+            if (!c)
+                continue;
+            const double alpha = sim_link_of(&c->layout.net, 0, 1)->alpha;
+            EXPECT(fabs(alpha - some[i].alpha) < 1e-9, "split %zu: %g us", i,
+                   1e6 * alpha);
+        }
+        EXPECT(!first || !coll_comm_destroy(first), "destroy");
+        EXPECT(!coll_comm_destroy(part), "destroy");
+    }
+    return 0;
+}
+
+/* As "0123", of which Slurm says who is on which switch. */
+static int stands_by_name(coll_comm *comm, int rank, int n)
+{
+    static const int rack_of[] = {0, 1, 1, 0};
+    const struct sim_net *net = &comm->layout.net;
+    (void)rank;
+    EXPECT(net->nlevels == 2 && n == 4, "%d levels", net->nlevels);
+    for (int r = 0; r < 4; r++)
+        EXPECT(net->level[0].group_of[r] == rack_of[r], "host n%d in rack %d",
+               r, net->level[0].group_of[r]);
+    return 0;
+}
+
+Test(hosts, are_where_their_names_are_described)
+{
+    char path[] = "/tmp/coll_hosts_test_XXXXXX", cluster[64];
+    const int file = mkstemp(path);
+    const char *const settings[] = {cluster, "COLL_CALIBRATE=off", NULL};
+    snprintf(cluster, sizeof(cluster), "COLL_CLUSTER=slurm:%s", path);
+    cr_assert_gt(dprintf(file, "SwitchName=a Nodes=m[0-9],n3,n0\n"
+                               "SwitchName=b Nodes=n[1-2],n[4-9]\n"
+                               "SwitchName=c Switches=a,b\n"),
+                 0);
+    const int failed = run_on("0123", settings, stands_by_name);
+    close(file);
+    unlink(path);
+    cr_assert_eq(failed, 0);
+}
+
+Test(hosts, are_where_they_were_after_a_split)
+{
+    static const char *const settings[] = {
+        "COLL_CLUSTER=rack:2 (50us 1GB/s) node:2 (5us 1GB/s)",
+        "COLL_CALIBRATE=off", NULL};
+    cr_assert_eq(run_on("0123", settings, splits_over_racks), 0);
 }
 
 Test(hosts, split_into_communicators)

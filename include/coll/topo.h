@@ -82,7 +82,8 @@ coll_status coll_topo_parse(coll_topo **topo, const char *text,
 /* Like coll_topo_parse(), but spec may also be, and is looked at in this order:
  *
  *   a file with such a text          errors then name the file
- *   slurm:FILE                       see coll_topo_parse_slurm(); all nodes
+ *   slurm:FILE                       see coll_topo_parse_slurm(); all nodes, of
+ *                                    which a job finds its own by their names
  *   a name of coll_topo_cluster_get()
  *
  * What has no ':' or '{' and is none of these is an error. Fails with INVALID,

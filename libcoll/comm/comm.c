@@ -90,6 +90,8 @@ static coll_status describe(const coll_comm *c, struct rank_info *info)
     *info = (struct rank_info){
         .version = (uint32_t)coll_version(),
         .pid = (int32_t)getpid(),
+        .described =
+            c->parent ? c->parent->ranks[c->parent->rank].described : 0,
         .settings = hash_text(0xcbf29ce484222325ull, c->rules),
     };
     for (size_t i = 0; i < sizeof(equal) / sizeof(equal[0]); i++)

@@ -29,6 +29,8 @@ struct rank_info {
     uint64_t machine;  /* equal where the kernel is; hosts may be namespaces */
     struct bootstrap_end hub; /* where this rank reached the hub */
     int32_t quota;            /* CPUs that its cgroups grant; 0: all */
+    int32_t described;        /* of a split: which host of COLL_CLUSTER its
+                                 host is; of the job: set once all have met */
     int32_t pid;
     uint32_t version;
     char hostname[64];

@@ -29,17 +29,22 @@ int layout_number_hosts(int nranks, const uint64_t *host_of, int *host)
 }
 
 /* Which object of the description each host is, of its levels and hosts. */
-static coll_status find_hosts(const coll_topo *topo, int nhosts, int *object)
+static coll_status find_hosts(struct layout_cluster on, int nhosts, int *object,
+                              int *scratch)
 {
-    int found = 0;
-    for (int i = 0; i < coll_topo_size(topo) && found < nhosts; i++)
-        if (coll_topo_get(topo, i)->kind == COLL_TOPO_HOST)
-            object[found++] = i;
-    return found == nhosts
-               ? COLL_OK
-               : fail(COLL_ERR_INVALID, "topo",
-                      "the job has %d hosts, but COLL_CLUSTER describes %d",
-                      nhosts, found);
+    int ndescribed = 0;
+    for (int i = 0; i < coll_topo_size(on.topo); i++)
+        if (coll_topo_get(on.topo, i)->kind == COLL_TOPO_HOST)
+            scratch[ndescribed++] = i;
+    for (int h = 0; h < nhosts; h++) {
+        const int at = on.host_at ? on.host_at[h] : h;
+        if (at < 0 || at >= ndescribed)
+            return fail(COLL_ERR_INVALID, "topo",
+                        "the job has %d hosts, but COLL_CLUSTER describes %d",
+                        at < nhosts ? nhosts : at + 1, ndescribed);
+        object[h] = scratch[at];
+    }
+    return COLL_OK;
 }
 
 /* The object around `host` that is of a level of the cluster, or of its own. */
@@ -192,6 +197,16 @@ coll_status layout_create(struct layout *l, int nranks, const uint64_t *host_of,
                           const struct layout_groups *groups,
                           const struct layout_costs *costs)
 {
+    return layout_create_on(l, nranks, host_of,
+                            (struct layout_cluster){topo, NULL}, groups, costs);
+}
+
+coll_status layout_create_on(struct layout *l, int nranks,
+                             const uint64_t *host_of, struct layout_cluster on,
+                             const struct layout_groups *groups,
+                             const struct layout_costs *costs)
+{
+    const coll_topo *topo = on.topo;
     const size_t n = (size_t)nranks;
     const size_t size = topo ? (size_t)coll_topo_size(topo) : 0;
     *l = (struct layout){
@@ -217,7 +232,7 @@ coll_status layout_create(struct layout *l, int nranks, const uint64_t *host_of,
     const int nhosts = layout_number_hosts(nranks, host_of, host);
     const bool described = topo && coll_topo_count(topo, COLL_TOPO_HOST) > 1;
     if (described && nhosts > 1)
-        status = find_hosts(topo, nhosts, object);
+        status = find_hosts(on, nhosts, object, scratch);
     if (status < 0)
         goto out;
     if (described && nhosts > 1) {

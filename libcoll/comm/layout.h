@@ -4,8 +4,7 @@
  *
  * Levels come from a description of the cluster (COLL_CLUSTER, Slurm, probing)
  * and from which ranks share a host. A level that tells no ranks apart is left
- * out. The i-th host of the job, in order of its lowest rank, is the i-th host
- * of the description, unless the description knows the hosts' names.
+ * out. Hosts are numbered in the order of their lowest ranks.
  */
 #ifndef COMM_LAYOUT_H
 #define COMM_LAYOUT_H
@@ -76,13 +75,24 @@ static inline enum layout_order layout_of_positions(enum layout_order order)
 int layout_number_hosts(int nranks, const uint64_t *host_of, int *host);
 
 /* host_of: per rank, equal for ranks of one host; NULL: a host for each. topo
- * and groups may be NULL; what topo describes goes before what was measured. A
- * level that it gives no figures takes those between the measured groups, if
- * none of these lies in two of its own, and else those inside them.
- * Fails with INVALID (fewer hosts described than there are), MEMORY. */
+ * and groups may be NULL; the i-th host is the i-th that topo describes. What
+ * topo describes goes before what was measured. A level that it gives no
+ * figures takes those between the measured groups, if none of these lies in two
+ * of its own, and else those inside them. Fails with INVALID (fewer hosts
+ * described than there are), MEMORY. */
 coll_status layout_create(struct layout *, int nranks, const uint64_t *host_of,
                           const coll_topo *topo, const struct layout_groups *,
                           const struct layout_costs *);
+
+/* The same with any hosts of the description, see described.h. */
+struct layout_cluster {
+    const coll_topo *topo;
+    const int *host_at; /* per host: its logical index there; NULL: in order */
+};
+coll_status layout_create_on(struct layout *, int nranks,
+                             const uint64_t *host_of, struct layout_cluster,
+                             const struct layout_groups *,
+                             const struct layout_costs *);
 void layout_free(struct layout *);
 coll_status layout_copy(struct layout *,
                         const struct layout *from); /* MEMORY */

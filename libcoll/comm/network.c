@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "comm/copy.h"
 #include "comm/crowd.h"
+#include "comm/described.h"
 #include "comm/here.h"
 #include "comm/probe.h"
 #include "comm/roofline.h"
@@ -113,7 +114,10 @@ static coll_status lay_out(coll_comm *c)
     struct layout_costs costs = here_assumed;
     struct probe_groups found = {.ngroups = 1};
     struct crowd crowd = {.nmachines = 0};
+    int *host_at = NULL;
     coll_status status = here_cluster(&topo);
+    if (status == COLL_OK)
+        status = described_hosts(c, topo, &host_at);
     if (c->calibrates && c->nranks > 1)
         measure_work(c, &costs);
     if (status == COLL_OK && c->nhosts > 1 && c->calibrates)
@@ -126,11 +130,13 @@ static coll_status lay_out(coll_comm *c)
     };
     const int by_hosts = c->layout.by_hosts;
     if (status == COLL_OK)
-        status = layout_create(&c->layout, c->nranks, c->host_of, topo, &groups,
-                               &costs);
+        status = layout_create_on(&c->layout, c->nranks, c->host_of,
+                                  (struct layout_cluster){topo, host_at},
+                                  &groups, &costs);
     if (status == COLL_OK && crowd.nmachines > 0)
         status = layout_crowd(&c->layout, &crowd);
     c->layout.by_hosts = by_hosts;
+    free(host_at);
     coll_topo_free(topo);
     probe_free(&found);
     crowd_free(&crowd);
