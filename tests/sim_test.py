@@ -303,6 +303,33 @@ def parts_by_hosts_need_as_many_ranks_on_each():
 
 
 @tap.case
+def every_candidate_is_explained():
+    """19 plans or more, by ranks and by hosts, in blocks and dealt."""
+    done = subprocess.run(
+        [os.path.join(BUILD, 'coll_info'), '--explain', 'allreduce',
+         '--cluster', 'rack:2 (2us 1GB/s) node:4 (1us 1GB/s)', '-n', '16',
+         '--ranks-per-host', '2', '64K', '--json'], env=ENV, text=True,
+        capture_output=True, timeout=100, check=True)
+    found = json.loads(done.stdout)['explain']['candidates']
+    names = {c['algorithm'] for c in found}
+    orders = {c['rank_order'] for c in found}
+    check(len(found) == len(names) * len(orders) >= 76, len(found), names)
+    check(all(c['predicted_us'] > 0 or c['predicted_us'] == -1 for c in found),
+          found)
+
+
+@tap.case
+def what_more_ranks_are_served_by_is_not_explained():
+    done = subprocess.run(
+        [os.path.join(BUILD, 'coll_info'), '--explain', 'allreduce',
+         '--cluster', 'taihulight', '1M'], env=ENV, text=True,
+        capture_output=True, timeout=100, check=False)
+    check(done.returncode == 2 and done.stdout == ''
+          and '40960 ranks' in done.stderr and 'at most 2048' in done.stderr
+          and 'coll_sim' in done.stderr, done)
+
+
+@tap.case
 def segments_are_the_best_or_as_asked():
     args = ('allreduce', '--cluster', GROUPS, '-n', 32, '-b', '64M', '--algo',
             'hierarchical', '--order', 'block')

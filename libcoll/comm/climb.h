@@ -34,6 +34,7 @@ struct pricing {
     struct candidate candidates[PRICE_ROWS];
     int n; /* those that are to be priced; the others come behind */
     bool prunes, one_pass;
+    unsigned kinds;      /* bit per enum coll_kind */
     double max_messages; /* of one rehearsal */
     double until; /* by clock_of_thread(): a crowded machine chooses no worse */
     uint32_t rehearsals;

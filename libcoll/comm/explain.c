@@ -335,6 +335,11 @@ coll_status coll_explain_cluster(const char *spec, int nranks,
         return fail(COLL_ERR_INVALID, "comm",
                     "coll_explain_cluster: %d ranks, %d a host: at least 1",
                     nranks, ranks_per_host);
+    if (nranks > PRICE_RANKS)
+        return fail(COLL_ERR_INVALID, "comm",
+                    "%d ranks: prices are known for at most %d; coll_sim tries "
+                    "out what serves more",
+                    nranks, PRICE_RANKS);
     struct select *select = calloc(1, sizeof(*select));
     if (!select)
         return fail(COLL_ERR_MEMORY, "comm", "no memory for prices");
@@ -350,7 +355,10 @@ coll_status coll_explain_cluster(const char *spec, int nranks,
     layout.by_hosts =
         ranks_per_host > 1 && ranks_per_host < nranks ? ranks_per_host : 0;
     if (status == COLL_OK)
-        status = price_all(&select->prices, &layout, 2e7, 1e9);
+        status = price_within(&select->prices, &layout,
+                              &(struct price_limits){.messages = 2e7,
+                                                     .seconds = 1e9,
+                                                     .kinds = 1u << q.kind});
     if (status == COLL_OK)
         status = answer(&q, candidates, max, n);
     layout_free(&layout);
@@ -415,7 +423,7 @@ void explain_aloud(coll_comm *c, enum coll_kind kind, size_t bytes)
 {
     const struct question q = {&c->select, &c->layout, kind, bytes};
     coll_candidate list[PRICE_ROWS + 1];
-    char text[16384];
+    char text[32768];
     int n = 0;
     if (!news_to_tell(&c->select, kind, bytes)
         || answer(&q, list, PRICE_ROWS + 1, &n) < 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "comm/price.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -299,7 +300,8 @@ static void list(struct pricing *p, struct prices *prices,
             const enum layout_order order =
                 (enum layout_order)((i + ORDER_HOSTS) % NLINEUPS);
             const bool asked = p->one_pass && !layout_by_hosts(order);
-            if (price_fits(p->layout, &algos[a], order)
+            if (p->kinds >> algos[a].kind & 1
+                && price_fits(p->layout, &algos[a], order)
                 && (asked || !algo_in_order(&algos[a])) == priced
                 && prices->nrows < PRICE_ROWS)
                 add(p, prices, lineups, a, order);
@@ -315,6 +317,7 @@ coll_status price_within(struct prices *prices, const struct layout *l,
         return fail(COLL_ERR_MEMORY, "select", "no memory for prices");
     p->layout = l;
     p->prunes = !limits->all;
+    p->kinds = limits->kinds ? limits->kinds : UINT_MAX;
     p->one_pass = limits->one_pass;
     p->max_messages = limits->messages;
     p->until = clock_of_thread() + limits->seconds;

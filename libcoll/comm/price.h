@@ -23,6 +23,7 @@ enum {
     PRICE_CLASSES = 34, /* octaves, 1 byte to 16 GiB: what has a price */
     PRICE_HALVES = 2 * PRICE_CLASSES, /* of octaves: what has a choice */
     PRICE_ROWS = 192,                 /* more than any layout has candidates */
+    PRICE_RANKS = 2048, /* beyond, it takes minutes to price them all */
     PRICE_VARIANTS = LADDER_VARIANTS,
     PRICE_NONE = INT16_MAX,
 };
@@ -91,6 +92,7 @@ struct price_limits {
     int one_pass; /* 1: price also what combines in ONE_PASS, which is for those
                      who ask for it */
     int all;      /* 1: rehearse also what bounds rule out, to prove them */
+    unsigned kinds; /* bit per enum coll_kind: no others; 0: all */
 };
 coll_status price_within(struct prices *, const struct layout *,
                          const struct price_limits *);

@@ -369,7 +369,8 @@ static const struct option_row options[] = {
              "stands last (such as 1M), and why not the others"},
     {.letter = 'n', .name = "ranks", .arg = "N", .kind = OPTION_INT,
      .out = &info.nranks, .min = 1, .max = 65536,
-     .help = "for --explain: of so many ranks (default: one a host)"},
+     .help = "for --explain: of so many ranks, at most 2048 (default: one a "
+             "host)"},
     {.name = "ranks-per-host", .arg = "K", .kind = OPTION_INT,
      .out = &info.ranks_per_host, .min = 1, .max = 65536,
      .help = "for --explain: neighbours in rank on one host (default 1)"},

@@ -7,8 +7,9 @@
 #include <string.h>
 
 #include "coll/coll.h"
+#include "comm/price.h"
 
-enum { MAX_CANDIDATES = 65 };
+enum { MAX_CANDIDATES = PRICE_ROWS + 1 }; /* and a row of node/ */
 
 static bool has_parts(const char *collective)
 {
@@ -51,7 +52,8 @@ static void as_json(const struct explain_request *r, struct json *j,
         json_text(j, "algorithm", c->algorithm);
         json_text(j, "rank_order", c->rank_order);
         json_number(j, "segments", c->segments);
-        json_number(j, "predicted_us", 1e6 * c->predicted_seconds);
+        json_number(j, "predicted_us",
+                    c->predicted_seconds < 0 ? -1 : 1e6 * c->predicted_seconds);
         json_number(j, "latency_us", 1e6 * c->latency_seconds);
         json_number(j, "chosen", c->chosen);
         json_text(j, "why", c->why);

@@ -11,7 +11,7 @@
 #include "comm/select.h"
 #include "programs/sim_trials.h"
 
-enum { CHOICE_RANKS = 2048 };
+enum { CHOICE_RANKS = PRICE_RANKS };
 
 struct choices {
     const struct world *world;
