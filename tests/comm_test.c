@@ -249,6 +249,45 @@ Test(comm, requests_of_all_kinds_run_in_order)
     cr_assert_eq(run_ranks(3, over_ucx, mixed_requests), 0);
 }
 
+static bool by_plans;
+
+/* A ring has 2 (n - 1) of each rank, each with a chunk; memory in common needs
+ * none. */
+static int count_messages(coll_comm *comm, int rank, int n)
+{
+    enum { TIMES = 3, COUNT = 1000 };
+    static float x[COUNT];
+    uint64_t sums = 0, barriers = 0, all = 0;
+    (void)rank;
+    EXPECT(!by_plans || coll_comm_set_algorithm(comm, "ring") == COLL_OK,
+           "rules");
+    for (int i = 0; i < TIMES; i++)
+        EXPECT(coll_allreduce(x, x, COUNT, COLL_F32, COLL_SUM, comm, NULL)
+                   == COLL_OK,
+               "allreduce");
+    EXPECT(coll_barrier(comm, NULL) == COLL_OK, "barrier");
+    EXPECT(coll_stats_messages(comm, "allreduce", &sums) == COLL_OK
+               && coll_stats_messages(comm, "barrier", &barriers) == COLL_OK
+               && coll_stats_messages(comm, NULL, &all) == COLL_OK,
+           "stats");
+    EXPECT(sums == (by_plans ? (uint64_t)(TIMES * 2 * (n - 1)) : 0),
+           "%llu messages", (unsigned long long)sums);
+    EXPECT((barriers > 0) == by_plans && all == sums + barriers,
+           "%llu in barriers, %llu in all", (unsigned long long)barriers,
+           (unsigned long long)all);
+    REFUSED(coll_stats_messages(comm, "alreduce", &all), "allreduce");
+    REFUSED(coll_stats_messages(comm, NULL, NULL), "messages is NULL");
+    return 0;
+}
+
+Test(comm, messages_are_counted)
+{
+    by_plans = true;
+    cr_assert_eq(run_ranks(3, over_ucx, count_messages), 0);
+    by_plans = false;
+    cr_assert_eq(run_ranks(3, over_shm, count_messages), 0);
+}
+
 /* Nobody is through before the last has come, which sets the clock. */
 static int late_ones(coll_comm *comm, int rank, int n)
 {

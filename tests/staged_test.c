@@ -235,3 +235,32 @@ Test(staged, rules_name_the_order)
 {
     cr_assert_eq(run_on("0011", quick, rules), 0);
 }
+
+/* Between two hosts a ring sends two messages, of each segment and from each
+ * rank that carries something: of a short vector the first of a host. */
+static int messages_cross(coll_comm *comm, int rank, int n)
+{
+    enum { LONG = 1 << 18 };
+    static float x[LONG];
+    const size_t counts[] = {1000, LONG};
+    uint64_t before = 0, after = 0;
+    (void)n;
+    EXPECT(coll_comm_set_algorithm(comm, "ring@by_hosts") == COLL_OK, "rules");
+    cut_into(comm, 4);
+    for (int i = 0; i < 2; i++) {
+        EXPECT(sum_or_gather(comm, ALLREDUCE, x, x, counts[i], NULL) == COLL_OK
+                   && coll_stats_messages(comm, "allreduce", &after) == COLL_OK,
+               "allreduce");
+        const uint64_t wanted = i || rank % 2 == 0 ? 2 : 0;
+        EXPECT(comm->staged.nsegments == 4 && after - before == 4 * wanted,
+               "%llu messages in %d segments",
+               (unsigned long long)(after - before), comm->staged.nsegments);
+        before = after;
+    }
+    return 0;
+}
+
+Test(staged, messages_are_counted)
+{
+    cr_assert_eq(run_on("0011", still, messages_cross), 0);
+}

@@ -561,6 +561,12 @@ coll_status coll_stats(const coll_comm *comm, coll_statistics *stats);
 coll_status coll_stats_of(const coll_comm *comm, const char *collective,
                           coll_statistics *stats);
 
+/* Messages that this rank has sent to others in the finished collectives of
+ * that name, or of all, for NULL. What the ranks of a host combine in memory
+ * that they share takes none. Fails with INVALID. */
+coll_status coll_stats_messages(const coll_comm *comm, const char *collective,
+                                uint64_t *messages);
+
 /* What a collective ("allreduce", "reduce_scatter" ...) of this count would run,
  * and how long the library's model expects it to take. The algorithm's name has
  * static storage. Fails with INVALID. */

@@ -85,6 +85,7 @@ struct recent {
 struct tally {
     uint64_t operations, failures;
     uint64_t bytes_read, bytes_written;
+    uint64_t messages;     /* sent */
     uint64_t vector_bytes; /* of what one rank holds in full */
     uint64_t ticks;        /* of the recorder's clock */
 };

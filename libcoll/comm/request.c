@@ -237,12 +237,14 @@ static void end_plan(coll_request *r, struct tally *t)
         news_learn(r, c->staged.news);
         t->bytes_read += c->staged.bytes_read;
         t->bytes_written += c->staged.bytes_written;
+        t->messages += c->staged.messages;
         return;
     }
     const struct exec *e = &r->prepared->exec;
     news_learn(r, e->news);
     t->bytes_read += e->bytes_read;
     t->bytes_written += e->bytes_written;
+    t->messages += e->messages;
     if (r->uneven)
         uneven_finish(r);
     if (r->op != COLL_AVG || r->prepared->plan.combines

@@ -362,6 +362,7 @@ static void end_across(coll_request *r)
     hear(s, e->news);
     s->bytes_read += e->bytes_read;
     s->bytes_written += e->bytes_written;
+    s->messages += e->messages;
     finish_average(r);
     s->crossing = false;
     s->crossed++;

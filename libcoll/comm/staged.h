@@ -80,6 +80,7 @@ struct staged {
     int overlaps;  /* calls of node/ that ended while the plan was */
     uint16_t news; /* the least that this rank has heard */
     uint64_t bytes_read, bytes_written;
+    uint64_t messages; /* sent */
 };
 
 /* Whether the request that has chosen goes by hosts. */

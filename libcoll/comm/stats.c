@@ -57,3 +57,25 @@ coll_status coll_stats_of(const coll_comm *comm, const char *collective,
     comm_leave((coll_comm *)comm);
     return status;
 }
+
+coll_status coll_stats_messages(const coll_comm *comm, const char *collective,
+                                uint64_t *messages)
+{
+    if (!comm || !messages)
+        return fail(COLL_ERR_INVALID, "comm", "coll_stats_messages: %s is NULL",
+                    comm ? "messages" : "the communicator");
+    enum coll_kind only = NKINDS;
+    coll_status status =
+        collective ? explain_kind("coll_stats_messages", collective, &only)
+                   : COLL_OK;
+    if (status == COLL_OK)
+        status = comm_enter((coll_comm *)comm, "stats_messages");
+    if (status < 0)
+        return status;
+    *messages = 0;
+    for (int k = 0; k < NKINDS; k++)
+        if (only == NKINDS || k == (int)only)
+            *messages += comm->tally[k].messages;
+    comm_leave((coll_comm *)comm);
+    return COLL_OK;
+}

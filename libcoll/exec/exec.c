@@ -104,7 +104,7 @@ void exec_start(struct exec *e, const struct exec_call *call)
     e->slot_bytes = (e->chunk_min + (e->nlonger > 0)) * call->elem_bytes;
     e->next = 0;
     e->flying = 0;
-    e->bytes_read = e->bytes_written = 0;
+    e->bytes_read = e->bytes_written = e->messages = 0;
     e->news = call->news;
     e->run++;
 }
@@ -160,6 +160,7 @@ static void start_transfer(struct exec *e, step_id id, const struct step *s,
     e->flying |= 1ull << free_slot;
     e->bytes_read += bytes;
     e->bytes_written += bytes;
+    e->messages += sends;
     if (sends)
         to->ops->send(to, t);
     else

@@ -57,6 +57,7 @@ struct exec {
     char nothing[2]; /* is sent, and received, as a chunk of no elements */
     /* By this run so far. A message is a copy at each of its ends. */
     uint64_t bytes_read, bytes_written;
+    uint64_t messages; /* sent */
     /* The least, but 0, of this rank's news and of all that it has heard. What
      * it sends says so: who hears, through others too, from every rank before
      * it finishes then knows the least of all ranks' news. */
