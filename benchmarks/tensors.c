@@ -7,7 +7,8 @@
  * FILE has the tensors' elements, a number a line, first layer first; they are
  * summed last layer first, as a backward pass has them. The ways take turns for
  * about SECONDS. Rank 0 prints a line of JSON: medians of the slowest rank's
- * milliseconds. */
+ * milliseconds, and the messages of all ranks in the last turn. */
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ struct tensors {
     size_t *counts, total;
     int n;
     float *x;
+    uint64_t messages[NWAYS]; /* that this rank sent in the last turn */
 };
 
 static _Noreturn void fail(const char *sentence)
@@ -68,6 +70,13 @@ static void read_counts(struct tensors *t, const char *path)
         fail("the file of tensors has a line that is no number");
 }
 
+static uint64_t sent(const struct tensors *t)
+{
+    uint64_t messages;
+    check(coll_stats_messages(t->comm, NULL, &messages));
+    return messages;
+}
+
 static void sum(const struct tensors *t, enum way way)
 {
     if (way == PACKED) {
@@ -88,14 +97,16 @@ static void sum(const struct tensors *t, enum way way)
 }
 
 /* Of the slowest rank; all start together. */
-static double timed(const struct tensors *t, enum way way)
+static double timed(struct tensors *t, enum way way)
 {
     double seconds;
     char word = 0;
     check(coll_allreduce(&word, &word, 1, COLL_I8, COLL_MAX, t->comm, NULL));
+    const uint64_t before = sent(t);
     const double begin = now();
     sum(t, way);
     seconds = now() - begin;
+    t->messages[way] = sent(t) - before;
     check(coll_allreduce(&seconds, &seconds, 1, COLL_F64, COLL_MAX, t->comm,
                          NULL));
     return seconds;
@@ -105,6 +116,19 @@ static int ascending(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
+}
+
+/* times: sorted. */
+static void print(const struct tensors *t, int turns,
+                  double times[NWAYS][TURNS_MAX])
+{
+    static const char *const names[NWAYS] = {"packed", "layers", "group"};
+    printf("{\"tensors\": %d, \"elements\": %zu, \"turns\": %d", t->n, t->total,
+           turns);
+    for (int way = 0; way < NWAYS; way++)
+        printf(", \"%s_ms\": %.6g, \"%s_messages\": %" PRIu64, names[way],
+               1e3 * times[way][turns / 2], names[way], t->messages[way]);
+    printf("}\n");
 }
 
 int main(int argc, char **argv)
@@ -131,12 +155,10 @@ int main(int argc, char **argv)
             times[way][i] = timed(&t, (enum way)way);
     for (int way = 0; way < NWAYS; way++)
         qsort(times[way], (size_t)turns, sizeof(double), ascending);
+    check(coll_allreduce(t.messages, t.messages, NWAYS, COLL_U64, COLL_SUM,
+                         t.comm, NULL));
     if (coll_comm_user_rank(t.comm) == 0)
-        printf("{\"tensors\": %d, \"elements\": %zu, \"turns\": %d, "
-               "\"packed_ms\": %.6g, \"layers_ms\": %.6g, \"group_ms\": "
-               "%.6g}\n",
-               t.n, t.total, turns, 1e3 * times[PACKED][turns / 2],
-               1e3 * times[LAYERS][turns / 2], 1e3 * times[GROUP][turns / 2]);
+        print(&t, turns, times);
     check(coll_mem_free(memory));
     check(coll_comm_destroy(t.comm));
     free(t.counts);

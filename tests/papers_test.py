@@ -4,6 +4,7 @@
 
 With TESTS_THOROUGH each script runs in its smallest form, else those alone that
 take a second."""
+import json
 import os
 import pathlib
 import subprocess
@@ -48,6 +49,24 @@ def test_tensors_of_nets_are_those_that_papers_count():
         tap.expect(len(found) == count, net, len(found))
         tap.expect(sum(found) == elements, net, sum(found))
     tap.expect(nets.images('resnet20') == '3x32x32', nets.images('resnet20'))
+
+
+@tap.slow_case
+def test_packing_resnet50_takes_a_fifth_of_the_messages():
+    env = dict(os.environ, COLL_TRANSPORT='ucx', COLL_ADAPT='off')
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, 'tensors')
+        with open(path, 'w', encoding='utf-8') as file:
+            file.write('\n'.join(map(str, nets.tensors('resnet50'))))
+        done = subprocess.run(
+            [f'{BUILD}/collrun', '-n', '4', f'{BUILD}/coll_tensors', path,
+             '0'], text=True, capture_output=True, check=False, timeout=100,
+            env=env)
+    tap.expect(done.returncode == 0, done.stderr)
+    row = json.loads(done.stdout)
+    print('#', row)
+    tap.expect(row['tensors'] == 161, row)
+    tap.expect(row['layers_messages'] >= 5 * row['packed_messages'] > 0, row)
 
 
 @tap.case

@@ -100,7 +100,8 @@ def main():
                 sum_rows.append((
                     *head, *(f"{row[way + '_ms']:.4g}"
                              for way in ("packed", "layers", "group")),
-                    f"{row['layers_ms'] / row['packed_ms']:.2f}"))
+                    f"{row['layers_ms'] / row['packed_ms']:.2f}",
+                    row['packed_messages'], row['layers_messages']))
             else:
                 found = [step(run, net, nranks, network, how)
                          for how in EXCHANGES]
@@ -113,7 +114,7 @@ def main():
     run.say("Measured:")
     heads = ("net", "MiB", "tensors", "where")
     run.table((*heads, "packed ms", "by layers ms", "group ms",
-               "layers / packed"), sum_rows)
+               "layers / packed", "messages packed", "by layers"), sum_rows)
     if step_rows:
         run.say("A step of training, and in brackets what of it a rank waits "
                 "for the others, ms:")
