@@ -192,11 +192,22 @@ def shares_across_groups_are_those_of_the_order(ranks=(32, 64), q=16,
 def the_table_of_shares_is_reproduced():
     table = {(512, True): 0.5, (512, False): 0.00195, (1024, True): 0.75,
              (1024, False): 0.00293, (4096, True): 0.9375,
-             (4096, False): 0.00366}
+             (4096, False): 0.00366, (32768, True): 0.99219,
+             (32768, False): 0.00388}
     for (p, far), share in table.items():
         check(abs(crossing_share(p, 256, far) - share) < 1e-5, p, far)
     shares_across_groups_are_those_of_the_order((512, 1024, 4096), 256,
                                                 'taihulight')
+
+
+def halving_seconds(p, q, n, far):
+    """By halving and doubling on TaihuLight's links, without adding."""
+    near, across = 1 / 12e9, 1 / 3e9
+    rounds, outer = math.log2(p), math.log2(p / q)
+    shares = ((q - 1) * near + (p - q) * across if far
+              else (p - p / q) * near + (p / q - 1) * across)
+    return (2 * ((rounds - outer) * 1e-6 + outer * 3e-6)
+            + 2 * shares * n / p)
 
 
 @tap.case
@@ -204,17 +215,23 @@ def the_wrong_order_costs_what_the_closed_form_says():
     """64 ranks, 4 supernodes: every link across has a quarter of the rate,
     and each rank its own, so nothing contends."""
     p, q, n = 64, 16, 64 << 20
-    near, far = 1 / 12e9, 1 / 3e9
     rows = results('allreduce', '--cluster', GROUPS, '-n', p, '-b', n,
                    '--algo', 'halving_doubling', '--gamma', 0)['results']
     time_of = {r['rank_order']: r['simulated_us'] * 1e-6 for r in rows}
-    rounds, across = 6, 2
-    latency = 2 * ((rounds - across) * 1e-6 + across * 3e-6)
-    block = latency + 2 * ((q - 1) * near + (p - q) * far) * n / p
-    dealt = latency + 2 * ((p - p / q) * near + (p / q - 1) * far) * n / p
-    close(time_of['block'], block, 1e-9)
-    close(time_of['round_robin'], dealt, 1e-9)
+    close(time_of['block'], halving_seconds(p, q, n, far=True), 1e-9)
+    close(time_of['round_robin'], halving_seconds(p, q, n, far=False), 1e-9)
     check(time_of['block'] / time_of['round_robin'] > 2.2, time_of)
+
+
+@tap.slow_case
+def the_choice_beats_halving_in_block_order_on_taihulight_twice():
+    """Of four supernodes of 256, where nothing contends in either."""
+    rows = results('allreduce', '--cluster', 'taihulight', '-n', 1024, '-b',
+                   '1M', '-e', '64M', '-f', 8, '--gamma', 0)['results']
+    check(len(rows) == 3, rows)
+    for row in rows:
+        plain = halving_seconds(1024, 256, row['bytes'], far=True)
+        check(row['chosen'] and plain >= 2e-6 * row['simulated_us'], plain, row)
 
 
 @tap.case
