@@ -90,10 +90,15 @@ def who_was_told_of_a_failure_counts_last():
     """They end first, after a word that another one has failed."""
     for told, said in (('0', ['rank 0: failed because of it',
                               'rank 1: ended by collrun because of it']),
-                       ('[01]', ['ranks 0, 1: failed because of it'])):
+                       ('01', ['ranks 0, 1: failed because of it'])):
         status, _, err = run('-n', 3, 'sh', '-c',
-                             f'case $COLL_RANK in {told}) {TELL} exit 1;; '
-                             '2) sleep 0.3; exit 5;; esac; sleep 100')
+                             f'case $COLL_RANK in [{told}]) {TELL} '
+                             'echo $$ >$ENDED$COLL_RANK; exit 1;; '
+                             f'2) for r in {" ".join(told)}; do '
+                             'until [ -s $ENDED$r ] && '  # and collrun knows
+                             '! kill -0 $(cat $ENDED$r); do sleep 0.02; done '
+                             '2>/dev/null; done; exit 5;; esac; sleep 100',
+                             env={'ENDED': os.path.join(TMP, f'ended{told}_')})
         equal(status, 5)
         lines = err.splitlines()
         has(lines[0], 'collrun: rank 2 on localhost')

@@ -40,6 +40,19 @@ static void *be_rank(void *context)
     return NULL;
 }
 
+int in_time(coll_comm *comm, int rank, int nranks, late_fn *part)
+{
+    enum { FIRST = 100000, LAST = 6400000 };
+    int wrong = 0, late = 1;
+    for (unsigned us = FIRST; late && !wrong && us <= LAST; us *= 2) {
+        late = 0;
+        wrong |= part(comm, rank, nranks, us, &late);
+        wrong |= coll_allreduce(&late, &late, 1, COLL_I32, COLL_MAX, comm, NULL)
+                 != COLL_OK;
+    }
+    return wrong || late;
+}
+
 int run(int n, part_fn *part)
 {
     struct thread threads[MAX_RANKS];

@@ -14,6 +14,12 @@ typedef int part_fn(coll_comm *comm, int rank, int nranks);
  * ours in place of the machine's (--wrap=coll_topo_host_id). 1 at first. */
 extern int nhosts;
 
+/* Done again, with a pause twice as long, while it is late on some rank: on a
+ * busy machine nobody may have run meanwhile. 0: it was in time once. */
+typedef int late_fn(coll_comm *comm, int rank, int nranks, unsigned pause_us,
+                    int *late);
+int in_time(coll_comm *comm, int rank, int nranks, late_fn *part);
+
 /* Whether every one of n ranks did its part right. */
 int run(int n, part_fn *part);
 
