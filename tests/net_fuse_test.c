@@ -68,7 +68,7 @@ static struct layer alone(const struct apart *a, int i, bool training)
     struct layer l = a->net->layers[i];
     l.training = training;
     l.relu = l.done = false;
-    l.norm = NULL;
+    l.norm = l.sum = NULL;
     l.crew = NULL;
     l.grads = a->grads.x + (l.grads - a->net->grads.x);
     l.state = a->state.x + (l.state - a->net->state.x);
@@ -154,13 +154,20 @@ Test(net_fuse, fusing_and_sharing_change_no_bit)
 {
     enum { N = 6 };
     float images[N * 144];
-    int labels[N], ndone = 0;
+    int labels[N], ndone = 0, nsummed = 0, nover = 0;
     struct apart apart;
     struct net net;
     make_net(&net, residual_net, N);
-    for (int i = 0; i < net.nlayers; i++)
-        ndone += net.layers[i].done;
+    for (int i = 0; i < net.nlayers; i++) {
+        const struct layer *l = &net.layers[i];
+        ndone += l->done;
+        nsummed += l->summed;
+        nover += l->ops->over_dy && net.dy[i].x
+                 && net.dy[i].x == net.dy[l->from[0]].x;
+    }
     cr_assert_eq(ndone, 6);
+    cr_assert_eq(nsummed, 2);
+    cr_assert_eq(nover, 5);
     for (size_t i = 0; i < net.params.count; i++)
         net.params.x[i] += 0.1f * random_unit(SEED, i);
     make_batch(&net, images, labels, N);

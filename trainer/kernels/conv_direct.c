@@ -155,20 +155,22 @@ static void run_band(const struct pass *p, const float *x,
     }
 }
 
-/* All images of a group. */
-static void run(const struct pass *p, int n, const float *x, struct output *out)
+/* All images of a group, or from the last to the first. */
+static void run(const struct pass *p, int n, const float *x,
+                const struct output *out, bool from_last)
 {
     const struct conv_view *v = p->view;
     const struct conv_bands *b = &p->bands;
-    for (int i = 0, images; i < n; i += images) {
-        images = conv_least(b->images, n - i);
+    for (int done = 0, images; done < n; done += images) {
+        images = conv_least(b->images, n - done);
+        const size_t at = (size_t)(from_last ? n - done - images : done);
+        struct output to = *out;
+        to.y += at * out->image;
         for (int first = 0; first < v->rows; first += b->rows)
             for (int b0 = 0; b0 < v->blocks; b0 += b->blocks)
-                run_band(p, x, out, images, first,
+                run_band(p, x + at * p->x_image, &to, images, first,
                          conv_least(b->rows, v->rows - first), b0,
-                         i == 0 && first == 0);
-        x += (size_t)images * p->x_image;
-        out->y += (size_t)images * out->image;
+                         done == 0 && first == 0);
     }
 }
 
@@ -236,11 +238,14 @@ void direct_forward(const struct conv_isa *isa, const struct conv *c,
             memcpy(padded, bias + (size_t)(g * k), sizeof(float) * (size_t)k);
         out.bias = padded;
         out.y = y + (size_t)(g * k / CONV_BLOCK) * out.block;
-        run(&p, c->n, x + (size_t)(g * in) * (size_t)c->h * (size_t)c->w, &out);
+        run(&p, c->n, x + (size_t)(g * in) * (size_t)c->h * (size_t)c->w, &out,
+            false);
     }
 }
 
-/* Positions of dx that are alike, all images and groups. */
+/* Positions of dx that are alike, all images and groups. From the last image
+ * on: the gradient of the weights has just read dy, and what reads dx begins
+ * with the first. */
 static void backward_alike(const struct conv_isa *isa, const struct conv *c,
                            const float *dy, const float *w, float *dx,
                            float *scratch, int rest_h, int rest_w)
@@ -270,7 +275,8 @@ static void backward_alike(const struct conv_isa *isa, const struct conv *c,
         p.w = w + (size_t)(g * k) * s.input;
         out.y = dx + start + (size_t)(g * in / CONV_BLOCK) * out.block;
         run(&p, c->n,
-            dy + (size_t)(g * k) * (size_t)c->out_h * (size_t)c->out_w, &out);
+            dy + (size_t)(g * k) * (size_t)c->out_h * (size_t)c->out_w, &out,
+            true);
     }
 }
 

@@ -48,6 +48,7 @@ struct tiles {
     int rows, columns; /* of tiles in an image */
     int all, at_once;
     bool add;                         /* outputs to what is there */
+    bool from_last;                   /* done from the last to the first */
     size_t x_image, y_image, x_plane; /* floats of all groups */
 };
 
@@ -313,8 +314,9 @@ static void run(const struct conv_view *v, const struct tiles *t,
     /* What is packed is needed until it is transformed, V only later. */
     conv_pack(v, order, most, widest, w, in);
     each_weight(t, v, order->outputs, most, widest, in, u, false);
-    for (int first = 0; first < t->all; first += t->at_once) {
-        const int count = conv_least(t->at_once, t->all - first);
+    for (int done = 0, count; done < t->all; done += count) {
+        count = conv_least(t->at_once, t->all - done);
+        const int first = t->from_last ? t->all - done - count : done;
         transform_input(t, x, first, count, in, false);
         multiply(t, v, order->outputs, widest, count, u, in, m);
         transform_output(t, order->outputs, first, count, m, bias, y);
@@ -416,6 +418,7 @@ static void backward_data(const struct conv *c, const float *dy, const float *w,
     view_backward(&v, c, 0, 0);
     struct tiles t = tiles_of(&v, c->n, c->groups, in);
     t.add = c->add;
+    t.from_last = true; /* see conv_direct.c */
     if (turns(c) && !c->add)
         memset(dx, 0, conv_blocked(c->n, c->c, c->h, c->w) * sizeof(float));
     for (int g = 0; g < c->groups; g++) {

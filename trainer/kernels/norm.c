@@ -60,31 +60,42 @@ static void moments(const float *x, const float *shift, size_t positions,
     }
 }
 
-INLINE void forward_of(const struct norm *n, const float *x, float *y,
-                       size_t positions, bool relu, bool stream)
+INLINE void forward_of(const struct norm *n, const float *x, const float *more,
+                       float *y, size_t positions, bool relu, bool stream)
 {
     for (int k = 0; k < PARTS; k++) {
         const reg t = load(n->times + k * LANES), p = load(n->plus + k * LANES),
                   zero = {0};
         for (size_t i = (size_t)k * LANES; i < positions * BLOCK; i += BLOCK) {
-            const reg v = load(x + i) * t + p;
+            reg v = load(x + i) * t + p;
+            if (more)
+                v += load(more + i);
             put(y + i, relu ? choose(v > zero, v, zero) : v, stream);
         }
     }
     finish(stream);
 }
 
-static void forward(const struct norm *n, const float *x, float *y,
-                    size_t positions)
+INLINE void forward_by(const struct norm *n, const float *x, const float *more,
+                       float *y, size_t positions)
 {
     if (n->relu && n->stream)
-        forward_of(n, x, y, positions, true, true);
+        forward_of(n, x, more, y, positions, true, true);
     else if (n->relu)
-        forward_of(n, x, y, positions, true, false);
+        forward_of(n, x, more, y, positions, true, false);
     else if (n->stream)
-        forward_of(n, x, y, positions, false, true);
+        forward_of(n, x, more, y, positions, false, true);
     else
-        forward_of(n, x, y, positions, false, false);
+        forward_of(n, x, more, y, positions, false, false);
+}
+
+static void forward(const struct norm *n, const float *x, const float *more,
+                    float *y, size_t positions)
+{
+    if (more)
+        forward_by(n, x, more, y, positions);
+    else
+        forward_by(n, x, NULL, y, positions);
 }
 
 /* dy where the relu passes it. */

@@ -15,7 +15,7 @@ struct norm {
     bool relu;
     bool stream; /* y or dx goes to memory past the caches; lines of 64 bytes */
     float mean[BLOCK];
-    float times[BLOCK], plus[BLOCK]; /* y = x times + plus */
+    float times[BLOCK], plus[BLOCK]; /* y = x times + plus, and more */
     float of_dy[BLOCK], of_x[BLOCK],
         one[BLOCK]; /* dx = dy of_dy + x of_x + one */
 };
@@ -24,11 +24,13 @@ struct norm_loops {
     /* sums += x - shift, squares += (x - shift)^2 */
     void (*moments)(const float *x, const float *shift, size_t positions,
                     double *sums, double *squares);
-    void (*forward)(const struct norm *, const float *x, float *y,
-                    size_t positions);
+    /* more: NULL for none; may be y */
+    void (*forward)(const struct norm *, const float *x, const float *more,
+                    float *y, size_t positions);
     /* sums += dy, products += dy (x - mean), of what the relu passes */
     void (*sums)(const struct norm *, const float *dy, const float *x,
                  size_t positions, double *sums, double *products);
+    /* dx may be dy */
     void (*backward)(const struct norm *, const float *dy, const float *x,
                      float *dx, size_t positions);
 };

@@ -56,29 +56,96 @@ static void init(struct layer *l, uint64_t seed)
     }
 }
 
+/* Sums over images are those of so many parts of them, in order: the same bits
+ * for any number of threads. */
+enum { PARTS = 8 };
+
+struct sums {
+    double a[BLOCK], b[BLOCK];
+};
+
+/* A block of channels, forward or backward: first something is summed over all
+ * its runs, one of each image, then something is written. */
+struct block {
+    struct layer *l;
+    const struct tensor *x;
+    struct tensor dy;
+    float *to; /* y, or dx */
+    int b;
+    float shift[BLOCK];
+    struct norm norm;
+    void (*sum)(const struct block *, size_t run, size_t count, struct sums *);
+    void (*write)(const struct block *, size_t run, size_t count);
+    struct sums part[PARTS];
+};
+
+static void sum_parts(void *context, int i, int n)
+{
+    struct block *k = context;
+    int part, first;
+    for (int left = crew_part(PARTS, i, n, &part); left > 0; left--, part++) {
+        struct sums s = {{0}, {0}};
+        for (int m = crew_part(k->x->shape.n, part, PARTS, &first); m > 0;
+             m--, first++) {
+            const struct channel_run r = channel_run(k->l->in, first, k->b);
+            k->sum(k, r.first, r.count, &s);
+        }
+        k->part[part] = s;
+    }
+}
+
+static struct sums sum_up(struct block *k, struct crew *crew)
+{
+    struct sums all = {{0}, {0}};
+    crew_run(crew, sum_parts, k);
+    for (int i = 0; i < PARTS; i++)
+        for (int c = 0; c < BLOCK; c++) {
+            all.a[c] += k->part[i].a[c];
+            all.b[c] += k->part[i].b[c];
+        }
+    return all;
+}
+
+/* Goes back through the images, as the last ones are in the nearest cache. */
+static void write_parts(void *context, int i, int n)
+{
+    const struct block *k = context;
+    int part, first;
+    for (int left = crew_part(PARTS, i, n, &part); left > 0; left--)
+        for (int m = crew_part(k->x->shape.n, part + left - 1, PARTS, &first);
+             m > 0; m--) {
+            const struct channel_run r =
+                channel_run(k->l->in, first + m - 1, k->b);
+            k->write(k, r.first, r.count);
+        }
+}
+
+static void moments(const struct block *k, size_t run, size_t count,
+                    struct sums *s)
+{
+    lanes()->norm->moments(k->x->x + run, k->shift, count, s->a, s->b);
+}
+
 /* This batch's mean and 1 / deviation of a block; moves the running ones. Sums
  * are of x less one of its values, so that a mean far from 0 takes no digits
  * from the variance. */
-static void measure(struct layer *l, const struct tensor *x, int b, float *mean,
+static void measure(struct block *k, struct crew *crew, float *mean,
                     float *scale)
 {
-    const double count = (double)x->shape.n * (double)shape_plane(l->in);
+    struct layer *l = k->l;
+    const double count = (double)k->x->shape.n * (double)shape_plane(l->in);
     const double keep = 1 - (double)l->option.batchnorm.momentum;
-    double sums[BLOCK] = {0}, squares[BLOCK] = {0};
-    float shift[BLOCK];
-    for (int k = 0; k < BLOCK; k++)
-        shift[k] = x->x[channel_run(l->in, 0, b).first + (size_t)k];
-    for (int i = 0; i < x->shape.n; i++) {
-        const struct channel_run r = channel_run(l->in, i, b);
-        lanes()->norm->moments(x->x + r.first, shift, r.count, sums, squares);
-    }
-    for (int k = 0; k < BLOCK; k++) {
-        const double off = sums[k] / count, c = shift[k] + off;
-        const double variance = fmax(squares[k] / count - off * off, 0);
-        mean[k] = (float)c;
-        scale[k] =
+    for (int c = 0; c < BLOCK; c++)
+        k->shift[c] = k->x->x[channel_run(l->in, 0, k->b).first + (size_t)c];
+    k->sum = moments;
+    const struct sums s = sum_up(k, crew);
+    for (int i = 0; i < BLOCK; i++) {
+        const double off = s.a[i] / count, c = k->shift[i] + off;
+        const double variance = fmax(s.b[i] / count - off * off, 0);
+        mean[i] = (float)c;
+        scale[i] =
             (float)(1 / sqrt(variance + (double)l->option.batchnorm.eps));
-        const int at = b * BLOCK + k;
+        const int at = k->b * BLOCK + i;
         if (at >= l->in.c)
             continue;
         float *running = l->state + at, *running_variance = running + l->in.c;
@@ -121,105 +188,132 @@ void batchnorm_factors(const struct layer *l, int c, float *times, float *plus)
     *plus = l->params[l->in.c + c] - l->state[c] * *times;
 }
 
-/* The second pass of a block goes back through the images, as the last ones
- * are in the nearest cache; so does backward's. */
-static void forward_block(struct layer *l, const struct tensor *x, float *y,
-                          int b)
+/* The sum that this does as well, or NULL. */
+static const struct layer *sum_of(const struct layer *l)
 {
-    float *mean = l->saved + 2 * b * BLOCK, *scale = mean + BLOCK;
+    return l->training ? l->sum : NULL;
+}
+
+static void write_y(const struct block *k, size_t run, size_t count)
+{
+    lanes()->norm->forward(&k->norm, k->x->x + run,
+                           sum_of(k->l) ? k->x[1].x + run : NULL, k->to + run,
+                           count);
+}
+
+static void forward_block(struct block *k, struct crew *crew)
+{
+    struct layer *l = k->l;
+    float *mean = l->saved + 2 * k->b * BLOCK, *scale = mean + BLOCK;
     if (l->training)
-        measure(l, x, b, mean, scale);
+        measure(k, crew, mean, scale);
     else
-        recall(l, b, mean, scale);
-    const struct norm n = norm_of(l, b, x->shape.n);
-    for (int i = x->shape.n - 1; i >= 0; i--) {
-        const struct channel_run r = channel_run(l->in, i, b);
-        lanes()->norm->forward(&n, x->x + r.first, y + r.first, r.count);
-    }
+        recall(l, k->b, mean, scale);
+    k->norm = norm_of(l, k->b, k->x->shape.n);
+    if (sum_of(l))
+        k->norm.relu = sum_of(l)->relu;
+    k->write = write_y;
+    crew_run(crew, write_parts, k);
+}
+
+static void gradients(const struct block *k, size_t run, size_t count,
+                      struct sums *s)
+{
+    lanes()->norm->sums(&k->norm, k->dy.x + run, k->x->x + run, count, s->a,
+                        s->b);
+}
+
+static void write_dx(const struct block *k, size_t run, size_t count)
+{
+    lanes()->norm->backward(&k->norm, k->dy.x + run, k->x->x + run, k->to + run,
+                            count);
 }
 
 /* dx = a dy + c x + d, with one number of each a channel: mean and deviation
  * depend on all x of the batch, in evaluation on none. */
-static void backward_block(struct layer *l, const struct tensor *x,
-                           struct tensor dy, float *dx, int b)
+static void backward_block(struct block *k, struct crew *crew)
 {
-    const float *scale = l->saved + (2 * b + 1) * BLOCK;
-    struct norm n = norm_of(l, b, x->shape.n);
-    double dbias[BLOCK] = {0}, dweight[BLOCK] = {0};
-    for (int i = 0; i < x->shape.n; i++) {
-        const struct channel_run r = channel_run(l->in, i, b);
-        lanes()->norm->sums(&n, dy.x + r.first, x->x + r.first, r.count, dbias,
-                            dweight);
-    }
-    for (int k = 0; k < BLOCK; k++)
-        dweight[k] *= (double)scale[k];
-    channel_add(l->in, dweight, b, l->grads);
-    channel_add(l->in, dbias, b, l->grads + l->in.c);
-    if (!dx)
+    struct layer *l = k->l;
+    const float *scale = l->saved + (2 * k->b + 1) * BLOCK;
+    struct norm *n = &k->norm;
+    *n = norm_of(l, k->b, k->x->shape.n);
+    n->stream = n->stream && k->to != k->dy.x; /* which is in a cache */
+    k->sum = gradients;
+    struct sums s = sum_up(k, crew); /* of bias and weight */
+    for (int c = 0; c < BLOCK; c++)
+        s.b[c] *= (double)scale[c];
+    channel_add(l->in, s.b, k->b, l->grads);
+    channel_add(l->in, s.a, k->b, l->grads + l->in.c);
+    if (!k->to)
         return;
-    const double count = (double)x->shape.n * (double)shape_plane(l->in);
-    for (int k = 0; k < BLOCK; k++) {
-        const double a = (double)n.times[k],
-                     slope = a * dweight[k] * (double)scale[k] / count;
-        n.of_dy[k] = n.times[k];
+    const double count = (double)k->x->shape.n * (double)shape_plane(l->in);
+    for (int c = 0; c < BLOCK; c++) {
+        const double a = (double)n->times[c],
+                     slope = a * s.b[c] * (double)scale[c] / count;
+        n->of_dy[c] = n->times[c];
         if (!l->training)
             continue;
-        n.of_x[k] = (float)-slope;
-        n.one[k] = (float)(slope * (double)n.mean[k] - a * dbias[k] / count);
+        n->of_x[c] = (float)-slope;
+        n->one[c] = (float)(slope * (double)n->mean[c] - a * s.a[c] / count);
     }
-    for (int i = x->shape.n - 1; i >= 0; i--) {
-        const struct channel_run r = channel_run(l->in, i, b);
-        lanes()->norm->backward(&n, dy.x + r.first, x->x + r.first,
-                                dx + r.first, r.count);
-    }
+    k->write = write_dx;
+    crew_run(crew, write_parts, k);
 }
 
 /* Threads share out the blocks of channels. */
 struct job {
-    struct layer *l;
-    const struct tensor *x;
-    struct tensor dy;
-    float *to; /* y, or dx */
+    struct block block; /* but for b */
+    void (*run)(struct block *, struct crew *);
 };
 
-static void forward_part(void *context, int i, int n)
+static void run_blocks(void *context, int i, int n)
 {
     const struct job *j = context;
-    int b;
-    for (int left = crew_part(shape_blocks(j->l->in), i, n, &b); left > 0;
-         left--, b++)
-        forward_block(j->l, j->x, j->to, b);
+    struct block k = j->block;
+    for (int left = crew_part(shape_blocks(k.l->in), i, n, &k.b); left > 0;
+         left--, k.b++)
+        j->run(&k, NULL);
 }
 
-static void backward_part(void *context, int i, int n)
+/* Or the images of each block, where some would have a block more. */
+static void share_out(struct job *j)
 {
-    const struct job *j = context;
-    int b;
-    for (int left = crew_part(shape_blocks(j->l->in), i, n, &b); left > 0;
-         left--, b++)
-        backward_block(j->l, j->x, j->dy, j->to, b);
+    enum { MANY = 4 }; /* for each thread */
+    struct block *k = &j->block;
+    struct crew *crew = k->l->crew;
+    const int blocks = shape_blocks(k->l->in), threads = crew_size(crew);
+    if (!k->x->shape.n)
+        return;
+    if (blocks % threads && blocks < MANY * threads)
+        for (k->b = 0; k->b < blocks; k->b++)
+            j->run(k, crew);
+    else
+        crew_run(crew, run_blocks, j);
 }
 
 static void forward(struct layer *l, const struct tensor *x, struct tensor y)
 {
-    struct job j = {.l = l, .x = x, .to = y.x};
-    if (x->shape.n)
-        crew_run(l->crew, forward_part, &j);
+    share_out(&(struct job){
+        {.l = l, .x = x, .to = y.x},
+        forward_block
+    });
 }
 
 static void backward(struct layer *l, const struct tensor *x, struct tensor y,
                      struct tensor dy, const struct tensor *dx)
 {
-    struct job j = {l, x, dy, dx->x};
     (void)y;
-    if (x->shape.n)
-        crew_run(l->crew, backward_part, &j);
+    share_out(&(struct job){
+        {.l = l, .x = x, .dy = dy, .to = dx->x},
+        backward_block
+    });
 }
 
 const struct layer_ops layer_batchnorm = {
     .name = "batchnorm",
     .whole = true,
     .can_relu = true,
+    .over_dy = true,
     .reads = READS_X,
     .parse = parse,
     .describe = describe,

@@ -53,6 +53,11 @@ struct layer {
     /* A batchnorm that only follows this: what it does in evaluation is part of
      * this then, and it is called in training only. NULL: none */
     struct layer *norm;
+    /* An add of two, this batchnorm's output the later one, which nobody else
+     * reads: in training this writes the sum, given the other as x[1], and the
+     * add's forward is not called. NULL: none */
+    struct layer *sum;
+    bool summed;          /* add: some batchnorm's sum */
     bool training;        /* dropout and the like act only then */
     uint64_t seed;        /* changes every step; the same on any number of
                              ranks for the same image: see first_image */
@@ -103,6 +108,8 @@ struct layer_ops {
     bool same_gradients;
     /* forward may be given y.x == x[0].x, and backward dx[0].x == dy.x. */
     bool in_place;
+    /* backward may be given dx[0].x == dy.x. */
+    bool over_dy;
     /* Optional, of layers with one input: whether backward adds to dx[0], which
      * a later layer has written, where adds[0] says so. */
     bool (*adds_dx)(const struct layer *);

@@ -3,16 +3,36 @@
 
 #include <string.h>
 
+static int readers_of(const struct net *net, int from)
+{
+    int readers = 0;
+    for (int j = 0; j < net->nlayers; j++)
+        for (int k = 0; k < net->layers[j].ninputs; k++)
+            readers += net->layers[j].from[k] == from;
+    return readers;
+}
+
 /* The layer that gives what layer i, of one input, reads, if nobody else reads
  * it; or NULL. */
 static struct layer *only_for(struct net *net, int i)
 {
     const int from = net->layers[i].from[0];
-    int readers = 0;
-    for (int j = 0; j < net->nlayers; j++)
-        for (int k = 0; k < net->layers[j].ninputs; k++)
-            readers += net->layers[j].from[k] == from;
-    return from >= 0 && readers == 1 ? &net->layers[from] : NULL;
+    return from >= 0 && readers_of(net, from) == 1 ? &net->layers[from] : NULL;
+}
+
+/* What an add reads later is a batchnorm's that nobody else reads. In
+ * evaluation that is done by the layer before it, and the add by itself. */
+static void fuse_sum(struct net *net, struct layer *add)
+{
+    if (strcmp(add->ops->name, "add") || add->ninputs != 2)
+        return;
+    const int a = add->from[0], b = add->from[1], later = a > b ? a : b;
+    struct layer *norm = later < 0 ? NULL : &net->layers[later];
+    if (!norm || a == b || !norm->folded || norm->relu
+        || readers_of(net, later) != 1)
+        return;
+    norm->sum = add;
+    add->summed = true;
 }
 
 void net_fuse(struct net *net)
@@ -31,4 +51,6 @@ void net_fuse(struct net *net)
             l->folded = true;
         }
     }
+    for (int i = 0; i < net->nlayers; i++)
+        fuse_sum(net, &net->layers[i]);
 }

@@ -325,19 +325,29 @@ static void run_layer(struct net *net, const struct job *j)
                  });
 }
 
-/* What layer i reads. */
+/* Of a layer, or the images (-1). */
+static struct tensor output(const struct net *net, int i)
+{
+    return head(i < 0 ? net->images : net->y[i], net->n);
+}
+
+/* What layer i reads, and a batchnorm the other input of the sum it does. */
 static void inputs_of(const struct net *net, int i, struct tensor *x)
 {
     const struct layer *l = &net->layers[i];
     for (int k = 0; k < l->ninputs; k++)
-        x[k] = head(l->from[k] < 0 ? net->images : net->y[l->from[k]], net->n);
+        x[k] = output(net, l->from[k]);
+    if (l->sum)
+        x[1] = output(net, l->sum->from[l->sum->from[0] == i]);
 }
 
-/* Where it writes: what does a batchnorm's work has its output. */
+/* Where it writes: what does a batchnorm's work has its output, and a batchnorm
+ * that of the sum it does. */
 static struct tensor output_of(const struct net *net, int i, bool training)
 {
-    const struct layer *norm = net->layers[i].norm;
-    return head(net->y[norm && !training ? norm - net->layers : i], net->n);
+    const struct layer *l = &net->layers[i],
+                       *last = training ? l->sum : l->norm;
+    return output(net, last ? (int)(last - net->layers) : i);
 }
 
 static const struct layer *loss_of(const struct net *net)
@@ -399,7 +409,7 @@ double net_forward(struct net *net, const float *images, const int *labels,
     for (int i = 0; i < net->nlayers; i++) {
         struct layer *l = &net->layers[i];
         struct tensor x[LAYER_INPUTS];
-        if (l->done || (l->folded && !training))
+        if (l->done || (training ? l->summed : l->folded))
             continue;
         inputs_of(net, i, x);
         l->training = training;

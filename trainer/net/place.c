@@ -2,8 +2,9 @@
 /* Times: forward of layer i is at i, its backward at 2 L - 1 - i with L layers.
  * An output is kept until the last forward that reads it, or backward where the
  * layers say that they read it there too; a batchnorm's may be written by the
- * layer before, in evaluation. A gradient is written first by the last layer
- * that reads the output, and gone after the output's own layer.
+ * layer before, in evaluation, and a sum by the batchnorm before, in training.
+ * A gradient is written first by the last layer that reads the output, and gone
+ * after the output's own layer.
  */
 #include "net/place.h"
 
@@ -99,6 +100,15 @@ struct places {
     int *y, *dy, count;
 };
 
+/* When an output is written first. */
+static int written(const struct net *net, int i)
+{
+    const struct layer *l = &net->layers[i];
+    if (l->summed)
+        return l->from[0] > l->from[1] ? l->from[0] : l->from[1];
+    return l->folded ? l->from[0] : i;
+}
+
 static void place_outputs(const struct net *net, struct places *p)
 {
     const size_t images =
@@ -108,20 +118,40 @@ static void place_outputs(const struct net *net, struct places *p)
     for (int i = 0; i < net->nlayers; i++) {
         p->y[i] = in_place(net, i) ? p->y[net->layers[i].from[0]] : p->count;
         if (p->y[i] == p->count)
-            p->buffers[p->count++] = (struct buffer){
-                .floats = shape_floats(net->layers[i].out),
-                .first = net->layers[i].folded ? net->layers[i].from[0] : i};
+            p->buffers[p->count++] =
+                (struct buffer){.floats = shape_floats(net->layers[i].out),
+                                .first = written(net, i)};
         keep_output(net, i, &p->buffers[p->y[i]]);
     }
     /* Callers read the loss when all is done. */
     keep_until(&p->buffers[p->y[net->nlayers - 1]], 2 * net->nlayers);
 }
 
+static bool is_over(const struct net *net, int i, int by);
+
+/* Whether layer i writes the gradient of its input over that of its output:
+ * nobody else adds to the former, nor does an earlier layer need the latter. */
+static bool over_dy(const struct net *net, int i)
+{
+    const struct layer *l = &net->layers[i];
+    const int from = l->from[0];
+    if (!l->ops->over_dy || from < 0 || reader(net, from, i) >= 0
+        || reader(net, from, net->nlayers) != i)
+        return false;
+    for (int by; (by = reader(net, i, net->nlayers)) >= 0; i = by)
+        if (!is_over(net, i, by))
+            return true;
+        else if (same_gradients(net, by)
+                 && i > net->layers[by].from[net->layers[by].from[0] == i])
+            return false;
+    return true;
+}
+
 /* Whether the gradient of output i lies where that of its reader's does. */
 static bool is_over(const struct net *net, int i, int by)
 {
     const struct layer *l = &net->layers[by];
-    return (l->from[0] == i && in_place(net, by))
+    return (l->from[0] == i && (in_place(net, by) || over_dy(net, by)))
            || (l->ninputs > 1 && l->from[1] == i && same_gradients(net, by));
 }
 
