@@ -278,6 +278,39 @@ def the_trunk_carries_what_the_formula_says(setting):
     give_up('in no start S each way, and 1.5 S in the ring')
 
 
+# --- the order of the ranks ---------------------------------------------------
+
+PAIRS, FASTER = 10, 9
+BLOCK, DEALT = (f'=allreduce:halving_doubling@{order}'
+                for order in ('block', 'round_robin'))
+
+
+# Halving far sends half of the vector first: between neighbours in block order
+# that is across, dealt round robin inside. So S crosses as often as a group has
+# hosts, or once.
+@case(('2 x 2 hosts', 2), ('2 x 4 hosts', 4))
+def halving_far_is_faster_with_ranks_dealt_over_groups(each):
+    settings = {'COLL_CLUSTER': 'rack:2 (50us 31.25MB/s shared) '
+                                f'node:{each} (50us 125MB/s) core:1', **FIXED}
+    pair = [BLOCK, f'1x{MIB}', DEALT, f'1x{MIB}']
+    for _ in range(STARTS):
+        lab = netlab.Lab(netlab.Layout(hosts=2 * each, groups=(2,), rate=1e9,
+                                       trunk_rate=(250e6,)))
+        try:
+            run = steps.run(lab, BUILD, pair * (1 + PAIRS), {}, 60, **settings)
+        finally:
+            lab.close()
+        expect([o.order for o in run.operations]
+               == ['block', 'round_robin'] * (1 + PAIRS), run.operations)
+        block, dealt = run.us[2::2], run.us[3::2]  # the first pair connects
+        faster = sum(d < b for d, b in zip(dealt, block))
+        note(f'{faster} of {PAIRS} faster; medians',
+             *(f'{statistics.median(us) / 1e3:.1f} ms' for us in (block, dealt)))
+        if faster >= FASTER:
+            return
+    give_up(f'in none of {STARTS} starts')
+
+
 # --- measuring at start -------------------------------------------------------
 
 FOUND = re.compile(r'hosts in (\d+) groups .* a group\'s link ([0-9.e+-]+) GB/s')
