@@ -264,6 +264,23 @@ def disagree():
               repr(done.stderr))
 
 
+def deterministic_is_agreed():
+    """It brings the library to layout, where the environment says less, and so
+    all ranks need it."""
+    script = '[ $COLL_RANK = 1 ] && set -- "$@" --deterministic; exec "$@"'
+    for said, expected in (("off", "or COLL_DETERMINISM"),
+                           ("layout", "disagree about --deterministic"),
+                           ("full", "disagree about --deterministic")):
+        done = subprocess.run(
+            [os.path.join(BUILD, "collrun"), "-n", "2", "sh", "-c", script,
+             "sh", TRAIN, *OPTIONS, "--steps", "2"],
+            env={**ENV, "COLL_DETERMINISM": said}, capture_output=True,
+            text=True, timeout=120)
+        check(f"--deterministic on one rank, beside {said}, is told",
+              done.returncode != 0 and expected in done.stderr,
+              repr(done.stderr))
+
+
 def threads_are_bound(folder):
     """More threads than cores are told in one line, and do no harm."""
     many = str(os.cpu_count() + 1)
@@ -298,6 +315,7 @@ def main():
         stop(folder)
         refuse(folder)
         disagree()
+        deterministic_is_agreed()
         threads_are_bound(folder)
         left = [name for name in os.listdir(folder) if name.endswith(".tmp")]
         check("no temporary file is left", not left, str(left))

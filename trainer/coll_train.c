@@ -57,6 +57,15 @@ __attribute__((format(printf, 1, 2))) static void complain(const char *format,
     fprintf(stderr, "coll_train: %s\n", complaint);
 }
 
+/* For --deterministic: in which order the library adds must not follow from
+ * what it measures. Before the library reads its settings. */
+static void fix_order(void)
+{
+    const char *said = getenv("COLL_DETERMINISM");
+    if (!said || !strcmp(said, "off") || !strcmp(said, "run"))
+        setenv("COLL_DETERMINISM", "layout", 1);
+}
+
 /* Returns the exit status: 2 where the environment or a setting is wrong. */
 static int join(coll_comm **comm)
 {
@@ -297,6 +306,8 @@ static int train_main(int argc, char **argv)
     struct train t;
     coll_comm *comm;
     o = parse_train(argc, argv);
+    if (o->deterministic)
+        fix_order();
     struct train_settings s = settings_of(o);
     s.stop = &stop;
     s.began = start;

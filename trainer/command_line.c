@@ -123,9 +123,9 @@ static const struct option_row train_rows[] = {
     {0, "seed", "N", OPTION_INT, &o.seed, 0, 9.3e18, NULL,
      "seed of weights, order of images, dropout, --augment (default 1)"},
     {0, "deterministic", NULL, OPTION_FLAG, &o.deterministic, 0, 0, NULL,
-     "the same bits in every run with as many ranks, on any number of "
-     "threads; with as many, on one host always so, but for --kernel "
-     "measured"},
+     "the same bits in every run with as many ranks on as many hosts, on any "
+     "number of threads; with as many, on one host always so, but for --kernel "
+     "measured and servers that take what comes first"},
     {0, "threads", "N", OPTION_INT, &o.threads, 1, 1024, NULL,
      "threads per rank (default 1)"},
     {0, "bind", "HOW", OPTION_TEXT, &o.bind, 0, 0, "core|none",

@@ -277,6 +277,7 @@ static int build(struct train *t)
         {"--tau", (double)s->tau},
         {"--alpha", s->alpha},
         {"--centre", s->centre},
+        {"--deterministic", s->deterministic}, /* implies --wire-always */
         {"--wire", s->wire.kind},
         {"--top", s->wire.top},
         {"--wire-always", s->wire.always},

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """What a transfer of 50 ms costs a rank that computes meanwhile, and what of a
-step of training is spent in waiting, between hosts and on one.
+step of training is spent in waiting, between hosts and on one; and that a run that
+is to be repeated measures nothing between four hosts.
 
     tests/netlab/overlap_test.py BUILD [WORD...]
 
@@ -117,6 +118,31 @@ def test_two_ranks_of_a_host_wait_less_than_a_twentieth_of_a_step():
     for net in NETS:
         if all(shared_share(net) >= SHARED for _ in range(tap.TRIES)):
             tap.give_up(f'{net}: {SHARED} % or more in {tap.TRIES} runs')
+
+
+def determined(lab, path):
+    """A checkpoint, and what the library ran for it."""
+    _, errs = steps.launched(
+        lab, [f'{BUILD}/coll_train', '--net', 'lenet', '--data',
+              'synthetic:256x1x28x28', '--batch', '8', '--steps', '6',
+              '--deterministic', '--checkpoint', path], 60)
+    expect('probe: ' not in errs[0], 'it has measured the network:', errs[0])
+    with open(path, 'rb') as file:
+        return file.read(), steps.agreed(errs)
+
+
+@case
+def test_deterministic_training_between_hosts_measures_nothing():
+    lab = netlab.Lab(netlab.Layout(hosts=4))
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, 'saved')
+            first, second = determined(lab, path), determined(lab, path)
+    finally:
+        lab.close()
+    expect(first[1] and first[1] == second[1], 'other algorithms', first[1],
+           second[1])
+    expect(first[0] == second[0], 'other bytes')
 
 
 if __name__ == '__main__':
