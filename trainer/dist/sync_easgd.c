@@ -8,7 +8,9 @@
  *   2  every rank has it and moves it alike: one sum to all
  *   3  as 2, but the sum goes on while the gradient is computed
  *
- * Sums are made in rank order, so all three give the same bits. */
+ * Sums are made in rank order, so all three give the same bits. The paper's
+ * trees add in another one; why there are none: README, "Ranks that learn
+ * apart". */
 #include "dist/easgd.h"
 #include "dist/elastic.h"
 
