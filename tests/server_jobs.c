@@ -21,7 +21,7 @@ double job_target(long number, size_t i)
 struct player {
     const struct server_job *job;
     struct server_done *done;
-    float *weights, *gradients, *centre, *velocity;
+    float *weights, *gradients, *centre, *velocity, *seen;
     int rank;
     volatile sig_atomic_t stop;
 };
@@ -70,6 +70,8 @@ static coll_status work(struct player *p, const struct links *links)
         .way = p->job->way,
         .tau = p->job->tau,
         .alpha = (float)p->job->alpha,
+        .rho = (float)p->job->rho,
+        .seen = p->job->rho > 0 ? p->seen : NULL,
         .weights = p->weights,
         .gradients = p->gradients,
         .centre = p->centre,
@@ -117,7 +119,7 @@ int job_run(coll_comm *comm, const struct server_job *job,
 {
     struct links links;
     struct player p = {.job = job, .done = done};
-    float *memory = calloc(4 * job->count, sizeof(*memory));
+    float *memory = calloc(5 * job->count, sizeof(*memory));
     *done = (struct server_done){
         .numbers = calloc((size_t)job->steps + 1, sizeof(*done->numbers))};
     coll_status status = links_open(&links, comm, job->nservers, job->count,
@@ -130,6 +132,7 @@ int job_run(coll_comm *comm, const struct server_job *job,
     p.gradients = memory + job->count;
     p.centre = memory + 2 * job->count;
     p.velocity = memory + 3 * job->count;
+    p.seen = memory + 4 * job->count;
     p.rank = links.rank;
     status = links_server(&links) < 0 ? work(&p, &links) : serve(&p, &links);
     if (status)
@@ -147,13 +150,14 @@ void job_free(struct server_done *done)
 }
 
 /* (1) or (5), (6), and (2'), for pull_push after the worker's own step; of
- * rule_add and rule_momentum what the server does with one worker. */
+ * rule_add and rule_momentum what the server does, and the worker gets. */
 static void oracle_step(const struct server_job *job, long number, size_t i,
-                        double *c, double *w, double *v)
+                        double *c, double *w, double *v, double *seen)
 {
     const bool after = job->way == &worker_pull_push,
                exchanges = number % job->tau == (after ? job->tau - 1 : 0);
-    const double old = *w, g = h * (old - job_target(number, i));
+    const double old = *w, g = h * (old - job_target(number, i))
+                               + job->rho * (old - *seen);
     if (job->way == &worker_gradient) {
         *v =
             (job->rule == rule_momentum ? job->momentum * *v : 0) - job->lr * g;
@@ -164,21 +168,31 @@ static void oracle_step(const struct server_job *job, long number, size_t i,
     *v = job->momentum * *v - job->lr * g;
     *w += *v;
     const double force = exchanges ? job->alpha * ((after ? *w : old) - *c) : 0;
+    *seen = exchanges ? *c : *seen;
     *w -= force;
     *c += force;
 }
 
-void job_oracle(const struct server_job *job, int nworkers, double *centre,
-                double *weights)
+static struct service in_turn(const struct server_job *job, int nworkers,
+                              long k)
 {
-    double *velocity = calloc((size_t)nworkers * job->count, sizeof(*velocity));
+    return (struct service){(int)(k / job->tau % nworkers), k};
+}
+
+void job_oracle(const struct server_job *job, int nworkers,
+                const struct service *order, double *centre, double *weights)
+{
+    const bool shared = job->rule == rule_momentum; /* it is the server's */
+    const size_t all = (size_t)nworkers * job->count;
+    double *velocity = calloc(2 * all, sizeof(*velocity));
     memset(centre, 0, job->count * sizeof(*centre));
-    memset(weights, 0, (size_t)nworkers * job->count * sizeof(*weights));
+    memset(weights, 0, all * sizeof(*weights));
     for (long k = 0; velocity && k < job->steps; k++) {
-        const size_t worker = (size_t)(k / job->tau % nworkers);
+        const struct service now = order ? order[k] : in_turn(job, nworkers, k);
         for (size_t i = 0; i < job->count; i++) {
-            const size_t at = worker * job->count + i;
-            oracle_step(job, k, i, &centre[i], &weights[at], &velocity[at]);
+            const size_t at = (size_t)now.worker * job->count + i;
+            oracle_step(job, now.step, i, &centre[i], &weights[at],
+                        &velocity[shared ? i : at], &velocity[all + at]);
         }
     }
     free(velocity);

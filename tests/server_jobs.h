@@ -16,6 +16,7 @@ struct server_job {
     size_t count;
     long tau, steps;
     double lr, alpha, momentum; /* at the worker, or of rule_momentum */
+    double rho;                 /* of pull_push */
     int step_us;                /* how long a step takes, asleep; */
     int slow_worker, slow_us;   /* and of this worker, if slow_us > 0 */
     long stop_after;            /* steps of worker 0; 0: never */
@@ -37,9 +38,16 @@ double job_target(long number, size_t i);
 int job_run(coll_comm *, const struct server_job *, struct server_done *);
 void job_free(struct server_done *);
 
-/* The same in double, with the workers in turn, as of papers: centre[count],
- * and weights[worker * count + i]. */
-void job_oracle(const struct server_job *, int nworkers, double *centre,
-                double *weights);
+/* One exchange: whose, and in which of its steps. */
+struct service {
+    int worker;
+    long step;
+};
+
+/* The same in double, as of papers: centre[count], and
+ * weights[worker * count + i]. order: of the job's services, where tau is 1;
+ * NULL: the workers in turn. */
+void job_oracle(const struct server_job *, int nworkers,
+                const struct service *order, double *centre, double *weights);
 
 #endif

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "dist/servers.h"
+#include "dist/strategy.h"
 #include "ranks.h"
 #include "server_jobs.h"
 
@@ -34,14 +36,22 @@ static struct server_job elastic(long steps)
     };
 }
 
-static int is_near(const float *found, const double *right, size_t n)
+/* The first number that is wrong, or n. */
+static size_t differs(const float *found, const double *right, size_t n)
 {
     /* A step rounds a few numbers below 2, and earlier errors shrink. */
     const double tolerance = 4 * 2 * 6e-8 * (double)job.steps;
-    for (size_t i = 0; i < n; i++)
-        EXPECT(fabs((double)found[i] - right[i]) < tolerance,
-               "number %zu: found %.9g, right is %.9g", i, (double)found[i],
-               right[i]);
+    size_t i = 0;
+    while (i < n && fabs((double)found[i] - right[i]) < tolerance)
+        i++;
+    return i;
+}
+
+static int is_near(const float *found, const double *right, size_t n)
+{
+    const size_t i = differs(found, right, n);
+    EXPECT(i == n, "number %zu: found %.9g, right is %.9g", i, (double)found[i],
+           right[i]);
     return 0;
 }
 
@@ -53,7 +63,7 @@ static int as_oracle(coll_comm *comm, int rank, int n)
     struct server_done done;
     if (job_run(comm, &job, &done))
         return 1;
-    job_oracle(&job, nworkers, centre, weights);
+    job_oracle(&job, nworkers, NULL, centre, weights);
     const int wrong =
         rank < nworkers ? is_near(done.weights,
                                   weights + (size_t)rank * job.count, job.count)
@@ -105,7 +115,146 @@ Test(servers, one_worker_does_what_the_equations_say)
     job.way = &worker_pull_push;
     job.tau = 5;
     cr_assert_eq(run_ranks(2, over_shm, as_oracle), 0, "parameter server");
+    job.rho = 0.3;
+    cr_assert_eq(run_ranks(2, over_shm, as_oracle), 0, "with rho");
 }
+
+/* --- First come ----------------------------------------------------------- */
+
+/* The order in which 3 workers were served, but for the last time of each: a
+ * reply names the worker's next step, and what is served first gets the next
+ * one that there is. The last three come behind, in any order. */
+static int find_order(coll_comm *comm, int rank, const struct server_done *done,
+                      struct service *order)
+{
+    const size_t n = (size_t)job.steps;
+    long *place = calloc(2 * n, sizeof(*place)), *whose = place + n, last = 3;
+    for (long k = 0; rank < 3 && k < done->n; k++) {
+        place[done->numbers[k]] = k + 1 < done->n ? done->numbers[k + 1] : 0;
+        whose[done->numbers[k]] = rank;
+    }
+    const coll_status status =
+        coll_allreduce(place, place, 2 * n, COLL_I64, COLL_SUM, comm, NULL);
+    for (long k = 0; !status && k < job.steps; k++)
+        order[(place[k] ? place[k] : job.steps + --last) - 3] =
+            (struct service){(int)whose[k], k};
+    free(place);
+    return status || last != 0;
+}
+
+static int replays(coll_comm *comm, int rank, int n)
+{
+    static const int orders[6][3] = {
+        {0, 1, 2},
+        {0, 2, 1},
+        {1, 0, 2},
+        {1, 2, 0},
+        {2, 0, 1},
+        {2, 1, 0}
+    };
+    const size_t count = job.count, steps = (size_t)job.steps;
+    double *right =
+        calloc((size_t)n * count, sizeof(*right)); /* of all ranks */
+    struct service *order = calloc(steps, sizeof(*order)), last[3];
+    struct server_done done;
+    size_t found = 0;
+    if (job_run(comm, &job, &done) || find_order(comm, rank, &done, order))
+        return 1;
+    memcpy(last, order + steps - 3, sizeof(last));
+    for (int i = 0; i < 6 && found < count; i++) {
+        for (size_t k = 0; k < 3; k++)
+            order[steps - 3 + k] = last[orders[i][k]];
+        job_oracle(&job, n - 1, order, right + 3 * count, right);
+        found = differs(done.weights, right + (size_t)rank * count, count);
+    }
+    EXPECT(found == count, "number %zu: found %.9g", found,
+           (double)done.weights[found]);
+    free(order);
+    free(right);
+    job_free(&done);
+    return 0;
+}
+
+static const struct strategy_ops *row(const char *name)
+{
+    char error[256];
+    const struct strategy_ops *ops = strategy_find(name, error, sizeof(error));
+    cr_assert(ops, "%s", error);
+    return ops;
+}
+
+static void run_row(const char *name, double lr, double momentum)
+{
+    const struct server_way *way = row(name)->way;
+    job = elastic(300);
+    job.way = way->worker;
+    job.order = way->order;
+    job.rule = way->rule;
+    job.lr = lr;
+    job.momentum = momentum;
+    job.step_us = 100;
+    job.slow_worker = 1;
+    job.slow_us = 250;
+    cr_assert_eq(run_ranks(4, over_shm, replays), 0, "%s", name);
+}
+
+Test(servers, first_come_does_what_the_equations_say_in_the_order_it_took)
+{
+    run_row("async-easgd", 0.1, 0);
+    run_row("async-measgd", 0.02, 0.9);
+    run_row("async-sgd", 0.1, 0);
+    run_row("async-msgd", 0.02, 0.5);
+}
+
+/* As the names say: B1 to B7 of You, Buluc and Demmel, and swFLOW's. */
+Test(servers, each_name_has_its_order_and_rule)
+{
+    static const struct {
+        const char *name;
+        struct server_way way;
+        enum descent descent;
+    } rows[] = {
+        {"easgd-round-robin",
+         {SERVER_IN_TURN, rule_elastic, &worker_elastic},
+         DESCENT_PLAIN   },
+        {"async-sgd",
+         {SERVER_FIRST_COME, rule_add, &worker_gradient},
+         DESCENT_PLAIN   },
+        {"async-msgd",
+         {SERVER_FIRST_COME, rule_momentum, &worker_gradient},
+         DESCENT_MOMENTUM},
+        {"hogwild-sgd",
+         {SERVER_AT_ONCE, rule_add_at_once, &worker_gradient},
+         DESCENT_PLAIN   },
+        {"async-easgd",
+         {SERVER_FIRST_COME, rule_elastic, &worker_elastic},
+         DESCENT_PLAIN   },
+        {"async-measgd",
+         {SERVER_FIRST_COME, rule_elastic, &worker_elastic},
+         DESCENT_MOMENTUM},
+        {"hogwild-easgd",
+         {SERVER_AT_ONCE, rule_elastic_at_once, &worker_elastic},
+         DESCENT_PLAIN   },
+        {"parameter-server",
+         {SERVER_FIRST_COME, rule_add, &worker_pull_push},
+         DESCENT_ANY     },
+    };
+    int served = 0;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct strategy_ops *ops = row(rows[i].name);
+        const struct server_way *way = ops->way, *right = &rows[i].way;
+        cr_assert(way->order == right->order && way->rule == right->rule
+                      && way->worker == right->worker
+                      && ops->descent == rows[i].descent
+                      && ops->any_order == (right->order != SERVER_IN_TURN),
+                  "%s", ops->name);
+    }
+    for (int i = 0; i < nstrategies; i++)
+        served += strategies[i]->way != NULL;
+    cr_assert_eq(served, (int)(sizeof(rows) / sizeof(rows[0])));
+}
+
+/* --- In turn -------------------------------------------------------------- */
 
 /* What is served first gets the next step, so steps tell the order. */
 static int in_turn(coll_comm *comm, int rank, int n)

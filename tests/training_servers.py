@@ -234,6 +234,8 @@ def refused():
             "--original-strict")
     refuses("--tau: found --strategy async-sgd", 1, "--strategy", "async-sgd",
             "--tau", "2")
+    refuses("--rho: found --strategy async-easgd, valid with parameter-server",
+            1, "--strategy", "async-easgd", "--rho", "0.1")
     refuses("--deterministic: found --strategy hogwild-sgd", 1, "--strategy",
             "hogwild-sgd", "--deterministic")
     refuses("--servers: found 2 of 2 ranks", 2, "--strategy", "async-sgd",

@@ -93,6 +93,9 @@ static const struct option_row train_rows[] = {
     {0, "alpha", "A", OPTION_NUMBER, &o.alpha, 1e-12, 1, NULL,
      "and then: how far an exchange moves weights towards the centre, as a part "
      "of their distance (default 0.9 / tau / ranks that work)"},
+    {0, "rho", "R", OPTION_NUMBER, &o.rho, 0, 1e6, NULL,
+     "parameter-server: add R times the distance from the centre that a worker "
+     "saw last to each of its gradients (default 0)"},
     {0, "centre", "HOW", OPTION_TEXT, &o.centre, 0, 0,
      "replicated|sharded|hierarchical",
      "decentralized-easgd: every rank has the centre (default); each a part of "

@@ -13,9 +13,9 @@ struct options {
         *predict;
     long epochs, steps, batch, global_batch, every, warmup, checkpoint_every;
     long seed, threads, accumulate;
-    long tau, servers;
+    long tau, servers, test_every;
     size_t bucket;
-    double lr, gamma, power, weight_decay, clip_norm, ema, alpha, top;
+    double lr, gamma, power, weight_decay, clip_norm, ema, alpha, rho, top, warmup_from;
     double momentum, beta1, beta2, epsilon, trust; /* NAN: not given */
     bool augment, deterministic, profile, breakdown, original_strict, shard, wire_always;
     bool partition;

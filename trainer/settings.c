@@ -61,6 +61,7 @@ static struct strategy_settings strategy_settings(const struct options *o)
         .bucket_bytes = (size_t)o->bucket,
         .tau = o->tau,
         .alpha = o->alpha,
+        .rho = o->rho,
         .centre = (enum centre)centre,
         .wire = wire(o),
         .servers = o->servers,

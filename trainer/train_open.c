@@ -276,6 +276,7 @@ static int build(struct train *t)
         {"--strategy", digest(strategy, strlen(strategy))},
         {"--tau", (double)s->tau},
         {"--alpha", s->alpha},
+        {"--rho", s->rho},
         {"--centre", s->centre},
         {"--deterministic", s->deterministic}, /* implies --wire-always */
         {"--wire", s->wire.kind},

@@ -7,23 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dist/server.h"
+#include "dist/servers.h"
 #include "dist/strategy.h"
-#include "dist/worker.h"
 
 struct servers {
     struct links links;
     struct server server; /* of a server; else */
     struct worker worker;
+    struct arena seen; /* of the worker */
 };
 
-struct way {
-    enum server_order order;
-    server_rule *rule;
-    const struct worker_way *worker;
-};
-
-static const struct way
+static const struct server_way
     in_turn = {SERVER_IN_TURN, rule_elastic, &worker_elastic},
     in_turn_strict = {SERVER_IN_TURN, rule_elastic, &worker_elastic_strict},
     elastic = {SERVER_FIRST_COME, rule_elastic, &worker_elastic},
@@ -35,7 +29,7 @@ static const struct way
 
 /* Of the server's own weights its shard of the centre is what counts. */
 static coll_status open_server(struct strategy *s, struct servers *v,
-                               const struct way *way)
+                               const struct server_way *way)
 {
     size_t first;
     const size_t count =
@@ -56,9 +50,18 @@ static coll_status open_server(struct strategy *s, struct servers *v,
     return server_open(&v->server, s->settings.tau);
 }
 
+/* What a worker has seen last of the centre is that of the start. */
+static void adopt(struct strategy *s)
+{
+    const struct servers *v = s->own;
+    if (v->seen.count)
+        memcpy(v->seen.x, s->centre.x, v->seen.count * sizeof(float));
+}
+
 static coll_status open_servers(struct strategy *s)
 {
-    const struct way *way = s->settings.strict ? &in_turn_strict : s->ops->way;
+    const struct server_way *way =
+        s->settings.strict ? &in_turn_strict : s->ops->way;
     struct servers *v = s->own = calloc(1, sizeof(*v));
     const size_t count = s->net->params.count;
     if (!v || arena_alloc(&s->centre, count))
@@ -75,14 +78,21 @@ static coll_status open_servers(struct strategy *s)
     if (links_server(&v->links) >= 0)
         return open_server(s, v, way);
     s->overlaps = way->worker == &worker_elastic;
+    if (s->settings.rho > 0) {
+        if (arena_alloc(&v->seen, count))
+            return COLL_ERR_MEMORY;
+        adopt(s);
+    }
     v->worker = (struct worker){
         .links = &v->links,
         .way = way->worker,
         .tau = s->settings.tau,
         .alpha = (float)s->settings.alpha,
+        .rho = (float)s->settings.rho,
         .weights = s->net->params.x,
         .gradients = s->net->grads.x,
         .centre = s->centre.x,
+        .seen = v->seen.x,
         .time = s->time,
     };
     return worker_open(&v->worker);
@@ -149,14 +159,15 @@ static void close_servers(struct strategy *s)
     links_close(&v->links);
     server_close(&v->server);
     worker_close(&v->worker);
+    arena_free(&v->seen);
     free(v);
 }
 
 /* What all rows have. */
 #define SERVED                                                                 \
     .apart = true, .open = open_servers, .grads_ready = progress,              \
-    .stretch = stretch, .gather = gather, .staleness = staleness,              \
-    .sentence = sentence, .close = close_servers
+    .stretch = stretch, .gather = gather, .adopt = adopt,                      \
+    .staleness = staleness, .sentence = sentence, .close = close_servers
 enum { SGD = USES_SERVERS, ELASTIC = USES_SERVERS | USES_TAU | USES_ALPHA };
 
 const struct strategy_ops strategy_easgd_round_robin = {
@@ -187,5 +198,5 @@ const struct strategy_ops strategy_hogwild_easgd = {SERVED,
                                                     .descent = DESCENT_PLAIN,
                                                     .any_order = true};
 const struct strategy_ops strategy_parameter_server = {
-    SERVED, .name = "parameter-server", .uses = ELASTIC, .way = &pull_push,
-    .any_order = true};
+    SERVED, .name = "parameter-server", .uses = ELASTIC | USES_RHO,
+    .way = &pull_push, .any_order = true};

@@ -44,6 +44,8 @@ struct strategy_settings {
     long tau;      /* an exchange every so many steps; 0: unsaid */
     double alpha;  /* how far weights move towards the centre in an exchange, as
                       a part of their distance; 0: unsaid */
+    double rho;    /* at each step workers are pulled towards the centre that
+                      they saw last, by a loss of rho / 2 |difference|^2 */
     enum centre centre;
     struct wire_settings wire; /* between hosts */
     long servers; /* the last ranks serve; 0: unsaid, and then one */
@@ -59,7 +61,8 @@ enum {
     USES_WIRE = 16,
     USES_SERVERS = 32,
     USES_STRICT = 64,
-    USES_SHARD = 128
+    USES_SHARD = 128,
+    USES_RHO = 256
 };
 
 /* By what weights move: any optimiser; W -= lr G; the same with momentum. */

@@ -2,6 +2,7 @@
 #include "dist/worker.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "dist/elastic.h"
 #include "dist/tickets.h"
@@ -80,14 +81,24 @@ coll_status worker_progress(struct worker *w)
     return status == COLL_IN_PROGRESS ? COLL_OK : status;
 }
 
+/* Of the loss rho / 2 |weights - seen|^2. */
+static void add_penalty(const struct worker *w)
+{
+    for (size_t i = 0; w->seen && i < w->links->count; i++)
+        w->gradients[i] += w->rho * (w->weights[i] - w->seen[i]);
+}
+
 /* n steps with nobody's help. */
-static coll_status alone(const struct worker_job *job, long first, long n)
+static coll_status alone(const struct worker *w, const struct worker_job *job,
+                         long first, long n)
 {
     coll_status status = COLL_OK;
     for (long i = first; !status && i < first + n; i++) {
         status = job->gradient(job->context, i);
-        if (!status)
-            job->update(job->context, i);
+        if (status)
+            break;
+        add_penalty(w);
+        job->update(job->context, i);
     }
     return status;
 }
@@ -111,7 +122,7 @@ static coll_status elastic(struct worker *w, const struct worker_job *job,
     if (status)
         return status;
     move(w, job, first);
-    return alone(job, first + 1, n - 1);
+    return alone(w, job, first + 1, n - 1);
 }
 
 static coll_status elastic_strict(struct worker *w,
@@ -131,7 +142,7 @@ static coll_status elastic_strict(struct worker *w,
     if (status)
         return status;
     move(w, job, first);
-    return alone(job, first + 1, n - 1);
+    return alone(w, job, first + 1, n - 1);
 }
 
 static coll_status gradient(struct worker *w, const struct worker_job *job,
@@ -150,13 +161,15 @@ static coll_status pull_push(struct worker *w, const struct worker_job *job,
                              long first, long n, int *next)
 {
     int ignored;
-    coll_status status = alone(job, first, n);
+    coll_status status = alone(w, job, first, n);
     if (!status)
         status = call(w, LINK_PULL, NULL, w->centre);
     if (!status)
         status = await(w, next);
     if (status)
         return status;
+    if (w->seen)
+        memcpy(w->seen, w->centre, w->links->count * sizeof(*w->seen));
     for (size_t i = 0; i < w->links->count; i++) {
         const float d = w->alpha * (w->weights[i] - w->centre[i]);
         w->weights[i] -= d;

@@ -25,10 +25,12 @@ struct worker {
     const struct links *links;
     const struct worker_way *way;
     long tau;
-    float alpha;
+    float alpha, rho;
     /* The caller's, links->count floats each. centre: as it was last seen; of a
      * way that wants one. */
     float *weights, *gradients, *centre;
+    /* Likewise; of pull_push with rho > 0: the centre that was read last. */
+    float *seen;
     coll_request **requests;           /* [2 * nservers] */
     coll_message *messages;            /* [nservers] replies */
     const volatile sig_atomic_t *stop; /* a signal's number, 0 or NULL */
@@ -49,7 +51,8 @@ struct worker_way {
  * step's gradient; equations (1), (6) of elastic.h.
  * elastic_strict: gets the centre first, then computes, then sends the weights.
  * gradient: sends a step, gets weights; tau is 1.
- * pull_push: after the last step gets the centre, and sends what it moves to.
+ * pull_push: after the last step gets the centre, and sends what it moves to;
+ * each gradient gets rho (W - seen) added.
  */
 extern const struct worker_way worker_elastic, worker_elastic_strict,
     worker_gradient, worker_pull_push;
