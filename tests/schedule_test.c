@@ -155,6 +155,15 @@ Test(schedule, milestones_are_rising_steps)
         cr_assert_not_null(schedule_milestones(&s, bad[i]), "%s", bad[i]);
 }
 
+Test(schedule, warm_up_may_start_above_0)
+{
+    const struct schedule_settings s = {
+        .name = "fixed", .lr = 8, .from = 2, .warmup = 3};
+    const double want[] = {2, 4, 6, 8, 8};
+    for (long t = 0; t < 5; t++)
+        cr_assert_eq(schedule_lr(&s, t), want[t], "step %ld", t);
+}
+
 Test(schedule, warm_up_is_linear_for_every_schedule)
 {
     const char *const names[] = {"fixed", "step", "multistep", "cosine"};

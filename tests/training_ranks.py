@@ -225,6 +225,7 @@ def refuse(folder):
              (["--log", "/nowhere/x"], "--log: /nowhere/x: cannot write"),
              (["--plot", "/nowhere/x"], "--plot: /nowhere/x: cannot write"),
              (["--momentum", "2"], "--momentum"),
+             (["--warmup", "0", "--warmup-from", "0.1"], "found no --warmup"),
              ([os.path.join(folder, "no.yaml")], "no.yaml: cannot read"),
              (["COLL_ALGO=rng"], "did you mean ring?"),
              (["COLL_RANK=7"], "COLL_RANK")]

@@ -86,8 +86,11 @@ def learns(strategy):
     options = ["--log", path("log"), "--checkpoint", path("a")]
     if strategy in ELASTIC:
         options += ["--tau", "2"]
-    train(4, strategy, "--steps", "50", *options)
+    train(4, strategy, "--steps", "50", "--test-every", "20", *options)
     first = points("log")[-1]
+    tested = [p["step"] for p in points("log")[:-1] if "test_loss" in p]
+    check(f"{strategy} meets at --test-every", tested == [20, 25, 40, 50],
+          tested)
     out = train(4, strategy, "--steps", "100", "--resume", *options)
     log = points("log")
     last, steps = log[-1], [p["step"] for p in log[:-1]]

@@ -79,6 +79,8 @@ static const struct option_row train_rows[] = {
      "schedule multistep: the steps of its changes, as in 30000,60000"},
     {0, "warmup", "N", OPTION_INT, &o.warmup, 0, 1e12, NULL,
      "let the learning rate rise from 0 over so many steps (default 0)"},
+    {0, "warmup-from", "RATE", OPTION_NUMBER, &o.warmup_from, 0, 1e6, NULL,
+     "and from this rate in place of 0"},
     {0, "strategy", "NAME", OPTION_TEXT, &o.strategy, 0, 0, NULL,
      "how ranks share what they learn: sync (default), sync-easgd1, "
      "sync-easgd2, sync-easgd3, decentralized-easgd; or with ranks that serve: "
@@ -149,6 +151,8 @@ static const struct option_row train_rows[] = {
      "write the state of training there after each epoch"},
     {0, "checkpoint-every", "N", OPTION_INT, &o.checkpoint_every, 1, 1e12,
      NULL, "and also every N steps"},
+    {0, "test-every", "N", OPTION_INT, &o.test_every, 1, 1e12, NULL,
+     "evaluate also every N steps"},
     {0, "resume", "[FILE]", OPTION_TEXT, &o.resume, 0, 0, NULL,
      "go on from FILE; without it, from --checkpoint's file if that exists"},
     {0, "log", "FILE", OPTION_TEXT, &o.log, 0, 0, NULL,

@@ -40,7 +40,7 @@ bool late_may(const struct train *t, long until)
 {
     const long every = t->settings.checkpoint_every, step = t->step + 1;
     return t->strategy.defers && step < t->nsteps && step < until
-           && step % t->epoch_steps
+           && !train_tests(t, step)
            && !(t->settings.checkpoint && every && step % every == 0);
 }
 

@@ -113,7 +113,11 @@ struct train_settings settings_of(const struct options *o)
         .power = o->power,
         .every = o->every,
         .warmup = o->warmup,
+        .from = o->warmup_from,
     };
+    if (o->warmup_from > 0 && !o->warmup)
+        options_die(&train_program, "--warmup-from: found no --warmup, which "
+                                    "says over how many steps");
     if (o->milestones && strcmp(o->schedule, "multistep"))
         options_die(&train_program,
                     "--milestones: found --schedule %s, valid is --schedule "
@@ -142,8 +146,8 @@ struct train_settings settings_of(const struct options *o)
         .unbound = !strcmp(o->bind, "none"),
         .seed = (uint64_t)o->seed,
         .augment = o->augment,
-        .shuffle = strcmp(o->shuffle, "stripes") ? SHUFFLE_ALL
-                                                 : SHUFFLE_STRIPES,
+        .shuffle =
+            strcmp(o->shuffle, "stripes") ? SHUFFLE_ALL : SHUFFLE_STRIPES,
         .partition = o->partition,
         .prefetch = !strcmp(o->prefetch, "on")    ? PREFETCH_ON
                     : !strcmp(o->prefetch, "off") ? PREFETCH_OFF
@@ -159,6 +163,7 @@ struct train_settings settings_of(const struct options *o)
         .schedule = schedule,
         .checkpoint = o->checkpoint,
         .checkpoint_every = o->checkpoint_every,
+        .test_every = o->test_every,
         .resume = own_file ? o->checkpoint : o->resume,
         .resume_optional = own_file,
     };

@@ -2,6 +2,7 @@
 /* Training where workers run by themselves between meetings: at the end of an
  * epoch, where a checkpoint is due, and at the end all ranks come together, and
  * do what ranks in step do after a step. */
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -144,15 +145,24 @@ static void step(void *context, long number)
     update_make_step(&t->update, &t->net, rate(t));
 }
 
+static long least(long a, long b)
+{
+    return a < b ? a : b;
+}
+
+/* The next multiple; of 0 there is none. */
+static long next(long step, long every)
+{
+    return every ? (step / every + 1) * every : LONG_MAX;
+}
+
 /* The step before which all meet next. */
 static long next_meeting(const struct train *t, long until)
 {
-    const long every =
-        t->settings.checkpoint ? t->settings.checkpoint_every : 0;
-    long end = (t->step / t->epoch_steps + 1) * t->epoch_steps;
-    if (every && (t->step / every + 1) * every < end)
-        end = (t->step / every + 1) * every;
-    end = until < end ? until : end;
+    const long save = t->settings.checkpoint ? t->settings.checkpoint_every : 0,
+               end = least(least(until, next(t->step, t->epoch_steps)),
+                           least(next(t->step, save),
+                                 next(t->step, t->settings.test_every)));
     return t->nsteps < end ? t->nsteps : end;
 }
 

@@ -89,6 +89,12 @@ bool train_saves(const struct train *t, bool stopped)
                || (every && t->step % every == 0));
 }
 
+bool train_tests(const struct train *t, long step)
+{
+    const long every = t->settings.test_every;
+    return step % t->epoch_steps == 0 || (every && step % every == 0);
+}
+
 static int stop_signal(const struct train *t)
 {
     return t->settings.stop ? *t->settings.stop : 0;
@@ -196,8 +202,7 @@ int train_evaluate(struct train *t)
 
 int train_score(struct train *t, bool stopped, struct report_point *p)
 {
-    const bool last = t->step == t->nsteps,
-               ends = t->step % t->epoch_steps == 0;
+    const bool last = t->step == t->nsteps, ends = train_tests(t, t->step);
     if (!last && !ends && !train_saves(t, stopped))
         return 0;
     breakdown_enter(&t->time, PART_TEST);

@@ -46,6 +46,7 @@ struct train_settings {
                                           every if it is 0: an epoch */
     const char *checkpoint;            /* NULL: none */
     long checkpoint_every;             /* steps; 0: once an epoch */
+    long test_every;                   /* likewise */
     const char *resume;                /* a file, or NULL */
     bool resume_optional;              /* start afresh if it does not exist */
     const volatile sig_atomic_t *stop; /* a signal's number, 0 or NULL */
@@ -94,8 +95,9 @@ struct train {
  * bad input, 1 for a failure, 128 + N after signal N. Every rank of the
  * communicator makes the same calls. */
 
-/* Opens the data only, for what the net takes, so that bad input is found before the job joins. The
- * strings of the settings must live as long as the train. */
+/* Opens the data only, for what the net takes, so that bad input is found
+ * before the job joins. The strings of the settings must live as long as the
+ * train. */
 int train_open_data(struct train *, const struct train_settings *);
 
 /* Builds the rest and reads the checkpoint to resume from. The communicator
@@ -127,9 +129,11 @@ int train_evaluate(struct train *);
 double train_learn(struct train *, const struct batch *, int *ncorrect);
 int train_not_finite(struct train *, double loss);
 int train_unread(struct train *); /* loader_take() gave none */
-/* After a step, on all ranks: whether a checkpoint is due; whether an
- * evaluation is, which then goes to the point. Writes the checkpoint. */
+/* After a step, on all ranks: whether a checkpoint is due, or an evaluation
+ * after so many steps; whether one is now, which then goes to the point. Writes
+ * the checkpoint. */
 bool train_saves(const struct train *, bool stopped);
+bool train_tests(const struct train *, long step);
 int train_score(struct train *, bool stopped, struct report_point *);
 int train_save(struct train *);
 /* After a signal to some rank: sets error and returns the exit status. */

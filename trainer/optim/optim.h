@@ -67,7 +67,8 @@ enum { SCHEDULE_MILESTONES = 32 };
 struct schedule_settings {
     const char *name; /* "fixed", "step", "cosine", ... */
     double lr, gamma, power;
-    long every, warmup; /* warmup: linear from 0 over so many steps */
+    long every, warmup; /* warmup: linear over so many steps, */
+    double from;        /* starting here */
     long total;         /* cosine, poly: reaches 0 at this step */
     int nmilestones;    /* multistep: rising steps */
     long milestones[SCHEDULE_MILESTONES];

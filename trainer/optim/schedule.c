@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Schedules. Warm-up multiplies any of them by step / warmup until that is 1.
+/* Schedules. Warm-up goes in a line from another rate, usually 0, to theirs.
  * Those with Caffe's names (step, multistep, exp, inv, poly, sigmoid) are
  * Caffe's and count from step 0; the cosine starts after warm-up, from 1 to 0
  * along half a period (Loshchilov and Hutter, ICLR 2017). */
@@ -167,7 +167,9 @@ static const struct schedule *find(const char *name)
 double schedule_lr(const struct schedule_settings *s, long step)
 {
     const double lr = find(s->name)->lr(s, step);
-    return step < s->warmup ? lr * (double)step / (double)s->warmup : lr;
+    return step < s->warmup
+               ? s->from + (lr - s->from) * (double)step / (double)s->warmup
+               : lr;
 }
 
 static const char *unknown(const char *name)
