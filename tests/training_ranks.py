@@ -178,6 +178,35 @@ def resume(folder):
           repr(out))
 
 
+def resume_accumulated(folder):
+    """And with what each rank's batch normalisation keeps."""
+    net = os.path.join(folder, "norm.net")
+    with open(net, "w") as file:
+        file.write("input 1x28x28\nconv 4 5x5 stride 3\nbatchnorm\nrelu\n"
+                   "dense 10\nsoftmax_loss\n")
+    whole, parts = (os.path.join(folder, name)
+                    for name in ("whole.ckpt", "parts.ckpt"))
+    options = ["--net", net, "--accumulate", "2", "--clip-norm", "0.5",
+               "--steps"]
+    once = train(2, whole, *options, "11")
+    train(2, parts, *options, "5")
+    log = parts + ".jsonl"
+    train(2, parts, *options, "11", "--resume", "--test-every", "3", "--log",
+          log)
+    check("resumed, sums of clipped gradients end with the bytes of one run",
+          read(parts) == read(whole))
+    with open(log) as file:
+        tested = [line["step"] for line in map(json.loads, file)
+                  if "test_loss" in line]
+    check("--test-every evaluates there, and so does the end",
+          tested == [6, 9, 11], str(tested))
+    again = train(2, parts, *options, "11", "--resume")
+    check("with nothing left to do it scores the same",
+          again.split("images/s")[0] == once.split("images/s")[0], again)
+    # Another number of ranks has none of their own.
+    train(1, parts, *options, "13", "--resume")
+
+
 def stop(folder):
     path = os.path.join(folder, "stopped.ckpt")
     log = os.path.join(folder, "stopped.jsonl")
@@ -313,6 +342,7 @@ def main():
         exchanges(folder)
         augmented(folder)
         resume(folder)
+        resume_accumulated(folder)
         stop(folder)
         refuse(folder)
         disagree()

@@ -48,20 +48,26 @@ static int check_finite(struct train *t, const float *x, const char *whose)
 
 bool train_has_own(const struct train *t)
 {
-    return t->strategy.ops->apart || t->strategy.state.count;
+    return t->strategy.ops->apart || t->strategy.state.count
+           || t->own_state.count;
 }
 
 struct floats train_own_floats(const struct train *t)
 {
     const struct arena *weights = &t->strategy.centre, /* as it is shown */
-        *optim = &t->update.state, *rest = &t->strategy.state;
+        *optim = &t->update.state, *rest = &t->strategy.state,
+                       *state = &t->own_state;
     if (!t->strategy.ops->apart)
-        return (struct floats){.n = 1, .spans = {{rest->x, rest->count}}};
+        return (struct floats){
+            .n = 2,
+            .spans = {{rest->x, rest->count}, {state->x, state->count}}
+        };
     return (struct floats){
-        .n = 3,
+        .n = 4,
         .spans = {{weights->x, weights->count},
                   {optim->x, optim->count},
-                  {rest->x, rest->count}}
+                  {rest->x, rest->count},
+                  {state->x, state->count}}
     };
 }
 

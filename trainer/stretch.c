@@ -214,6 +214,7 @@ static int run_until(struct stretch *s, long end, bool *stopped)
     s->base = t->step;
     s->loss = s->correct = 0;
     s->images = 0;
+    train_take_back(t);
     start_news(s);
     s->start = clock_now();
     s->talked = breakdown_communication(t->time.seconds);

@@ -200,15 +200,32 @@ int train_evaluate(struct train *t)
     return status ? train_comm_failed(t, status) : 0;
 }
 
+/* Each rank normalises by its own images; what is evaluated and stored is the
+ * mean. A rank goes on with its own, or where it was stored would show. */
+static coll_status average_state(struct train *t)
+{
+    const struct arena *state = &t->net.state;
+    t->averaged = t->own_state.count > 0;
+    if (t->averaged)
+        memcpy(t->own_state.x, state->x, state->count * sizeof(float));
+    return strategy_average_state(&t->strategy);
+}
+
+void train_take_back(struct train *t)
+{
+    const struct arena *own = &t->own_state;
+    if (t->averaged)
+        memcpy(t->net.state.x, own->x, own->count * sizeof(float));
+    t->averaged = false;
+}
+
 int train_score(struct train *t, bool stopped, struct report_point *p)
 {
     const bool last = t->step == t->nsteps, ends = train_tests(t, t->step);
     if (!last && !ends && !train_saves(t, stopped))
         return 0;
     breakdown_enter(&t->time, PART_TEST);
-    /* Each rank normalises by its own images; what is evaluated and stored is
-     * the mean. */
-    const coll_status status = strategy_average_state(&t->strategy);
+    const coll_status status = average_state(t);
     const bool tests = ends || (last && !stopped);
     if (status)
         return train_comm_failed(t, status);
@@ -302,6 +319,7 @@ int train_run(struct train *t, long until, struct report *report)
     while (t->step < until && t->step < t->nsteps && !stopped) {
         double parts[PARTS];
         breakdown_enter(&t->time, PART_REST);
+        train_take_back(t);
         memcpy(parts, t->time.seconds, sizeof(parts));
         profile_begin(t->profile, t->step + 1);
         coll_status status = begin(t);

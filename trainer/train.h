@@ -63,7 +63,7 @@ struct train {
     int rank, nranks, nworkers; /* the first ranks have shares of the images */
     int batch, pass;            /* images of this rank: in a step, at once */
     long step, nsteps, epoch_steps; /* done, in all, in one epoch */
-    struct dataset train, test; /* test: ops is NULL if there is none */
+    struct dataset train, test;     /* test: ops is NULL if there is none */
     struct loader loader;
     int *cpus;                  /* for each thread; NULL: any */
     struct partition partition; /* and how many NUMA nodes the machine has, */
@@ -72,7 +72,10 @@ struct train {
     struct strategy strategy;
     struct update update;
     struct arena sum; /* gradients of a step's passes; none if it has one */
-    double *sums;     /* of a step over the ranks: enum sum, each one's work */
+    /* Of several ranks: what the net of this one keeps without learning it, */
+    struct arena own_state;
+    bool averaged; /* while the mean over the ranks is in its place */
+    double *sums;  /* of a step over the ranks: enum sum, each one's work */
     struct stragglers stragglers;
     struct {
         bool waits;   /* weights from `moved` on have yet to move, */
@@ -136,13 +139,16 @@ bool train_saves(const struct train *, bool stopped);
 bool train_tests(const struct train *, long step);
 int train_score(struct train *, bool stopped, struct report_point *);
 int train_save(struct train *);
+/* Before a step: the net keeps this rank's own state again. */
+void train_take_back(struct train *);
 /* After a signal to some rank: sets error and returns the exit status. */
 int train_stopped(struct train *);
 /* What train_run() does where the strategy has workers run by themselves. */
 int train_run_apart(struct train *, long until, struct report *);
 
 /* What a checkpoint has of each rank: of ranks that learn apart, while the
- * centre is shown, all they learn; else what the strategy keeps, if it does. */
+ * centre is shown, all they learn; what the strategy keeps, if it does; and
+ * own_state. */
 bool train_has_own(const struct train *);
 struct floats train_own_floats(const struct train *);
 

@@ -310,8 +310,9 @@ static int build(struct train *t)
     t->strategy.net = &t->net;
     if (!(t->sums = calloc(SUMS + (size_t)t->nranks, sizeof(*t->sums)))
         || stragglers_open(&t->stragglers, t->nranks)
-        || (t->pass < t->batch
-            && arena_alloc(&t->sum, t->net.params.count)))
+        || (t->pass < t->batch && arena_alloc(&t->sum, t->net.params.count))
+        || (t->nranks > 1 && t->net.state.count
+            && arena_alloc(&t->own_state, t->net.state.count)))
         return no_memory(t);
     t->strategy.part = strategy_part(&t->strategy);
     status = t->strategy.ops->open(&t->strategy);
@@ -373,7 +374,8 @@ static const char *differs(const struct train *t, const struct checkpoint *c,
     else if (strcmp(s->optimiser, t->settings.optimiser)
              || c->nparams != t->net.params.count
              || c->noptim != (apart ? 0 : floats)
-             || (apart && c->nown != floats_count(&own))
+             || (apart && c->nown != floats_count(&own)
+                 && c->nown != floats_count(&own) - t->own_state.count)
              || c->nkept != t->net.state.count)
         snprintf(text, bytes,
                  "its %zu parameters with %zu kept numbers and %zu of %s do "
@@ -392,9 +394,20 @@ static void copy(struct arena *to, const float *from)
         memcpy(to->x, from, to->count * sizeof(float));
 }
 
+/* The last of its own floats; older checkpoints have the mean only. */
+static bool has_own_state(const struct train *t, const struct checkpoint *c)
+{
+    const struct floats own = train_own_floats(t);
+    return t->own_state.count && c->nranks == (uint32_t)t->nranks
+           && c->nown == floats_count(&own);
+}
+
 static void take(struct train *t, const struct checkpoint *c)
 {
     copy(&t->net.state, c->kept);
+    t->averaged = has_own_state(t, c);
+    if (t->averaged)
+        copy(&t->own_state, c->own + (c->nown - t->own_state.count));
     t->step = (long)c->state.step;
     const float *own = c->own; /* as of train_own_floats() */
     if (!t->strategy.ops->apart) {
@@ -402,7 +415,7 @@ static void take(struct train *t, const struct checkpoint *c)
         update_take(&t->update, &t->net, c->optim);
         /* Another number of ranks, or --wire, begins with nothing kept. */
         if (c->nranks == (uint32_t)t->nranks
-            && c->nown == t->strategy.state.count)
+            && (t->averaged || c->nown == t->strategy.state.count))
             copy(&t->strategy.state, own);
         return;
     }
@@ -518,6 +531,7 @@ void train_close(struct train *t)
     loader_close(&t->loader);
     update_close(&t->update);
     arena_free(&t->sum);
+    arena_free(&t->own_state);
     arena_free(&t->strategy.centre);
     arena_free(&t->strategy.state);
     free(t->cpus);
