@@ -7,6 +7,7 @@ was not; strategies that should give the same bits do; a rank that dies ends the
 job; checkpoints that do not fit are refused. TESTS_THOROUGH=1 takes all
 strategies.
 """
+import json
 import os
 import struct
 import subprocess
@@ -98,10 +99,21 @@ def killed_with_buckets():
           status != 0 and "killed by signal 9" in errors, repr(errors))
 
 
+def broken_down():
+    with open(path("log"), encoding="ascii") as file:
+        *log, final = [json.loads(line) for line in file]
+    check("the parts of a step sum to its time",
+          all(abs(sum(p["parts_ms"].values()) - p["step_ms"])
+              < 0.03 * p["step_ms"] for p in log), str(log[0]))
+    check("moving the centre is one of them", final["parts_s"]["centre"] > 0,
+          str(final))
+
+
 def threads_and_one_rank():
     one, two = path("1.ckpt"), path("2.ckpt")
     options = ["--steps", "30", *strategy("sync-easgd3")]
-    train(2, one, *options)
+    train(2, one, *options, "--log", path("log"))
+    broken_down()
     train(2, two, *options, "--threads", "2", "--bind", "none")
     error = distance(export(two), export(one))
     check("2 threads learn what 1 does", error < 1e-5, f"({error:.2g})")

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "dist/elastic.h"
+#include "dist/server_rules.h"
 #include "easgd_oracle.h"
 #include "random.h"
 
@@ -85,6 +86,153 @@ Test(elastic, the_oracle_itself_is_stable_there_too)
         if (fabs(radius - 1) >= 0.005)
             cr_assert(radius < 1 ? far < 1e-6 : far >= 1e6, "seed %d",
                       (int)seed);
+    }
+}
+
+/* --- Other ways: momentum, and one worker after the other ----------------- */
+
+/* What moves: the centre, and each worker's weight and velocity. */
+enum { SIZE = 1 + 2 * ORACLE_WORKERS };
+
+struct way {
+    double eta, alpha, momentum;
+    int workers;
+    bool in_turn; /* (2'), each worker meets the centre alone; else (2) */
+};
+
+/* A round in double: each worker does (5), (6) once, with the loss w^2 / 2. */
+static void round_in_double(const struct way *k, double *x)
+{
+    const double old = x[0];
+    for (int i = 0; i < k->workers; i++) {
+        double *w = x + 1 + 2 * i, *v = w + 1;
+        const double force = k->alpha * (*w - (k->in_turn ? x[0] : old));
+        *v = k->momentum * *v - k->eta * *w;
+        *w += *v - force;
+        x[0] += force;
+    }
+}
+
+/* And by the rules that ranks go by. */
+static void round_by_rules(const struct way *k, float *x)
+{
+    const float eta = (float)k->eta, alpha = (float)k->alpha, old = x[0];
+    const struct server_state server = {
+        .centre = x, .count = 1, .alpha = alpha};
+    float sum = 0;
+    for (int i = 0; i < k->workers; i++)
+        sum += x[1 + 2 * i];
+    if (!k->in_turn)
+        elastic_centre(x, &sum, alpha, k->workers, 1);
+    for (int i = 0; i < k->workers; i++) {
+        float *w = x + 1 + 2 * i, *v = w + 1, centre = old, distance;
+        if (k->in_turn)
+            rule_elastic(&server, w, &centre);
+        elastic_distance(&distance, w, &centre, 1);
+        *v = (float)k->momentum * *v - eta * *w;
+        *w += *v;
+        elastic_pull(w, &distance, alpha, 1);
+    }
+}
+
+/* Squares a matrix, and divides it by its largest number, which it returns. */
+static double square(double m[SIZE][SIZE], int n)
+{
+    double product[SIZE][SIZE], most = 0;
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++) {
+            product[i][j] = 0;
+            for (int l = 0; l < n; l++)
+                product[i][j] += m[i][l] * m[l][j];
+            most = fmax(most, fabs(product[i][j]));
+        }
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++)
+            m[i][j] = most > 0 ? product[i][j] / most : 0;
+    return most;
+}
+
+/* The spectral radius of a round's matrix M: |M^k|^(1/k) for k = 2^20. */
+static double round_radius(const struct way *k)
+{
+    const int n = 1 + 2 * k->workers;
+    double m[SIZE][SIZE], log_most = 0, power = 1;
+    for (int j = 0; j < n; j++) {
+        double x[SIZE] = {0};
+        x[j] = 1;
+        round_in_double(k, x);
+        for (int i = 0; i < n; i++)
+            m[i][j] = x[i];
+    }
+    for (int i = 0; i < 20; i++) {
+        power /= 2;
+        log_most += power * log(square(m, n));
+    }
+    return exp(log_most);
+}
+
+static double far_after(const struct way *k, int rounds)
+{
+    const int n = 1 + 2 * k->workers;
+    float x[SIZE] = {1};
+    double far = 1;
+    for (int i = 0; i < k->workers; i++)
+        x[1 + 2 * i] = 2 + (float)i;
+    for (int t = 0; t < rounds && far > 1e-12 && far < 1e6; t++) {
+        round_by_rules(k, x);
+        far = 0;
+        for (int i = 0; i < n; i++)
+            far = fmax(far, fabs((double)x[i]));
+    }
+    return far;
+}
+
+static struct way chosen(uint64_t seed, bool momentum, bool in_turn)
+{
+    const double m = momentum ? between(seed, 3, 0, 0.95) : 0;
+    return (struct way){
+        between(seed, 0, 0, 3 * (1 + m)), between(seed, 1, 0, 1.2), m,
+        1 + (int)random_below(seed, 2, ORACLE_WORKERS), in_turn};
+}
+
+static void converges_as_the_radius_says(bool momentum, bool in_turn)
+{
+    int stable = 0, unstable = 0;
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        const struct way k = chosen(seed, momentum, in_turn);
+        const double radius = round_radius(&k);
+        if (fabs(radius - 1) < 0.01) /* 3000 rounds do not tell */
+            continue;
+        const double far = far_after(&k, 3000);
+        cr_assert(radius < 1 ? far < 1e-6 : far >= 1e6,
+                  "eta %g, alpha %g, momentum %g, %d workers: radius %g, but "
+                  "%g away",
+                  k.eta, k.alpha, k.momentum, k.workers, radius, far);
+        stable += radius < 1;
+        unstable += radius > 1;
+    }
+    cr_assert(stable > 20 && unstable > 20, "%d, %d", stable, unstable);
+}
+
+Test(elastic, round_robin_converges_where_its_round_does)
+{
+    converges_as_the_radius_says(false, true);
+    converges_as_the_radius_says(true, true);
+}
+
+Test(elastic, with_momentum_it_converges_where_its_step_does)
+{
+    converges_as_the_radius_says(true, false);
+}
+
+Test(elastic, a_round_has_the_radius_of_the_closed_form)
+{
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        const struct way k = chosen(seed, false, false);
+        const double right = oracle_radius(k.eta, k.alpha, k.workers);
+        cr_assert_float_eq(round_radius(&k), right, 1e-4 * (1 + right),
+                           "eta %g, alpha %g, %d workers: %g, not %g", k.eta,
+                           k.alpha, k.workers, round_radius(&k), right);
     }
 }
 

@@ -22,6 +22,7 @@ MOMENTUM = ['--momentum', '0.9']
 # With a server, whose changes come from four workers.
 SERVED = {
     'async-sgd': ['--lr', '0.02'], 'hogwild-sgd': ['--lr', '0.02'],
+    'async-msgd': ['--lr', '0.002', *MOMENTUM],
 }
 
 

@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: MIT
 """Training with ranks that serve: usage training_servers.py BUILD_FOLDER.
 
-Every strategy learns and goes on from its checkpoint; round robin gives the
-same bytes each time, also strictly, with more servers and after a stop; a dead
-rank ends the job; what does not fit a strategy is refused.
+Every strategy learns and goes on from its checkpoint, also after a rank was
+killed, which ends the job; round robin gives the same bytes each time, also
+strictly, with more servers, after a stop and after a kill; what does not fit a
+strategy is refused.
 """
 import json
+import math
 import os
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -121,6 +124,11 @@ def counts_images():
     check("evaluations are no part of communication",
           abs(final["comm_share"] * seconds - talked) < 2e-4 + 0.01 * talked,
           f"({final['comm_share'] * seconds:.6f} s, in steps {talked:.6f})")
+    check("the parts of a step sum to its time",
+          all(abs(sum(p["parts_ms"].values()) - p["step_ms"])
+              < 0.03 * p["step_ms"] for p in log), log)
+    check("the server's rule is the update of a centre",
+          final["parts_s"]["centre"] > 0, final)
 
 
 def round_robin():
@@ -166,11 +174,18 @@ def environment(pid):
         return file.read().split(b"\0")
 
 
-def dies(strategy, rank):
-    """SIGKILL of one rank, somewhere in the middle."""
+def steps_of(name):
+    """Steps that the run of a checkpoint had done."""
+    data = read(name)
+    text = struct.unpack("<Q", data[16:24])[0]
+    return struct.unpack("<Q", data[72 + text:80 + text])[0]
+
+
+def dies(strategy, rank, *options):
+    """SIGKILL of one rank, somewhere in the middle; then 20 steps more."""
+    options += ("--lr", "0.001", "--checkpoint", path("c"))
     job = subprocess.Popen(
-        command(4, "--strategy", strategy, "--lr", "0.001", "--epochs",
-                "100000", "--checkpoint", path("c")),
+        command(4, "--strategy", strategy, "--epochs", "100000", *options),
         env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while not os.path.exists(path("c")) and job.poll() is None:
         time.sleep(0.01)
@@ -188,6 +203,18 @@ def dies(strategy, rank):
           job.returncode != 0 and seconds < 10 and "rank" in errors
           and f"rank {rank}" in errors.split("collrun:")[0]
           and "signal 9" in errors, f"({seconds:.1f} s: {errors.strip()[:200]})")
+    steps = steps_of("c")
+    end = ["--steps", str(steps + 20), *options]
+    name = f"log.{strategy}"
+    train(4, strategy, *end, "--log", path(name), "--resume")
+    *log, final = points(name)
+    check(f"{strategy} goes on after step {steps}",
+          log[0]["step"] > steps and log[-1]["step"] == steps + 20
+          and math.isfinite(final["loss"]), log[-1])
+    if strategy == "easgd-round-robin":
+        train(4, strategy, *end, "--checkpoint", path("d"))
+        check("and ends with the bytes of a run without the kill",
+              read("c") == read("d"))
     os.remove(path("c"))
 
 
@@ -257,8 +284,12 @@ round_robin()
 stops()
 dies("easgd-round-robin", 1)
 dies("async-sgd", 3)
-dies("hogwild-easgd", 0)
+dies("async-msgd", 0)
 dies("hogwild-sgd", 3)
+dies("async-easgd", 2, "--tau", "2")
+dies("async-measgd", 3, "--tau", "2")
+dies("hogwild-easgd", 0)
+dies("parameter-server", 1, "--tau", "2", "--rho", "0.1", "--optimizer", "adam")
 slow_worker()
 other_servers()
 refused()
