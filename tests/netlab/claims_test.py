@@ -313,7 +313,8 @@ def halving_far_is_faster_with_ranks_dealt_over_groups(each):
 
 # --- measuring at start -------------------------------------------------------
 
-FOUND = re.compile(r'hosts in (\d+) groups .* a group\'s link ([0-9.e+-]+) GB/s')
+FOUND = re.compile(r'hosts in (\d+) groups after ([0-9.]+) ms; .* '
+                   r'a group\'s link ([0-9.e+-]+) GB/s')
 COST = re.compile(r'sent (\d+) messages with (\d+) KiB; (\d+) times all told')
 RIGHT, RIGHT_BUSY = 4, 3
 ATTEMPTS = 4         # a busy machine delays some messages and not others
@@ -321,26 +322,30 @@ ATTEMPTS = 4         # a busy machine delays some messages and not others
 
 # Most messages and KiB that rank 0 may send, and most exchanges among all: three
 # meetings where ranks take turns; a train alone, one of all, and a circle. A
-# meeting of 3 rounds is some 120 messages, the circle up to 222 more.
+# meeting of 3 rounds is some 120 messages, the circle up to 222 more. And the
+# most milliseconds that the fastest start takes on an idle machine.
 @case(('a trunk of 250 Mbit/s', ({'groups': (2,), 'rate': 1e9,
                                   'trunk_rate': (250e6,)},
-                                 2, 0.25 / 8, (650, 16 << 10, 6))),
-      ('ports of 1 Gbit/s', ({'rate': 1e9}, 1, 0, (650, 16 << 10, 6))),
+                                 2, 0.25 / 8, (650, 16 << 10, 6), 50)),
+      ('ports of 1 Gbit/s', ({'rate': 1e9}, 1, 0, (650, 16 << 10, 6), 50)),
       ('100 Mbit/s and 5 ms', ({'rate': 100e6, 'delay': 5e-3},
-                               1, 0, (60, 1 << 10, 1))))
+                               1, 0, (60, 1 << 10, 1), 300)))
 def most_starts_find_groups_with_few_messages(setting):
     for _ in range(ATTEMPTS):
-        needed = RIGHT if is_idle() else RIGHT_BUSY
-        right = sum(map(right_start, [setting] * STARTS))
-        if right >= needed:
+        idle = is_idle()
+        needed = RIGHT if idle else RIGHT_BUSY
+        rights, times = zip(*map(right_start, [setting] * STARTS))
+        if sum(rights) >= needed and (not idle or min(times) < setting[-1]):
             return
-        note(f'{right} of {STARTS} starts, not {needed}')
+        note(f'{sum(rights)} of {STARTS} starts, not {needed}; '
+             f'{min(times)} ms at least')
     give_up(f'in none of {ATTEMPTS} attempts')
 
 
 def right_start(setting):
-    """Whether a start finds what is there, with so few messages."""
-    layout, groups, link, most = setting
+    """Whether a start finds what is there, with so few messages; and the
+    milliseconds that this takes."""
+    layout, groups, link, most, _ = setting
     lab = netlab.Lab(netlab.Layout(
         delay_switch=f'{BUILD}/delay_switch', **layout))
     try:
@@ -350,10 +355,12 @@ def right_start(setting):
         lab.close()
     found, cost = FOUND.search(errs[0]), COST.search(errs[0])
     expect(found and cost, 'rank 0 does not tell what it found')
-    note(found[1], 'groups,', found[2], 'GB/s;', *cost.groups())
+    note(found[2], 'ms,', found[1], 'groups,', found[3], 'GB/s;',
+         *cost.groups())
     return (int(found[1]) == groups
-            and abs(float(found[2]) - link) <= 0.25 * link
-            and all(int(n) <= m for n, m in zip(cost.groups(), most)))
+            and abs(float(found[3]) - link) <= 0.25 * link
+            and all(int(n) <= m for n, m in zip(cost.groups(), most))
+            ), float(found[2])
 
 
 # --- windows ------------------------------------------------------------------
