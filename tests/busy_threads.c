@@ -96,6 +96,7 @@ static void communicators(coll_comm *c, coll_op own)
                 "red_op_create_pre_mul_sum");
     expect_busy(coll_red_op_destroy(own, c), "red_op_destroy");
     expect_busy(coll_comm_set_algorithm(c, "ring"), "comm_set_algorithm");
+    expect_busy(coll_comm_finalize(c), "comm_finalize");
     expect_busy(coll_comm_destroy(c), "comm_destroy");
     if (other || op != COLL_SUM)
         atomic_fetch_add(&wrong, 1);

@@ -376,6 +376,78 @@ Test(comm, ranks_that_overlap_in_part_get_no_cores)
     cr_assert_eq(run_ranks(2, over_shm, overlapping), 0);
 }
 
+/* What is outstanding ends; then every rank may end as it likes, the one with
+ * the hub first. */
+static int finalizes(coll_comm *comm, int rank, int n)
+{
+    enum { COUNT = 50000 };
+    static float x[COUNT], sums[COUNT], late[COUNT];
+    coll_request *request, *receive;
+    coll_comm *other = NULL;
+    coll_statistics stats;
+    for (int i = 0; i < COUNT; i++)
+        x[i] = (float)(rank + i % 50);
+    EXPECT(coll_allreduce(x, sums, COUNT, COLL_F32, COLL_SUM, comm, &request)
+                   == COLL_OK
+               && coll_recv(late, COUNT, COLL_F32, COLL_ANY_SOURCE, 7, comm,
+                            NULL, &receive)
+                      == COLL_OK,
+           "calls");
+    EXPECT(coll_comm_finalize(comm) == COLL_OK, "finalize");
+    EXPECT(coll_wait(&request) == COLL_OK, "wait");
+    for (int i = 0; i < COUNT; i++)
+        EXPECT(sums[i] == (float)(n * (n - 1) / 2 + n * (i % 50)), "%d", i);
+    REFUSED(coll_wait(&receive), "was finalized"); /* nobody will send */
+    REFUSED(coll_barrier(comm, NULL), "was finalized");
+    REFUSED(coll_send(x, 1, COLL_F32, 0, 0, comm, NULL), "was finalized");
+    REFUSED(coll_comm_dup(comm, &other), "was finalized");
+    REFUSED(coll_comm_finalize(comm), "was finalized");
+    EXPECT(coll_comm_get_async_error(comm) == COLL_OK
+               && coll_comm_count(comm) == n
+               && coll_stats_of(comm, "allreduce", &stats) == COLL_OK
+               && stats.operations == 1 && stats.failures == 0,
+           "it has not failed");
+    if (rank == 0) {
+        EXPECT(coll_comm_destroy(comm) == COLL_OK, "destroy");
+        mark_rank();
+        _exit(0);
+    }
+    await_marks(1);
+    return 0;
+}
+
+/* Others may leave out the first of both. */
+static int finalizes_alone(coll_comm *comm, int rank, int n)
+{
+    (void)n;
+    if (rank)
+        EXPECT(coll_comm_finalize(comm) == COLL_OK, "finalize");
+    return 0;
+}
+
+/* A rank that goes on is told, and what is left then is destroy. */
+static int finalizes_too_soon(coll_comm *comm, int rank, int n)
+{
+    const coll_status status =
+        rank ? coll_comm_finalize(comm) : coll_barrier(comm, NULL);
+    EXPECT(status == COLL_ERR_MISMATCH, "%d", status);
+    EXPECT(coll_comm_get_async_error(comm) == COLL_ERR_MISMATCH, "async");
+    mark_rank();
+    if (rank == 0)
+        await_marks(n);
+    EXPECT(coll_comm_destroy(comm) == COLL_ERR_MISMATCH, "destroy");
+    _exit(0);
+}
+
+Test(comm, once_finalized_ranks_end_as_they_like)
+{
+    cr_assert_eq(run_ranks(3, over_shm, finalizes), 0);
+    cr_assert_eq(run_ranks(3, over_ucx, finalizes), 0);
+    cr_assert_eq(run_ranks(1, over_shm, finalizes_alone), 0);
+    cr_assert_eq(run_ranks(3, over_shm, finalizes_alone), 0);
+    cr_assert_eq(run_ranks(2, over_shm, finalizes_too_soon), 0);
+}
+
 Test(comm, one_rank_alone_needs_nobody)
 {
     unsetenv("COLL_RANK");

@@ -157,6 +157,15 @@ coll_status coll_comm_init(coll_comm **comm);
  * to be ended by coll_wait() or coll_test() before. */
 coll_status coll_comm_destroy(coll_comm *comm);
 
+/* The part of coll_comm_destroy() that needs other ranks, which come here or
+ * there. What is left then waits for nobody: coll_comm_destroy(), which others
+ * may have called long before, and what looks at this rank alone, as coll_stats()
+ * and coll_comm_count(). Receives that have no message, and calls that would move
+ * data, are INVALID; coll_comm_get_async_error() is COLL_OK.
+ * Fails as coll_comm_destroy(), which is then what is left, and with INVALID
+ * (NULL; finalized before). Threads: one at a time for comm. */
+coll_status coll_comm_finalize(coll_comm *comm);
+
 /* Fails all work of this communicator, here and at the other ranks, with
  * COLL_ERR_ABORTED, and wakes who waits. Never blocks; may be called from any
  * thread. The communicator still needs coll_comm_destroy(). */

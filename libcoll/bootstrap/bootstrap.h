@@ -80,7 +80,10 @@ void bootstrap_answer(struct bootstrap *, bootstrap_calls_fn *, void *context);
  * MISMATCH, and a sentence that names both. Never blocks. */
 void bootstrap_inquire(struct bootstrap *);
 
-/* Says farewell, ends the thread, frees. */
+/* Says farewell and ends the thread: other ranks, and what they do, are of no
+ * concern any more. What any thread may call still may be called. */
+void bootstrap_depart(struct bootstrap *);
+/* The same, unless it was done before, and frees. */
 void bootstrap_leave(struct bootstrap *);
 
 /* The addresses at the two ends of this rank's link, as they travel: 16 bytes,

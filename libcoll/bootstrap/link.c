@@ -454,7 +454,7 @@ void bootstrap_abort(struct bootstrap *b, coll_status status, const char *why)
 
 /* Ends once the hub has ended the link; after a failure, or if the hub is
  * silent, once what is queued is sent. */
-void bootstrap_leave(struct bootstrap *b)
+void bootstrap_depart(struct bootstrap *b)
 {
     const double patience =
         bootstrap_failure(b) == COLL_OK ? b->join_seconds : farewell_seconds;
@@ -478,6 +478,12 @@ void bootstrap_leave(struct bootstrap *b)
     pthread_join(b->thread, NULL);
     /* This process may end now, and the hub with it. */
     serve_await_end(b->key, last_news_seconds);
+}
+
+void bootstrap_leave(struct bootstrap *b)
+{
+    if (!b->quit)
+        bootstrap_depart(b);
     release(b);
 }
 

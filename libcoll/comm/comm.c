@@ -239,10 +239,16 @@ static coll_status set_up(coll_comm *c)
     return status;
 }
 
-void comm_release(coll_comm *c, bool in_order)
+static void close_transports(coll_comm *c)
 {
     for (int i = 0; i < c->nopen; i++)
         c->open[i]->ops->close(c->open[i]);
+    c->nopen = 0;
+}
+
+void comm_release(coll_comm *c, bool in_order)
+{
+    close_transports(c);
     p2p_free(c);
     node_free(c->node);
     if (c->bootstrap)
@@ -389,8 +395,8 @@ static coll_status sent(void *context)
     return c->p2p->sending ? COLL_IN_PROGRESS : COLL_OK;
 }
 
-/* Returns once no rank waits for a message of this one. */
-static coll_status part(coll_comm *c)
+/* Returns once no rank waits for a message of this one. call: for sentences. */
+static coll_status part(coll_comm *c, const char *call)
 {
     coll_status status = p2p_open(c);
     if (status == COLL_OK)
@@ -404,9 +410,70 @@ static coll_status part(coll_comm *c)
     calls_sign(c, CALLED_DESTROY);
     status = comm_wait(c, flushed, c, c->join_seconds, "the last flush");
     if (status == COLL_OK)
-        status = comm_meet_alike(c, "coll_comm_destroy()");
+        status = comm_meet_alike(c, call);
     /* What was sent before all came here is here. */
     return status < 0 ? status : p2p_listen(c);
+}
+
+/* Ends what there is to do with the others: in order, or else they learn of it.
+ */
+static coll_status leave(coll_comm *c, const char *call)
+{
+    progress_part(c);
+    c->helped = false;
+    coll_status status = comm_check(c);
+    if (status == COLL_OK && c->rank == 0)
+        store_save(c);
+    if (status == COLL_OK)
+        status = part(c, call);
+    if (status == COLL_OK)
+        return COLL_OK;
+    const coll_status failed = comm_check(c);
+    if (failed == COLL_OK)
+        comm_fail(c, status, fail_sentence());
+    else
+        fail(failed, "comm", "%s", c->sentence);
+    comm_end_requests(c, status);
+    /* Nothing happens if they know. */
+    if (c->bootstrap)
+        bootstrap_abort(c->bootstrap, status, c->sentence);
+    return status;
+}
+
+/* What lets the others end as they like. The rest is memory, which any thread
+ * may still look at. */
+static coll_status finalize(coll_comm *c)
+{
+    if (atomic_load_explicit(&c->finalized, memory_order_relaxed))
+        return fail(COLL_ERR_INVALID, "comm", "coll_comm_finalize: %s",
+                    c->sentence);
+    const coll_status status = leave(c, "coll_comm_finalize()");
+    if (status < 0)
+        return status;
+    if (record_runs(&c->recorder))
+        record_end(&c->recorder, COLL_OK);
+    comm_finalize(c);
+    /* Receives, to which nobody sends any more. */
+    comm_end_requests(c, COLL_ERR_INVALID);
+    close_transports(c);
+    if (c->bootstrap)
+        bootstrap_depart(c->bootstrap);
+    return COLL_OK;
+}
+
+coll_status coll_comm_finalize(coll_comm *comm)
+{
+    if (!comm)
+        return fail(COLL_ERR_INVALID, "comm",
+                    "coll_comm_finalize: the communicator is NULL");
+    coll_status status = group_check_unused(comm, "comm_finalize");
+    if (status == COLL_OK)
+        status = comm_enter(comm, "comm_finalize");
+    if (status < 0)
+        return status;
+    status = finalize(comm);
+    comm_leave(comm);
+    return status;
 }
 
 coll_status coll_comm_destroy(coll_comm *comm)
@@ -418,24 +485,8 @@ coll_status coll_comm_destroy(coll_comm *comm)
         status = comm_enter(comm, "comm_destroy");
     if (status < 0)
         return status;
-    progress_part(comm);
-    comm->helped = false;
-    status = comm_check(comm);
-    if (status == COLL_OK && comm->rank == 0)
-        store_save(comm);
-    if (status == COLL_OK)
-        status = part(comm);
-    if (status < 0) {
-        const coll_status failed = comm_check(comm);
-        if (failed == COLL_OK)
-            comm_fail(comm, status, fail_sentence());
-        else
-            fail(failed, "comm", "%s", comm->sentence);
-        comm_end_requests(comm, status);
-        /* The others learn of it; nothing happens if they know. */
-        if (comm->bootstrap)
-            bootstrap_abort(comm->bootstrap, status, comm->sentence);
-    }
+    if (!atomic_load_explicit(&comm->finalized, memory_order_relaxed))
+        status = leave(comm, "coll_comm_destroy()");
     /* Pairs with the end of coll_comm_abort() in another thread. */
     while (atomic_load_explicit(&comm->aborting, memory_order_acquire))
         sched_yield();

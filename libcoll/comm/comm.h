@@ -171,8 +171,9 @@ struct coll_comm {
     const coll_comm *parent;
     bool same;
 
-    _Atomic int failed;   /* a coll_status; set once, under the mutex */
-    _Atomic int aborting; /* calls of coll_comm_abort() under way */
+    _Atomic int failed;     /* a coll_status; set once, under the mutex */
+    _Atomic bool finalized; /* nothing has failed, but it refuses all calls */
+    _Atomic int aborting;   /* calls of coll_comm_abort() under way */
     pthread_mutex_t mutex;
     char sentence[SENTENCE_BYTES];
 };
@@ -195,6 +196,8 @@ coll_status comm_connect(coll_comm *);
 coll_status comm_fail(coll_comm *, coll_status, const char *sentence);
 /* COLL_OK, or the failure of this communicator or its job. */
 coll_status comm_check(coll_comm *);
+/* From now on comm_check() says INVALID; without an effect after a failure. */
+void comm_finalize(coll_comm *);
 
 /* wait.c: every wait of the library goes through here, so every wait has a
  * deadline and ends when the job fails. step is called until it says something

@@ -38,9 +38,29 @@ coll_status comm_check(coll_comm *c)
     return comm_fail(c, status, bootstrap_failure_sentence(c->bootstrap));
 }
 
+void comm_finalize(coll_comm *c)
+{
+    pthread_mutex_lock(&c->mutex);
+    if (atomic_load_explicit(&c->failed, memory_order_relaxed) == COLL_OK) {
+        snprintf(c->sentence, sizeof(c->sentence),
+                 "the communicator was finalized: only coll_comm_destroy() is "
+                 "left");
+        atomic_store_explicit(&c->finalized, true, memory_order_relaxed);
+        /* Read by comm_check(), so that who sees it sees both above. */
+        atomic_store_explicit(&c->failed, COLL_ERR_INVALID,
+                              memory_order_release);
+    }
+    pthread_mutex_unlock(&c->mutex);
+}
+
 coll_status coll_comm_get_async_error(const coll_comm *comm)
 {
-    return comm ? comm_check((coll_comm *)comm) : COLL_ERR_INVALID;
+    if (!comm)
+        return COLL_ERR_INVALID;
+    const coll_status status = comm_check((coll_comm *)comm);
+    return atomic_load_explicit(&comm->finalized, memory_order_relaxed)
+               ? COLL_OK
+               : status;
 }
 
 const char *coll_last_error(const coll_comm *comm)
