@@ -8,16 +8,21 @@ const char *hosts;
 const char *const quick[] = {"COLL_CALIBRATE=off", NULL};
 const char *const still[] = {"COLL_CALIBRATE=off", "COLL_ADAPT=off", NULL};
 
+static char host(void)
+{
+    return hosts ? hosts[atoi(getenv("COLL_RANK"))] : '0';
+}
+
 uint64_t __wrap_coll_topo_host_id(void);
 uint64_t __wrap_coll_topo_host_id(void)
 {
-    return hosts ? (uint64_t)hosts[atoi(getenv("COLL_RANK"))] : 1;
+    return (uint64_t)host();
 }
 
 int __wrap_gethostname(char *name, size_t bytes);
 int __wrap_gethostname(char *name, size_t bytes)
 {
-    snprintf(name, bytes, "n%c", hosts[atoi(getenv("COLL_RANK"))]);
+    snprintf(name, bytes, "n%c", host());
     return 0;
 }
 
