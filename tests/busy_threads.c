@@ -108,6 +108,7 @@ static void call_all(struct target *t)
     coll_comm *c = t->comm;
     coll_request *const before = t->request;
     coll_statistics stats;
+    uint64_t messages;
     coll_choice choice;
     coll_candidate list[2];
     int n;
@@ -123,6 +124,7 @@ static void call_all(struct target *t)
     expect_busy(coll_start(t->persistent), "start");
     expect_busy(coll_stats(c, &stats), "stats");
     expect_busy(coll_stats_of(c, "allreduce", &stats), "stats_of");
+    expect_busy(coll_stats_messages(c, NULL, &messages), "stats_messages");
     expect_busy(coll_explain(c, "allreduce", 1, COLL_F32, COLL_SUM, &choice),
                 "explain");
     expect_busy(
