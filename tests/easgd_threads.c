@@ -46,6 +46,7 @@ struct result {
 };
 static struct result result;
 static coll_statistics stats[MAX_RANKS];
+static uint64_t reduce_messages[MAX_RANKS];
 
 struct worker {
     struct net net;
@@ -141,7 +142,9 @@ static int finish(struct worker *k, int rank, int wrong)
 {
     const struct easgd *e = k->strategy.own;
     if (!wrong)
-        coll_stats(e->comm, &stats[rank]);
+        wrong =
+            coll_stats(e->comm, &stats[rank])
+            || coll_stats_messages(e->comm, "reduce", &reduce_messages[rank]);
     memcpy(result.w[rank], k->net.params.x, COUNT * sizeof(float));
     if (!wrong)
         wrong = shows(k, result.c[rank]);
@@ -348,6 +351,21 @@ static int nobody_carries_more(void)
     return good;
 }
 
+/* In place of a tree: all to all, and then to rank 0. */
+static int reduces_in_rank_order(void)
+{
+    enum { STEPS = 20, N = MAX_RANKS };
+    uint64_t all = 0;
+    nhosts = N;
+    plainly(&ways[0], 1, STEPS);
+    const int good = run(N, runs);
+    nhosts = 1;
+    for (int r = 0; r < N; r++)
+        all += reduce_messages[r];
+    printf("# %llu messages\n", (unsigned long long)all);
+    return good && all == STEPS * (N * (N - 1) + N - 1);
+}
+
 /* Rank r has r * 100,003 floats in two spans, the second of which begins where
  * messages of the first end. */
 static float own(int rank, size_t i)
@@ -399,7 +417,7 @@ static int report(int good, const char *claim)
 int main(void)
 {
     int failed = 0;
-    printf("1..7\n");
+    printf("1..8\n");
     failed += report(follows_the_equations(),
                      "steps of 1 to 4 ranks go as in double");
     failed +=
@@ -410,6 +428,8 @@ int main(void)
     failed += report(bytes_fall_with_tau(), "bytes fall as 1 / tau");
     failed +=
         report(nobody_carries_more(), "no rank carries 1.1 times the mean");
+    failed += report(reduces_in_rank_order(),
+                     "sync-easgd1 takes the messages that the README says");
     failed += report(run(1, collects) && run(MAX_RANKS, collects),
                      "rank 0 gets everybody's floats in order");
     return failed > 0;
