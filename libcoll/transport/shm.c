@@ -46,6 +46,7 @@ struct shm {
     struct transport base; /* first: a transport pointer is a shm pointer */
     const struct transport_job *job;
     struct segment *segment;
+    size_t packet_bytes;
     int nlocal, *place; /* place[r]: r's number among the ranks of its host */
     struct peer *peers; /* by place; the own one stays unused */
     int nactive;
@@ -298,11 +299,7 @@ static bool shm_progress(struct transport *t)
 
 static size_t shm_packet_bytes(const struct transport *t)
 {
-    const struct shm *s = (const struct shm *)t;
-    const size_t area = segment_name(s->segment).area_bytes;
-    const struct ring any =
-        ring_over(segment_area(s->segment, 0), area / WAYS, s->job->job);
-    return ring_capacity(&any);
+    return ((const struct shm *)t)->packet_bytes;
 }
 
 static coll_status shm_post(struct transport *t, int rank, const void *head,
@@ -417,6 +414,15 @@ static void count_local(struct shm *s, const struct transport_job *job)
     }
 }
 
+/* As long as a cell's payload: the rings are all alike. */
+static size_t packet_bytes(const struct shm *s)
+{
+    const size_t area = segment_name(s->segment).area_bytes;
+    const struct ring any =
+        ring_over(segment_area(s->segment, 0), area / WAYS, s->job->job);
+    return ring_capacity(&any);
+}
+
 static coll_status shm_open(struct transport **t,
                             const struct transport_job *job)
 {
@@ -446,6 +452,7 @@ static coll_status shm_open(struct transport **t,
         shm_close(&s->base);
         return status;
     }
+    s->packet_bytes = packet_bytes(s);
     *t = &s->base;
     return COLL_OK;
 }
