@@ -27,30 +27,9 @@
 
 _Atomic int group_threads;
 
-enum { FEW_CALLS = 8 }; /* for which no memory is taken */
-
-struct group {
-    int depth, n, max;
-    coll_request **calls; /* [n], in order */
-    coll_request *few[FEW_CALLS];
-    coll_request own[FEW_CALLS]; /* those of the first calls, unless the caller
-                                    waits for them */
-    coll_status failed;          /* of the first call that did */
-    char sentence[SENTENCE_BYTES]; /* and why */
-};
-
-/* Of this thread. To find it takes a call, so it is looked up once. */
-static _Thread_local struct group group;
-
-struct group *group_open_here(void)
-{
-    struct group *const g = &group;
-    return g->depth > 0 ? g : NULL;
-}
-
 coll_status coll_group_start(void)
 {
-    struct group *const g = &group;
+    struct group *const g = group_here();
     if (g->depth++ == 0) {
         atomic_fetch_add_explicit(&group_threads, 1, memory_order_relaxed);
         g->failed = COLL_OK;
@@ -76,7 +55,7 @@ coll_status group_noted(coll_status failed)
 
 coll_status group_check_unused(const coll_comm *c, const char *call)
 {
-    struct group *const g = &group;
+    struct group *const g = group_here();
     for (int i = 0; i < g->n; i++)
         if (g->calls[i]->comm == c)
             return fail(COLL_ERR_INVALID, "comm",
@@ -92,7 +71,7 @@ static bool make_room(struct group *g)
         return true;
     if (!g->max) {
         g->calls = g->few;
-        g->max = FEW_CALLS;
+        g->max = GROUP_FEW;
         return true;
     }
     const size_t bytes = 2 * (size_t)g->max * sizeof(*g->calls);
@@ -115,7 +94,7 @@ static bool is_own(const struct group *g, const coll_request *r)
 coll_request *group_place(struct group *g, bool owned)
 {
     coll_request *r = !make_room(g)                ? NULL
-                      : owned || g->n >= FEW_CALLS ? malloc(sizeof(*r))
+                      : owned || g->n >= GROUP_FEW ? malloc(sizeof(*r))
                                                    : &g->own[g->n];
     if (!r)
         fail(COLL_ERR_MEMORY, "comm", "no memory for a request");
@@ -300,7 +279,7 @@ static void end(struct group *g, coll_request *r)
 
 coll_status coll_group_end(void)
 {
-    struct group *const g = &group;
+    struct group *const g = group_here();
     struct several s = {.n = 0};
     if (g->depth == 0)
         return fail(COLL_ERR_INVALID, "comm",

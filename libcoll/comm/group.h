@@ -5,21 +5,37 @@
 
 #include "comm/request.h"
 
-/* Longest vector made of those of several allreduces. */
-enum { GROUP_FUSED_BYTES = 65536 };
+enum {
+    GROUP_FUSED_BYTES = 65536, /* longest vector made of several allreduces' */
+    GROUP_FEW = 8,             /* calls for which no memory is taken */
+};
+
+/* For inside group.c. */
+struct group {
+    int depth, n, max;
+    coll_request **calls; /* [n], in order */
+    coll_request *few[GROUP_FEW];
+    coll_request own[GROUP_FEW]; /* those of the first calls, unless the caller
+                                    waits for them */
+    coll_status failed;          /* of the first call that did */
+    char sentence[SENTENCE_BYTES]; /* and why */
+};
+
+/* Of the calling thread. */
+struct group *group_here(void);
 
 /* How many threads are in a group: most programs never are, and pay for one
  * look at this. */
 extern _Atomic int group_threads;
-struct group *group_open_here(void);
 
 /* The group that the calling thread is in, so that calls are recorded; NULL: it
  * is in none. */
 static inline struct group *group_open(void)
 {
-    return atomic_load_explicit(&group_threads, memory_order_relaxed)
-               ? group_open_here()
-               : NULL;
+    if (!atomic_load_explicit(&group_threads, memory_order_relaxed))
+        return NULL;
+    struct group *const g = group_here();
+    return g->depth > 0 ? g : NULL;
 }
 
 /* Records a call whose arguments are right: a copy, which has its lengths if it
