@@ -25,13 +25,35 @@
 #include "base/log.h"
 #include "comm/several.h"
 
-_Atomic int group_threads;
+struct group_threads group_threads;
+
+static bool is_first_thread(struct group *g)
+{
+    struct group *first =
+        atomic_load_explicit(&group_threads.first, memory_order_relaxed);
+    return first == g
+           || (!first
+               && atomic_compare_exchange_strong_explicit(
+                   &group_threads.first, &first, g, memory_order_relaxed,
+                   memory_order_relaxed));
+}
+
+/* Only this thread looks at what it changes here, so no order is needed. */
+static void set_inside(struct group *g, bool inside)
+{
+    if (is_first_thread(g))
+        atomic_store_explicit(&group_threads.first_is_in, inside,
+                              memory_order_relaxed);
+    else
+        atomic_fetch_add_explicit(&group_threads.others, inside ? 1 : -1,
+                                  memory_order_relaxed);
+}
 
 coll_status coll_group_start(void)
 {
     struct group *const g = group_here();
     if (g->depth++ == 0) {
-        atomic_fetch_add_explicit(&group_threads, 1, memory_order_relaxed);
+        set_inside(g, true);
         g->failed = COLL_OK;
     }
     return COLL_OK;
@@ -292,7 +314,7 @@ coll_status coll_group_end(void)
     if (status < 0)
         return status;
     g->depth = 0;
-    atomic_fetch_sub_explicit(&group_threads, 1, memory_order_relaxed);
+    set_inside(g, false);
     for (int i = 0; i < g->n; i++)
         if (g->calls[i]->recorded)
             start(g, i);

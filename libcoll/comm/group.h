@@ -24,15 +24,21 @@ struct group {
 /* Of the calling thread. */
 struct group *group_here(void);
 
-/* How many threads are in a group: most programs never are, and pay for one
- * look at this. */
-extern _Atomic int group_threads;
+/* Who may be in a group: most programs never are, and pay for one look at this.
+ * The first thread that ever was has a word of its own, which takes no lock to
+ * write; the others are counted. */
+extern struct group_threads {
+    _Atomic(struct group *) first; /* that thread's; stays when it has ended */
+    _Atomic bool first_is_in;
+    _Atomic int others;
+} group_threads;
 
 /* The group that the calling thread is in, so that calls are recorded; NULL: it
  * is in none. */
 static inline struct group *group_open(void)
 {
-    if (!atomic_load_explicit(&group_threads, memory_order_relaxed))
+    if (!atomic_load_explicit(&group_threads.first_is_in, memory_order_relaxed)
+        && !atomic_load_explicit(&group_threads.others, memory_order_relaxed))
         return NULL;
     struct group *const g = group_here();
     return g->depth > 0 ? g : NULL;
