@@ -224,17 +224,17 @@ static coll_status send_data(coll_request *r)
 static coll_status check(const coll_request *r, int peer,
                          const struct p2p_head *head)
 {
-    const coll_comm *c = r->comm;
-    const char *sent = coll_dtype_name((coll_dtype)head->dtype);
     const bool alike = (coll_dtype)head->dtype == r->dtype;
     if (alike && head->count <= r->count)
         return COLL_OK;
     return fail(COLL_ERR_MISMATCH, "comm",
                 "rank %d sent %llu %s with tag %d to rank %d, which receives "
                 "%s%zu %s with tag %d%s: %s",
-                peer, (unsigned long long)head->count, sent, head->tag, c->rank,
-                alike ? "at most " : "", r->count, coll_dtype_name(r->dtype),
-                head->tag, r->p2p.tag == COLL_ANY_TAG ? " (any)" : "",
+                peer, (unsigned long long)head->count,
+                coll_dtype_name((coll_dtype)head->dtype), head->tag,
+                r->comm->rank, alike ? "at most " : "", r->count,
+                coll_dtype_name(r->dtype), head->tag,
+                r->p2p.tag == COLL_ANY_TAG ? " (any)" : "",
                 alike ? "the message is truncated" : "the datatypes differ");
 }
 
@@ -394,7 +394,7 @@ static coll_status handle_message(coll_comm *c, int peer,
     struct node_offer offer = {0};
     if (!elem || head->tag < 0)
         return nonsense(peer, "an impossible datatype or tag");
-    if (is_short ? head->count != bytes / elem || bytes % elem
+    if (is_short ? head->count > bytes || head->count * elem != bytes
                  : bytes != sizeof(offer) || head->count > SIZE_MAX / 2 / elem)
         return nonsense(peer, "an impossible length");
     if (is_short) {

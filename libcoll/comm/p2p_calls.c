@@ -35,17 +35,18 @@ static coll_status check_peer(const coll_request *r)
     return COLL_OK;
 }
 
-static coll_status check(const coll_request *r)
+/* And says how long an element is. */
+static coll_status check(coll_request *r)
 {
     const void *vector = r->p2p.way == P2P_SEND ? r->in : r->out;
-    const size_t elem = coll_dtype_bytes(r->dtype);
+    const size_t elem = r->elem_bytes = coll_dtype_bytes(r->dtype);
     if (!r->comm)
         return fail(COLL_ERR_INVALID, "comm", "%s: the communicator is NULL",
                     name_of(r));
     if (!elem)
         return fail(COLL_ERR_INVALID, "comm", "%s: %d is no coll_dtype",
                     name_of(r), (int)r->dtype);
-    if (r->count > SIZE_MAX / 2 / elem)
+    if (request_is_too_long(r->count, elem))
         return fail(COLL_ERR_INVALID, "comm",
                     "%s: %zu elements of %zu bytes are more than an address "
                     "space holds",
@@ -146,7 +147,6 @@ static coll_status run_inside(coll_request *here, coll_request **request)
         status = check_comm(c);
     if (status < 0)
         return status;
-    here->elem_bytes = coll_dtype_bytes(here->dtype);
     here->p2p.bytes = here->count * here->elem_bytes;
     if (here->persistent)
         return request_keep(here, request);

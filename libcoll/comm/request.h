@@ -81,6 +81,14 @@ size_t request_parts(const coll_request *);
 /* Of that vector: S in the tables of README.md. */
 size_t request_bytes(const coll_request *);
 
+/* Whether so many elements are more than an address space holds: without a
+ * division for what is short, as no element has so many bytes. */
+static inline bool request_is_too_long(size_t count, size_t elem)
+{
+    enum { MANY_BYTES = 64 };
+    return count > SIZE_MAX / 2 / MANY_BYTES && count > SIZE_MAX / 2 / elem;
+}
+
 /* A hash of lengths, in order: so far, and with one more. */
 static inline uint64_t request_mix(uint64_t h, size_t length)
 {

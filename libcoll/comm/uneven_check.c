@@ -75,19 +75,20 @@ static coll_status check_places(const coll_request *r, int side, size_t elem)
 {
     const struct exec_chunks *chunks = &r->uneven->chunks[side];
     const int n = r->comm->nranks;
-    const size_t most = SIZE_MAX / 2 / elem;
-    if (chunks->before[n] > most)
+    if (request_is_too_long(chunks->before[n], elem))
         return fail(COLL_ERR_INVALID, "comm",
                     "coll_%s: %zu elements of %zu bytes are more than an "
                     "address space holds",
                     uneven_name(r->kind), chunks->before[n], elem);
-    for (int i = 0; i < n && chunks->at; i++)
-        if (uneven_part(chunks, i)
-            && chunks->at[i] > most - uneven_part(chunks, i))
+    for (int i = 0; i < n && chunks->at; i++) {
+        const size_t part = uneven_part(chunks, i);
+        const size_t end = chunks->at[i] + part;
+        if (part && (end < part || request_is_too_long(end, elem)))
             return fail(COLL_ERR_INVALID, "comm",
                         "coll_%s: displs[%d] is %zu, which is more than an "
                         "address space holds",
                         uneven_name(r->kind), i, chunks->at[i]);
+    }
     return COLL_OK;
 }
 
