@@ -311,7 +311,7 @@ static coll_status step_flat(struct node *n)
     const coll_status status = hear(n);
     if (status == COLL_OK) {
         finish_flat(n);
-        node_fetch_to_write(&n->peers[n->me].region->entry[0][next_slot(n)]);
+        fetch_to_write(&n->peers[n->me].region->entry[0][next_slot(n)]);
     }
     return status;
 }

@@ -3,6 +3,7 @@
 #ifndef NODE_LINES_H
 #define NODE_LINES_H
 
+#include "base/fetch.h"
 #include "node/node.h"
 
 /* Publishes what was written before, with the line's own data. */
@@ -11,17 +12,6 @@ static inline void node_mark(struct node_line *line, uint32_t number,
 {
     atomic_store_explicit(&line->word, (uint64_t)number << 32 | low,
                           memory_order_release);
-}
-
-/* Takes a line that this rank will write into its cache, away from whoever read
- * it last, while there is nothing else to do. */
-static inline void node_fetch_to_write(const struct node_line *line)
-{
-#if defined(__x86_64__)
-    __asm__ volatile("prefetchw %0" : : "m"(*line));
-#else
-    __builtin_prefetch(line, 1);
-#endif
 }
 
 /* Asks for the first lines of what lies beside a line together with the line,

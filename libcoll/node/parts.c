@@ -389,7 +389,7 @@ static coll_status step(struct node *n)
     }
     status = take_all(n);
     if (status == COLL_OK)
-        node_fetch_to_write(
+        fetch_to_write(
             &n->peers[n->me].region->entry[0][(n->number + 1) % NODE_SLOTS]);
     return status;
 }

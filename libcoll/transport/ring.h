@@ -22,6 +22,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/fetch.h"
+
 enum {
     RING_LINE = 64,
     RING_INLINE = 40,    /* payload that fits the header line */
@@ -123,6 +125,20 @@ static inline void ring_filled(struct ring *r)
     atomic_store_explicit(&ring_cell(r)->sequence, r->first + r->passed,
                           memory_order_release);
     ring_step(r);
+}
+
+/* Writer: takes the payload's first lines of the next cell into its cache, away
+ * from the reader, who is long done with them: while there is nothing else to
+ * do. Not the header's, at which the reader looks all the time. here: of the
+ * last cell, as the next message is likely as long. */
+static inline void ring_fetch_to_write(const struct ring *r, size_t here)
+{
+    enum { MOST = 512 };
+    const char *const payload = ring_payload(ring_cell(r), here);
+    if (here <= RING_INLINE || r->passed >= r->room)
+        return;
+    for (size_t at = 0; at < here && at < MOST; at += RING_LINE)
+        fetch_to_write(payload + at);
 }
 
 /* Reader: whether the next cell is filled. */

@@ -324,6 +324,7 @@ static coll_status shm_post(struct transport *t, int rank, const void *head,
         memcpy(payload + head_bytes, body, body_bytes);
     fill_header(out, 0, 0, here, 0);
     wake(s, p);
+    ring_fetch_to_write(out, here);
     return COLL_OK;
 }
 
