@@ -8,25 +8,6 @@
 #include "comm/explain.h"
 #include "comm/request.h"
 
-size_t request_in_parts(const coll_request *r)
-{
-    const bool parts =
-        r->kind == REDUCE_SCATTER || r->kind == SCATTER || r->kind == ALLTOALL;
-    return parts && !r->uneven ? (size_t)r->comm->nranks : 1;
-}
-
-size_t request_out_parts(const coll_request *r)
-{
-    const bool parts =
-        r->kind == ALLGATHER || r->kind == GATHER || r->kind == ALLTOALL;
-    return parts && !r->uneven ? (size_t)r->comm->nranks : 1;
-}
-
-size_t request_parts(const coll_request *r)
-{
-    return kind_has_parts(r->kind) && !r->uneven ? (size_t)r->comm->nranks : 1;
-}
-
 size_t request_bytes(const coll_request *r)
 {
     return r->kind == BARRIER

@@ -75,9 +75,25 @@ void request_fail_as(coll_comm *, coll_status, const char *sentence);
 
 /* Into how many equal parts, one a rank, `in` or `out` falls, where it is
  * given; and the vector that a rank holds in full. */
-size_t request_in_parts(const coll_request *);
-size_t request_out_parts(const coll_request *);
-size_t request_parts(const coll_request *);
+static inline size_t request_in_parts(const coll_request *r)
+{
+    const bool parts =
+        r->kind == REDUCE_SCATTER || r->kind == SCATTER || r->kind == ALLTOALL;
+    return parts && !r->uneven ? (size_t)r->comm->nranks : 1;
+}
+
+static inline size_t request_out_parts(const coll_request *r)
+{
+    const bool parts =
+        r->kind == ALLGATHER || r->kind == GATHER || r->kind == ALLTOALL;
+    return parts && !r->uneven ? (size_t)r->comm->nranks : 1;
+}
+
+static inline size_t request_parts(const coll_request *r)
+{
+    return kind_has_parts(r->kind) && !r->uneven ? (size_t)r->comm->nranks : 1;
+}
+
 /* Of that vector: S in the tables of README.md. */
 size_t request_bytes(const coll_request *);
 
