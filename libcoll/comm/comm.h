@@ -194,8 +194,18 @@ coll_status comm_connect(coll_comm *);
 
 /* fail.c: the first failure of a communicator wins and stays. */
 coll_status comm_fail(coll_comm *, coll_status, const char *sentence);
+coll_status comm_fail_with_job(coll_comm *); /* which has failed */
 /* COLL_OK, or the failure of this communicator or its job. */
-coll_status comm_check(coll_comm *);
+static inline coll_status comm_check(coll_comm *c)
+{
+    /* Pairs with the store in comm_fail(). */
+    const int failed = atomic_load_explicit(&c->failed, memory_order_acquire);
+    if (failed)
+        return (coll_status)failed;
+    return c->bootstrap && bootstrap_failure(c->bootstrap) != COLL_OK
+               ? comm_fail_with_job(c)
+               : COLL_OK;
+}
 /* From now on comm_check() says INVALID; without an effect after a failure. */
 void comm_finalize(coll_comm *);
 

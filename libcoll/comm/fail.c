@@ -24,18 +24,10 @@ coll_status comm_fail(coll_comm *c, coll_status status, const char *sentence)
     return status;
 }
 
-coll_status comm_check(coll_comm *c)
+coll_status comm_fail_with_job(coll_comm *c)
 {
-    /* Pairs with the store in comm_fail(). */
-    const int failed = atomic_load_explicit(&c->failed, memory_order_acquire);
-    if (failed)
-        return (coll_status)failed;
-    if (!c->bootstrap)
-        return COLL_OK;
-    const coll_status status = bootstrap_failure(c->bootstrap);
-    if (status == COLL_OK)
-        return COLL_OK;
-    return comm_fail(c, status, bootstrap_failure_sentence(c->bootstrap));
+    return comm_fail(c, bootstrap_failure(c->bootstrap),
+                     bootstrap_failure_sentence(c->bootstrap));
 }
 
 void comm_finalize(coll_comm *c)
