@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Compiles libcoll/op and the trainer's convolution for 64-bit Arm and runs their
+# Compiles libcoll/op and the trainer's kernels for 64-bit Arm and runs their
 # claims under qemu, so that the NEON kernels are tested on any machine:
 #   neon_cross.sh KERNEL.c... --bf16 KERNEL.c...
 # with the lists that meson.build compiles for each instruction set. Debian
@@ -51,4 +51,7 @@ compile -static -o "$dir/conv_test" tests/conv_test.c trainer/kernels/conv.c \
     trainer/kernels/conv_direct_weights.c trainer/kernels/conv_pack.c \
     trainer/kernels/conv_view.c trainer/kernels/conv_winograd.c \
     "$dir"/neon-*.o "$dir"/scalar-*.o -lm
-qemu-aarch64 "$dir/op_cross" && qemu-aarch64 "$dir/conv_test" 20
+compile -static -o "$dir/lanes_cross" tests/lanes_cross.c trainer/kernels/conv.c \
+    "$dir"/neon-*.o "$dir"/scalar-*.o -lm
+qemu-aarch64 "$dir/op_cross" && qemu-aarch64 "$dir/conv_test" 20 \
+    && qemu-aarch64 "$dir/lanes_cross"

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: MIT */
+/* The loops of lanes.h for every instruction set against loops as plain as the
+ * definition. Needs no library, so that tests/neon_cross.sh can run it for
+ * another processor. Speaks TAP.
+ *
+ * Numbers are eighths, so that what is right is equal whatever the order of
+ * sums; but for lrn, and for what int8 loses. */
+#include <math.h>
+#include <stdint.h>
+
+#include "exact.h"
+#include "kernels/code.h"
+#include "kernels/conv.h"
+#include "kernels/lanes.h"
+#include "kernels/lrn.h"
+#include "kernels/norm.h"
+#include "kernels/pool.h"
+#include "kernels/rows.h"
+#include "tensor.h"
+
+static const char *isa;
+/* Below, at and above what is added up in floats at a time. */
+static const size_t lengths[] = {0, 1, 3, 63, 64, 65, 131};
+enum { LENGTHS = sizeof(lengths) / sizeof(lengths[0]) };
+
+static void equal(const float *found, const float *want, size_t count,
+                  const char *what)
+{
+    for (size_t i = 0; i < count; i++)
+        require(found[i] == want[i], "%s: %s: number %zu of %zu is %g, not %g",
+                isa, what, i, count, (double)found[i], (double)want[i]);
+}
+
+static void same_sums(const double *found, const double *want, const char *what)
+{
+    for (int c = 0; c < BLOCK; c++)
+        require(found[c] == want[c],
+                "%s: %s: the sum of channel %d is %g, not "
+                "%g",
+                isa, what, c, found[c], want[c]);
+}
+
+/* --- a factor, a sum ------------------------------------------------------
+ */
+
+static void factors_and_sums(void)
+{
+    float *times = eighths(BLOCK, 1), *plus = eighths(BLOCK, 2);
+    for (int k = 0; k < LENGTHS; k++) {
+        const size_t n = lengths[k], count = n * BLOCK;
+        float *x = eighths(count, 3), *z = eighths(count, 4), *y = unset(count),
+              *want = unset(count);
+        double sums[BLOCK] = {1}, products[BLOCK] = {2}, alone[BLOCK] = {1},
+               s[BLOCK] = {1}, p[BLOCK] = {2};
+        for (size_t i = 0; i < count; i++) {
+            want[i] = x[i] * times[i % BLOCK] + plus[i % BLOCK];
+            s[i % BLOCK] += (double)x[i];
+            p[i % BLOCK] += (double)(x[i] * (z[i] - plus[i % BLOCK]));
+        }
+        lanes()->affine(x, times, plus, y, n);
+        equal(y, want, count, "affine");
+        lanes()->sum(x, z, plus, n, sums, products);
+        lanes()->sum(x, NULL, NULL, n, alone, NULL);
+        same_sums(sums, s, "sum");
+        same_sums(products, p, "sum of products");
+        same_sums(alone, s, "sum alone");
+        free(x);
+        free(z);
+        free(y);
+        free(want);
+    }
+    free(times);
+    free(plus);
+}
+
+/* --- batch normalisation --------------------------------------------------
+ */
+
+static void norm_of(const struct norm *n, size_t positions)
+{
+    const struct norm_loops *loops = lanes()->norm;
+    const size_t count = positions * BLOCK;
+    float *x = eighths(count, 5), *dy = eighths(count, 6), *y = unset(count),
+          *dx = unset(count), *want_y = unset(count), *want_dx = unset(count);
+    double found[4][BLOCK] = {{0}}, want[4][BLOCK] = {{0}};
+    for (size_t i = 0; i < count; i++) {
+        const size_t c = i % BLOCK;
+        const float v = x[i] * n->times[c] + n->plus[c],
+                    off = x[i] - n->mean[c];
+        const float d = n->relu && v <= 0 ? 0 : dy[i];
+        want_y[i] = n->relu && v <= 0 ? 0 : v;
+        want_dx[i] = d * n->of_dy[c] + (x[i] * n->of_x[c] + n->one[c]);
+        want[0][c] += (double)off;
+        want[1][c] += (double)(off * off);
+        want[2][c] += (double)d;
+        want[3][c] += (double)(d * off);
+    }
+    loops->moments(x, n->mean, positions, found[0], found[1]);
+    loops->forward(n, x, NULL, y, positions);
+    loops->sums(n, dy, x, positions, found[2], found[3]);
+    loops->backward(n, dy, x, dx, positions);
+    equal(y, want_y, count, "batchnorm");
+    for (size_t i = 0; i < count; i++) {
+        const float v = x[i] * n->times[i % BLOCK] + n->plus[i % BLOCK] + dy[i];
+        want_y[i] = n->relu && v <= 0 ? 0 : v;
+    }
+    memcpy(y, dy, count * sizeof(float));
+    loops->forward(n, x, y, y, positions);
+    equal(y, want_y, count, "batchnorm and more");
+    equal(dx, want_dx, count, "batchnorm's gradient");
+    for (int i = 0; i < 4; i++)
+        same_sums(found[i], want[i], "batchnorm");
+    free(x);
+    free(dy);
+    free(y);
+    free(dx);
+    free(want_y);
+    free(want_dx);
+}
+
+static void batch_normalisation(void)
+{
+    struct norm n = {.relu = false};
+    float *const numbers[] = {n.mean, n.times, n.plus, n.of_dy, n.of_x, n.one};
+    for (uint64_t i = 0; i < 6; i++) {
+        float *drawn = eighths(BLOCK, 10 + i);
+        memcpy(numbers[i], drawn, BLOCK * sizeof(float));
+        free(drawn);
+    }
+    for (int k = 0; k < 2 * LENGTHS; k++) {
+        n.relu = k % 2;
+        norm_of(&n, lengths[k / 2]);
+    }
+}
+
+/* --- pooling --------------------------------------------------------------
+ */
+
+static void pool_of(const struct pool *p, uint64_t seed)
+{
+    const size_t in = (size_t)(p->h * p->w) * BLOCK,
+                 out = (size_t)(p->out_h * p->out_w) * BLOCK;
+    float *x = eighths(in, seed), *dy = eighths(out, seed + 1), *y = unset(out),
+          *dx = unset(in), *want_y = unset(out), *want_dx = unset(in);
+    unsigned char *notes =
+        malloc(out * pool_note_bytes(p->kernel_h, p->kernel_w));
+    require(notes != NULL, "no memory");
+    memset(want_dx, 0, in * sizeof(float));
+    for (size_t o = 0; o < out; o++) {
+        const int place = (int)(o / BLOCK),
+                  row = place / p->out_w * p->stride_h,
+                  column = place % p->out_w * p->stride_w;
+        float best = -INFINITY;
+        size_t from = 0;
+        for (int i = row - p->pad; i < row - p->pad + p->kernel_h; i++)
+            for (int j = column - p->pad; j < column - p->pad + p->kernel_w;
+                 j++) {
+                const size_t at = (size_t)(i * p->w + j) * BLOCK + o % BLOCK;
+                if (i < 0 || j < 0 || i >= p->h || j >= p->w || x[at] <= best)
+                    continue;
+                best = x[at];
+                from = at;
+            }
+        want_y[o] = best;
+        want_dx[from] += dy[o];
+    }
+    lanes()->pool->forward(p, x, y, notes);
+    lanes()->pool->backward(p, notes, dy, dx);
+    equal(y, want_y, out, "maxpool");
+    equal(dx, want_dx, in, "maxpool's gradient");
+    free(x);
+    free(dy);
+    free(y);
+    free(dx);
+    free(want_y);
+    free(want_dx);
+    free(notes);
+}
+
+/* Those with loops of their own, odd ones, and one whose notes take an int. */
+static void pooling(void)
+{
+    static const struct pool some[] = {
+        {2,  2,  2, 2, 0, 8,  6,  4, 3},
+        {3,  3,  2, 2, 0, 9,  7,  4, 3},
+        {3,  3,  2, 2, 1, 8,  9,  4, 5},
+        {3,  3,  1, 1, 1, 7,  5,  7, 5},
+        {2,  3,  1, 2, 1, 5,  8,  6, 4},
+        {17, 16, 3, 2, 2, 19, 18, 3, 4},
+    };
+    for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++)
+        pool_of(&some[i], 20 + 2 * i);
+}
+
+/* --- products of rows -----------------------------------------------------
+ */
+
+static void rows_of(int rows, int columns, int terms, int how)
+{
+    const bool turned = how & 1, add = how & 2, strided = how & 4;
+    const size_t r = (size_t)rows, c = (size_t)columns, t = (size_t)terms;
+    float *by = eighths(r * t, 40), *from = eighths(c * t, 41),
+          *to = eighths(r * c, 42), *want = eighths(r * c, 42);
+    const struct rows_sum s = {
+        .to = to,
+        .to_next = c,
+        .rows = rows,
+        .columns = columns,
+        .terms = terms,
+        .by = by,
+        .by_row = strided ? 1 : t,
+        .by_term = strided ? r : 1,
+        .from = from,
+        .from_next = turned ? t : c,
+        .turned = turned,
+        .add = add,
+    };
+    for (size_t i = 0; i < r * c; i++) {
+        const size_t row = i / c, column = i % c;
+        want[i] = add ? want[i] : 0;
+        for (size_t k = 0; k < t; k++)
+            want[i] += by[row * s.by_row + k * s.by_term]
+                       * (turned ? from[column * t + k] : from[k * c + column]);
+    }
+    lanes()->rows->sum(&s);
+    equal(to, want, r * c, "products of rows");
+    free(by);
+    free(from);
+    free(to);
+    free(want);
+}
+
+/* Whole and ragged tiles, more terms and rows than go at once, and none. */
+static void products_of_rows(void)
+{
+    static const int some[][3] = {
+        {1,   16, 16 },
+        {3,   10, 5  },
+        {7,   48, 129},
+        {130, 33, 20 },
+        {2,   65, 0  }
+    };
+    for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++)
+        for (int how = 0; how < 8; how++)
+            rows_of(some[i][0], some[i][1], some[i][2], how);
+}
+
+/* --- local response normalisation -----------------------------------------
+ */
+
+enum { BLOCKS = 2, CHANNELS = BLOCKS * BLOCK };
+
+/* The sum of v around channel c. */
+static double around(const double *v, int c, int size)
+{
+    double sum = 0;
+    for (int i = c - size / 2; i <= c + size / 2; i++)
+        sum += i < 0 || i >= CHANNELS ? 0 : v[i];
+    return sum;
+}
+
+static size_t place(const struct lrn *n, int c, size_t position)
+{
+    return (size_t)(c / BLOCK) * n->next + position * BLOCK
+           + (size_t)(c % BLOCK);
+}
+
+static void near(float found, double want, const char *what)
+{
+    require(fabs((double)found - want) < 1e-5, "%s: %s: %g, not %g", isa, what,
+            (double)found, want);
+}
+
+/* Of numbers of at most 1, and s of at least 1, so that 1e-5 is some rounding
+ * of the largest. */
+static void lrn_of(struct lrn n, size_t positions)
+{
+    const size_t count = positions * CHANNELS;
+    float *x = eighths(count, 50), *dy = eighths(count, 51), *y = unset(count),
+          *dx = unset(count);
+    n.squares = calloc(lrn_lines(BLOCKS, n.size), sizeof(float));
+    n.slopes = calloc(lrn_lines(BLOCKS, n.size), sizeof(float));
+    require(n.squares && n.slopes, "no memory");
+    n.next = positions * BLOCK;
+    lanes()->lrn->forward(&n, x, y, positions);
+    lanes()->lrn->backward(&n, x, dy, dx, positions);
+    for (size_t p = 0; p < positions; p++) {
+        double squares[CHANNELS], power[CHANNELS], slopes[CHANNELS];
+        for (int c = 0; c < CHANNELS; c++)
+            squares[c] = pow((double)x[place(&n, c, p)], 2);
+        for (int c = 0; c < CHANNELS; c++) {
+            const size_t at = place(&n, c, p);
+            const double s =
+                (double)n.k + (double)n.share * around(squares, c, n.size);
+            power[c] = pow(s, -(double)n.beta);
+            slopes[c] = (double)dy[at] * (double)x[at] * power[c] / s;
+            near(y[at], (double)x[at] * power[c], "lrn");
+        }
+        for (int c = 0; c < CHANNELS; c++) {
+            const size_t at = place(&n, c, p);
+            near(dx[at],
+                 (double)dy[at] * power[c]
+                     - 2 * (double)(n.beta * n.share * x[at])
+                           * around(slopes, c, n.size),
+                 "lrn's gradient");
+        }
+    }
+    free(n.squares);
+    free(n.slopes);
+    free(x);
+    free(dy);
+    free(y);
+    free(dx);
+}
+
+static void local_response_normalisation(void)
+{
+    static const struct lrn some[] = {
+        {.blocks = BLOCKS, .size = 5, .share = 0.2F, .beta = 0.75F, .k = 1},
+        {.blocks = BLOCKS, .size = 3, .share = 0.1F, .beta = 0.75F, .k = 2},
+        {.blocks = BLOCKS, .size = 7, .share = 0.1F, .beta = 0.5F,  .k = 1},
+    };
+    for (int i = 0; i < 3; i++) {
+        lrn_of(some[i], 1);
+        lrn_of(some[i], LRN_POSITIONS);
+    }
+}
+
+/* --- fewer bytes ----------------------------------------------------------
+ */
+
+enum { ODD = 21 }; /* no whole registers */
+
+static void bf16(void)
+{
+    /* Between two of them, at the middle to the even one. */
+    static const float some[][2] = {
+        {1,             1         },
+        {1.00390625F,   1         },
+        {1.01171875F,   1.015625F },
+        {1.00390720F,   1.0078125F},
+        {-1.00390625F,  -1        },
+        {3.4028235e38F, INFINITY  },
+    };
+    enum { SOME = sizeof(some) / sizeof(some[0]) };
+    float x[ODD], back[ODD];
+    uint16_t code[ODD];
+    for (int i = 0; i < ODD; i++)
+        x[i] = i == ODD / 2 ? NAN : some[i % SOME][0];
+    lanes()->code->to_bf16(x, ODD, code);
+    lanes()->code->from_bf16(code, ODD, back);
+    for (int i = 0; i < ODD; i++)
+        require(i == ODD / 2 ? isnan(back[i]) : back[i] == some[i % SOME][1],
+                "%s: %a became %a", isa, (double)x[i], (double)back[i]);
+    lanes()->code->add_bf16(code, ODD, back);
+    for (int i = 0; i < ODD; i++)
+        require(i == ODD / 2 || back[i] == 2 * some[i % SOME][1],
+                "%s: %a was not added", isa, (double)some[i % SOME][1]);
+}
+
+static void int8(void)
+{
+    float *x = eighths(ODD, 60), *lost = eighths(ODD, 61), back[ODD], kept[ODD];
+    int8_t code[ODD];
+    for (int i = 0; i < ODD; i++)
+        kept[i] = x[i] + lost[i];
+    const float scale = lanes()->code->to_int8(x, lost, ODD, code);
+    for (int i = 0; i < ODD; i++) {
+        require(fabsf(lost[i]) <= 0.50001F * scale, "%s: %g is lost", isa,
+                (double)lost[i]);
+        near(code[i] * scale + lost[i], (double)kept[i], "int8");
+    }
+    lanes()->code->from_int8(code, 0.5F, ODD, back);
+    lanes()->code->add_int8(code, 0.25F, ODD, back);
+    lanes()->code->add(x, ODD, back);
+    for (int i = 0; i < ODD; i++)
+        require(back[i] == 0.75F * code[i] + x[i], "%s: %d became %g", isa,
+                code[i], (double)(back[i] - x[i]));
+    x[ODD / 2] = INFINITY;
+    require(isnan(lanes()->code->to_int8(x, lost, ODD, code)),
+            "%s: an infinity has a scale", isa);
+    free(x);
+    free(lost);
+}
+
+int main(void)
+{
+    static const char *const isas[] = {
+#define ISA(name) #name,
+#include "kernels/isas.def"
+#undef ISA
+    };
+    static const struct check checks[] = {
+        {"a factor, a summand, a sum",   factors_and_sums            },
+        {"batch normalisation",          batch_normalisation         },
+        {"pooling",                      pooling                     },
+        {"products of rows",             products_of_rows            },
+        {"local response normalisation", local_response_normalisation},
+        {"floats in two bytes",          bf16                        },
+        {"floats in a byte",             int8                        },
+    };
+    enum { CHECKS = sizeof(checks) / sizeof(checks[0]) };
+    printf("1..%d\n", CHECKS);
+    for (int i = 0; i < CHECKS; i++) {
+        for (size_t k = 0; k < sizeof(isas) / sizeof(isas[0]); k++) {
+            isa = conv_use(isas[k]);
+            if (isa)
+                checks[i].check();
+        }
+        report(true, checks[i].claim);
+    }
+    return 0;
+}
