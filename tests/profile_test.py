@@ -209,6 +209,25 @@ def test_memory_is_counted_with_and_without_sharing():
     expect(rows['peak of the whole process'] > shared + 3 * bytes_, rows)
 
 
+@case
+def test_what_changes_its_layout_is_counted():
+    numbers = [floats(shape, blocked=False) for shape in SHAPES]
+    images_and_dense = numbers[0] + 3 * numbers[7]
+    # Forward and each gradient have to do with both sides.
+    convs = sum((1 + WORK[i][1]) * (numbers[i] + numbers[i + 1])
+                for i in (1, 3, 4))
+    for kernel in 'gemm', 'auto':
+        out, _ = succeeds('--profile', '--steps', '1', '--kernel', kernel)
+        found, most = (row[0] for row in
+                       named_rows(out, 'reordered in a step').values())
+        expect(most == 4 * BATCH * (images_and_dense + convs), kernel, most)
+        if kernel == 'gemm':
+            expect(found == most, found, 'of', most)
+        else:
+            expect(4 * BATCH * images_and_dense <= found < most, found, 'of',
+                   most)
+
+
 def events_of(path):
     with open(path) as file:
         return json.load(file)['traceEvents']

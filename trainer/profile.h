@@ -52,7 +52,8 @@ void profile_close(struct profile *);
 void profile_begin(struct profile *, long step);
 void profile_end(struct profile *, int images);
 
-/* Tables of layers, of parts of the step, and of memory. */
+/* Tables of layers, of parts of the step, of memory, and of what changes its
+ * layout. */
 void profile_print(const struct profile *, size_t optimiser_bytes, FILE *);
 
 #endif

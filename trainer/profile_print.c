@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "layer/reorders.h"
 #include "profile.h"
 
 static int ascending(const void *a, const void *b)
@@ -186,6 +187,24 @@ static void print_memory(const struct profile *p, size_t optimiser_bytes,
     print_bytes("peak of the whole process", peak_bytes(), to);
 }
 
+/* The images too, where no layer takes them as they come. */
+static size_t reordered_bytes(const struct net *net, bool everywhere)
+{
+    size_t count = net->plain ? 0 : shape_count(net->input);
+    for (int i = 0; i < net->nlayers; i++)
+        count +=
+            layer_reorders(&net->layers[i], ngradients(net, i) > 1, everywhere);
+    return count * sizeof(float);
+}
+
+static void print_layouts(const struct net *net, FILE *to)
+{
+    fprintf(to, "%-42s%14s%10s\n", "reordered in a step", "bytes", "MiB");
+    print_bytes("between blocked and plain", reordered_bytes(net, false), to);
+    print_bytes("the same if every convolution did", reordered_bytes(net, true),
+                to);
+}
+
 void profile_print(const struct profile *p, size_t optimiser_bytes, FILE *to)
 {
     if (p->nsteps) {
@@ -204,5 +223,7 @@ void profile_print(const struct profile *p, size_t optimiser_bytes, FILE *to)
     }
     fputc('\n', to);
     print_memory(p, optimiser_bytes, to);
+    fputc('\n', to);
+    print_layouts(p->net, to);
     fputc('\n', to);
 }

@@ -2,8 +2,7 @@
 /* dense OUTPUTS: y = x weights^T + bias over all numbers of an image, in the
  * order channel, row, column. weights has one row for each output.
  *
- * With H = W = 1 an image is a row already; else it is reordered into one, here
- * and nowhere else in a net. */
+ * With H = W = 1 an image is a row already; else it is reordered into one. */
 #include <string.h>
 
 #include "kernels/conv.h"
