@@ -12,7 +12,8 @@
 enum sw_way {
     SW_BY_RULE,  /* as swCaffe chooses: explicit or implicit */
     SW_BY_MODEL, /* the one of the three that is modelled the fastest */
-    SW_EXPLICIT, /* by a column matrix, of some images at once; it can do all */
+    SW_EXPLICIT, /* by a column matrix, of some images at once; it can do all
+                    whose rows fit into the LDM */
     SW_IMPLICIT, /* without, if sw_implicit_can */
     SW_WINOGRAD, /* if sw_winograd_can */
     SW_WAYS
