@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "coll/coll.h"
 #include "comm/hosts.h"
+#include "comm/lineup.h"
 #include "comm/price.h"
 
 /* Positions whose plans are looked at to know how many messages there are. */
@@ -152,16 +153,68 @@ static void count(struct trial *t, const struct sim_traffic *traffic)
     }
 }
 
-/* Simulates with so many segments; keeps what is better than what is there. */
-static bool try_segments(struct trial *t, int segments)
+/* Of times that are equal but for it, so that the first of twins is found. */
+static const double rounding = 1e-9;
+
+/* Whether one under way may soon show that there is no need for this one, which
+ * takes more than twice as long. Locked. */
+static bool should_wait(const struct race *r, const struct trial *t)
+{
+    for (int i = 0; i < r->next; i++)
+        if (r->trials[i].under_way > 0
+            && 2 * r->trials[i].under_way < t->under_way)
+            return true;
+    return false;
+}
+
+/* What it, or another one, took so far, in a race. */
+static double to_beat(struct race *r, const struct trial *t)
+{
+    pthread_mutex_lock(&r->lock);
+    while (should_wait(r, t))
+        pthread_cond_wait(&r->news, &r->lock);
+    const double fastest = r->fastest = fmin(r->fastest, t->seconds);
+    pthread_mutex_unlock(&r->lock);
+    return fastest;
+}
+
+/* In a race *seconds is INFINITY if another one is faster by the bound of the
+ * plans, which is found in a fraction of the time of a rehearsal. */
+static coll_status rehearse_if(struct race *r, const struct trial *t,
+                               struct performance *what, double *seconds)
+{
+    struct lineup u;
+    struct cast cast = {0};
+    double least = 0;
+    coll_status status = lineup_open(&u, &t->world->layout, t->order);
+    if (status == COLL_OK)
+        status = lineup_cast(&u, what, &cast);
+    what->cast = &cast;
+    if (status == COLL_OK && r->limits->race)
+        status = lineup_bound(&u, what, &least);
+    *seconds = INFINITY;
+    if (status == COLL_OK
+        && (!r->limits->race || least <= to_beat(r, t) * (1 + rounding)))
+        status = lineup_rehearse(&u, what, seconds);
+    cast_free(&cast);
+    lineup_close(&u);
+    return status;
+}
+
+/* Simulates with so many segments, if that may be the fastest; keeps what is
+ * better than what is there. */
+static bool try_segments(struct race *r, struct trial *t, int segments)
 {
     double seconds = 0;
     const int n = t->world->nranks;
     struct sim_traffic *traffic = calloc((size_t)n, sizeof(*traffic));
+    struct performance what = {.algo = t->algo,
+                               .segments = segments,
+                               .bytes = t->bytes,
+                               .traffic = traffic};
     const double begin = clock_of_thread();
     const coll_status status =
-        traffic ? price_one(&t->world->layout, t->algo, t->order, segments,
-                            t->bytes, traffic, &seconds)
+        traffic ? rehearse_if(r, t, &what, &seconds)
                 : fail(COLL_ERR_MEMORY, "sim", "no memory for %d ranks", n);
     const bool better = status == COLL_OK && seconds < t->seconds;
     if (status < 0) {
@@ -182,21 +235,22 @@ static bool try_segments(struct trial *t, int segments)
     return better;
 }
 
-/* Twice the segments as long as they help. */
-static void simulate(struct trial *t, double max_messages)
+/* Twice the segments as long as they help, or none could be tried. */
+static void simulate(struct race *r, struct trial *t)
 {
     const int given = t->segments;
     const int most = given || !trial_pipelines(t) ? 1 : PLAN_SEGMENTS_MAX;
-    t->seconds = INFINITY;
     if (given) {
-        try_segments(t, given);
+        try_segments(r, t, given);
         return;
     }
     for (int s = 1; s <= most; s *= 2)
         if ((s > 1 && t->bytes / (size_t)s < MIN_SEGMENT)
-            || (s > 1 && trial_messages(t, s) > max_messages)
-            || !try_segments(t, s))
+            || (s > 1 && trial_messages(t, s) > r->limits->max_messages)
+            || (!try_segments(r, t, s) && t->state != TRIAL_WAITS))
             break;
+    if (t->state == TRIAL_WAITS)
+        t->state = TRIAL_BEATEN;
 }
 
 static void say_progress(const struct race *r, bool over)
@@ -221,6 +275,8 @@ static struct trial *take(struct race *r)
         } else if (r->flying == 0 || r->flying + t->messages <= most_messages) {
             r->flying += t->messages;
             r->next++;
+            t->seconds = INFINITY;
+            t->under_way = t->messages;
             return t;
         } else {
             pthread_cond_wait(&r->news, &r->lock);
@@ -236,11 +292,12 @@ static void *work(void *context)
     for (struct trial *t; (t = take(r));) {
         const double messages = t->messages;
         pthread_mutex_unlock(&r->lock);
-        simulate(t, r->limits->max_messages);
+        simulate(r, t);
         if (t->state == TRIAL_DONE)
             measure_plan(t);
         pthread_mutex_lock(&r->lock);
         r->flying -= messages;
+        t->under_way = 0;
         r->ended++;
         r->failed |= t->state == TRIAL_FAILED;
         if (t->state == TRIAL_DONE)

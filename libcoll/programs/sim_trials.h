@@ -24,6 +24,7 @@ struct trial {
     bool chosen;  /* the library would */
 
     enum trial_state state;
+    double under_way; /* messages expected of it while it runs; else 0 */
     double seconds;
     double messages; /* at first expected, then counted */
     uint64_t bytes_sent, crossing[SIM_LEVELS + 1]; /* see price_one() */
@@ -39,7 +40,8 @@ struct trial {
 struct trials_limits {
     double max_messages; /* of one simulation */
     int threads;
-    bool race; /* leave out what at_least says cannot be the fastest */
+    bool race; /* leave out what at_least, or a bound, says cannot be the
+                  fastest */
 };
 
 /* Simulates all, some at a time; says how far it is on a terminal. Stops early
