@@ -138,17 +138,16 @@ static void call_all(struct target *t)
         atomic_fetch_add(&wrong, 1);
 }
 
-static void await_call(coll_comm *comm)
-{
-    coll_statistics stats;
-    while (coll_stats(comm, &stats) == COLL_OK)
-        usleep(100); /* it is not inside yet */
-}
+static atomic_int inside;
 
+/* The one that asks, as two would find each other. */
 static void *intrude(void *context)
 {
     struct target *t = context;
-    await_call(t->comm);
+    coll_statistics stats;
+    while (coll_stats(t->comm, &stats) == COLL_OK)
+        usleep(100);
+    atomic_store(&inside, 1);
     call_all(t);
     atomic_fetch_add(&refused, 1);
     return NULL;
@@ -162,7 +161,8 @@ static void *intrude_by_group(void *context)
     if (coll_barrier(t->comm, NULL))
         atomic_fetch_add(&wrong, 1);
     atomic_store(&recorded, 1);
-    await_call(t->comm);
+    while (!atomic_load(&inside))
+        usleep(100);
     coll_status status = coll_group_end();
     expect_busy(status, "group_end");
     atomic_fetch_add(&refused, 1);

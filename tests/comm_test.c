@@ -416,6 +416,29 @@ static int finalizes(coll_comm *comm, int rank, int n)
     return 0;
 }
 
+/* What was sent is received, where the sender has ended long since. */
+static int finalizes_with_a_message(coll_comm *comm, int rank, int n)
+{
+    enum { BYTES = 100000 };
+    static unsigned char x[BYTES];
+    coll_request *request;
+    (void)n;
+    if (rank == 0) {
+        memset(x, 7, BYTES);
+        EXPECT(!coll_send(x, BYTES, COLL_U8, 1, 0, comm, &request), "send");
+        usleep(30000); /* the other one sleeps in the meeting by then */
+    } else {
+        EXPECT(!coll_recv(x, BYTES, COLL_U8, 0, 0, comm, NULL, &request),
+               "receive");
+    }
+    EXPECT(coll_comm_finalize(comm) == COLL_OK, "finalize");
+    EXPECT(coll_wait(&request) == COLL_OK, "wait");
+    for (int i = 0; i < BYTES; i++)
+        EXPECT(x[i] == 7, "byte %d", i);
+    EXPECT(!*coll_last_error(comm), "an error: %s", coll_last_error(comm));
+    return 0;
+}
+
 /* Others may leave out the first of both. */
 static int finalizes_alone(coll_comm *comm, int rank, int n)
 {
@@ -443,6 +466,12 @@ Test(comm, once_finalized_ranks_end_as_they_like)
 {
     cr_assert_eq(run_ranks(3, over_shm, finalizes), 0);
     cr_assert_eq(run_ranks(3, over_ucx, finalizes), 0);
+    static const char *const by_rings[] = {"COLL_TRANSPORT=shm",
+                                           "COLL_SINGLE_COPY=off", NULL};
+    for (int again = 0; again < 3; again++) {
+        cr_assert_eq(run_ranks(2, by_rings, finalizes_with_a_message), 0);
+        cr_assert_eq(run_ranks(2, over_ucx, finalizes_with_a_message), 0);
+    }
     cr_assert_eq(run_ranks(1, over_shm, finalizes_alone), 0);
     cr_assert_eq(run_ranks(3, over_shm, finalizes_alone), 0);
     cr_assert_eq(run_ranks(2, over_shm, finalizes_too_soon), 0);

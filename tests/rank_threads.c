@@ -47,8 +47,11 @@ int in_time(coll_comm *comm, int rank, int nranks, late_fn *part)
     for (unsigned us = FIRST; late && !wrong && us <= LAST; us *= 2) {
         late = 0;
         wrong |= part(comm, rank, nranks, us, &late);
-        wrong |= coll_allreduce(&late, &late, 1, COLL_I32, COLL_MAX, comm, NULL)
-                 != COLL_OK;
+        int sums[2] = {wrong != 0, late};
+        if (coll_allreduce(sums, sums, 2, COLL_I32, COLL_MAX, comm, NULL))
+            return 1;
+        wrong = sums[0];
+        late = sums[1];
     }
     return wrong || late;
 }

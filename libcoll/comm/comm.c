@@ -395,7 +395,15 @@ static coll_status sent(void *context)
     return c->p2p->sending ? COLL_IN_PROGRESS : COLL_OK;
 }
 
-/* Returns once no rank waits for a message of this one. call: for sentences. */
+/* What was sent to this rank and is on its way. */
+static coll_status landed(void *context)
+{
+    const coll_comm *c = context;
+    return c->p2p->flying.first ? COLL_IN_PROGRESS : COLL_OK;
+}
+
+/* Returns once no rank waits for a message of this one, nor this one for what
+ * was sent. call: for sentences. */
 static coll_status part(coll_comm *c, const char *call)
 {
     coll_status status = p2p_open(c);
@@ -411,8 +419,13 @@ static coll_status part(coll_comm *c, const char *call)
     status = comm_wait(c, flushed, c, c->join_seconds, "the last flush");
     if (status == COLL_OK)
         status = comm_meet_alike(c, call);
-    /* What was sent before all came here is here. */
-    return status < 0 ? status : p2p_listen(c);
+    /* What was sent before all came here is here, or in what this rank reads.
+     */
+    if (status == COLL_OK)
+        status = p2p_listen(c);
+    return status < 0 ? status
+                      : comm_wait(c, landed, c, c->join_seconds,
+                                  "a message that was sent");
 }
 
 /* Ends what there is to do with the others: in order, or else they learn of it.
@@ -452,13 +465,13 @@ static coll_status finalize(coll_comm *c)
         return status;
     if (record_runs(&c->recorder))
         record_end(&c->recorder, COLL_OK);
-    comm_finalize(c);
+    const coll_status before = comm_finalize(c);
     /* Receives, to which nobody sends any more. */
-    comm_end_requests(c, COLL_ERR_INVALID);
+    comm_end_requests(c, before < 0 ? before : COLL_ERR_INVALID);
     close_transports(c);
     if (c->bootstrap)
         bootstrap_depart(c->bootstrap);
-    return COLL_OK;
+    return before < 0 ? fail(before, "comm", "%s", c->sentence) : COLL_OK;
 }
 
 coll_status coll_comm_finalize(coll_comm *comm)

@@ -206,8 +206,9 @@ static inline coll_status comm_check(coll_comm *c)
                ? comm_fail_with_job(c)
                : COLL_OK;
 }
-/* From now on comm_check() says INVALID; without an effect after a failure. */
-void comm_finalize(coll_comm *);
+/* From now on comm_check() says INVALID; not after a failure, which it returns.
+ */
+coll_status comm_finalize(coll_comm *);
 
 /* wait.c: every wait of the library goes through here, so every wait has a
  * deadline and ends when the job fails. step is called until it says something

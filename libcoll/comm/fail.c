@@ -30,10 +30,12 @@ coll_status comm_fail_with_job(coll_comm *c)
                      bootstrap_failure_sentence(c->bootstrap));
 }
 
-void comm_finalize(coll_comm *c)
+coll_status comm_finalize(coll_comm *c)
 {
     pthread_mutex_lock(&c->mutex);
-    if (atomic_load_explicit(&c->failed, memory_order_relaxed) == COLL_OK) {
+    const coll_status before =
+        (coll_status)atomic_load_explicit(&c->failed, memory_order_relaxed);
+    if (before == COLL_OK) {
         snprintf(c->sentence, sizeof(c->sentence),
                  "the communicator was finalized: only coll_comm_destroy() is "
                  "left");
@@ -43,6 +45,7 @@ void comm_finalize(coll_comm *c)
                               memory_order_release);
     }
     pthread_mutex_unlock(&c->mutex);
+    return before;
 }
 
 coll_status coll_comm_get_async_error(const coll_comm *comm)
@@ -57,7 +60,7 @@ coll_status coll_comm_get_async_error(const coll_comm *comm)
 
 const char *coll_last_error(const coll_comm *comm)
 {
-    if (comm && comm_check((coll_comm *)comm) != COLL_OK)
+    if (comm && coll_comm_get_async_error(comm) != COLL_OK)
         return comm->sentence;
     return fail_sentence();
 }

@@ -276,6 +276,7 @@ static void start(struct group *g, int i)
     if (status < 0) {
         note(g, status);
         r->status = status;
+        r->unstarted = true;
     }
 }
 

@@ -426,10 +426,9 @@ coll_status comm_drain(coll_comm *c)
  * that its group could not start has done the communicator no harm. */
 static const char *why(const coll_request *r)
 {
-    return comm_check(r->comm) < 0
-               ? r->comm->sentence
-               : "the call did not start when its group ended: "
-                 "coll_group_end() has said why";
+    return r->unstarted ? "the call did not start when its group ended: "
+                          "coll_group_end() has said why"
+                        : r->comm->sentence;
 }
 
 coll_status request_end(coll_request **request)

@@ -55,6 +55,7 @@ struct coll_request {
     coll_request *next;
     /* Of a group, see group.h: */
     bool recorded;       /* it has not begun, as its group has not ended */
+    bool unstarted;      /* nor could its group start it, then */
     bool owned;          /* by the caller, who waits for it */
     coll_request *parts; /* of a fused one: the first, linked by next */
     struct p2p_call p2p; /* the last, see request_copy() */

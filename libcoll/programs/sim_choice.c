@@ -104,11 +104,12 @@ static int list_all(const struct world *w, enum coll_kind kind,
     return n;
 }
 
+/* Of one whose best number of segments is known. */
 static void remember(struct candidate *all, int n, const struct trial *t)
 {
     for (int i = 0; i < n; i++) {
         struct candidate *c = &all[i];
-        if (t->state != TRIAL_DONE || c->algo != t->algo
+        if (t->state != TRIAL_DONE || t->bounded || c->algo != t->algo
             || c->order != t->order)
             continue;
         c->bytes[1] = c->bytes[0];

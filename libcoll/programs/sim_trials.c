@@ -167,15 +167,17 @@ static bool should_wait(const struct race *r, const struct trial *t)
     return false;
 }
 
-/* What it, or another one, took so far, in a race. */
-static double to_beat(struct race *r, const struct trial *t)
+/* Whether what takes so long at least may be faster than it was so far, or than
+ * another one in a race. */
+static bool may_win(struct race *r, const struct trial *t, double least)
 {
     pthread_mutex_lock(&r->lock);
-    while (should_wait(r, t))
+    r->fastest = fmin(r->fastest, t->seconds);
+    while (least <= r->fastest * (1 + rounding) && should_wait(r, t))
         pthread_cond_wait(&r->news, &r->lock);
-    const double fastest = r->fastest = fmin(r->fastest, t->seconds);
+    const bool may = least <= r->fastest * (1 + rounding);
     pthread_mutex_unlock(&r->lock);
-    return fastest;
+    return may;
 }
 
 /* In a race *seconds is INFINITY if another one is faster by the bound of the
@@ -193,8 +195,7 @@ static coll_status rehearse_if(struct race *r, const struct trial *t,
     if (status == COLL_OK && r->limits->race)
         status = lineup_bound(&u, what, &least);
     *seconds = INFINITY;
-    if (status == COLL_OK
-        && (!r->limits->race || least <= to_beat(r, t) * (1 + rounding)))
+    if (status == COLL_OK && (!r->limits->race || may_win(r, t, least)))
         status = lineup_rehearse(&u, what, seconds);
     cast_free(&cast);
     lineup_close(&u);
@@ -202,7 +203,8 @@ static coll_status rehearse_if(struct race *r, const struct trial *t,
 }
 
 /* Simulates with so many segments, if that may be the fastest; keeps what is
- * better than what is there. */
+ * better than what is there. Returns whether more may be better still: not
+ * where these were simulated and were not. */
 static bool try_segments(struct race *r, struct trial *t, int segments)
 {
     double seconds = 0;
@@ -217,6 +219,8 @@ static bool try_segments(struct race *r, struct trial *t, int segments)
         traffic ? rehearse_if(r, t, &what, &seconds)
                 : fail(COLL_ERR_MEMORY, "sim", "no memory for %d ranks", n);
     const bool better = status == COLL_OK && seconds < t->seconds;
+    const bool left_out = status == COLL_OK && isinf(seconds);
+    t->bounded |= left_out;
     if (status < 0) {
         t->state = TRIAL_FAILED;
         snprintf(t->error, sizeof(t->error), "%s of %zu bytes: %s",
@@ -232,10 +236,10 @@ static bool try_segments(struct race *r, struct trial *t, int segments)
         count(t, traffic);
     }
     free(traffic);
-    return better;
+    return better || left_out;
 }
 
-/* Twice the segments as long as they help, or none could be tried. */
+/* Twice the segments as long as they help, or may. */
 static void simulate(struct race *r, struct trial *t)
 {
     const int given = t->segments;
@@ -247,7 +251,7 @@ static void simulate(struct race *r, struct trial *t)
     for (int s = 1; s <= most; s *= 2)
         if ((s > 1 && t->bytes / (size_t)s < MIN_SEGMENT)
             || (s > 1 && trial_messages(t, s) > r->limits->max_messages)
-            || (!try_segments(r, t, s) && t->state != TRIAL_WAITS))
+            || !try_segments(r, t, s))
             break;
     if (t->state == TRIAL_WAITS)
         t->state = TRIAL_BEATEN;

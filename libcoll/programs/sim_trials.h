@@ -34,7 +34,8 @@ struct trial {
     double plan_seconds;     /* to write one rank's plan, */
     size_t plan_bytes;       /* the largest of some */
     double rehearse_seconds; /* all ranks' plans and the run */
-    char error[256];         /* if it failed */
+    bool bounded;    /* a number of segments was left out by its bound */
+    char error[256]; /* if it failed */
 };
 
 struct trials_limits {
