@@ -25,6 +25,10 @@ void crew_bind(int cpu);
 void crew_run(struct crew *, void (*part)(void *context, int i, int n),
               void *context);
 
+/* What is added up over images in so many parts of them, in order, has the same
+ * bits for any number of threads. */
+enum { CREW_PARTS = 8 };
+
 /* What part i of n takes of so many things: returns how many, from *first. */
 static inline int crew_part(int things, int i, int n, int *first)
 {

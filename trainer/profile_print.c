@@ -89,7 +89,10 @@ static void print_layer(const struct profile *p, int i, int width, FILE *to)
         fprintf(to, "%10s%10s%8s%10s%10s\n", "fused", "fused", "-", "-", "-");
         return;
     }
-    put_number(to, 10, 3, forward * 1e3);
+    if (l->summed) /* forward's is */
+        fprintf(to, "%10s", "fused");
+    else
+        put_number(to, 10, 3, forward * 1e3);
     put_number(to, 10, 3, backward * 1e3);
     fprintf(to, "%8.1f", 100 * p->layer_sums[i] / p->seconds);
     put_number(to, 10, 1, forward > 0 ? flops / forward : 0);

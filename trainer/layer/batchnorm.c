@@ -56,10 +56,6 @@ static void init(struct layer *l, uint64_t seed)
     }
 }
 
-/* Sums over images are those of so many parts of them, in order: the same bits
- * for any number of threads. */
-enum { PARTS = 8 };
-
 struct sums {
     double a[BLOCK], b[BLOCK];
 };
@@ -76,16 +72,17 @@ struct block {
     struct norm norm;
     void (*sum)(const struct block *, size_t run, size_t count, struct sums *);
     void (*write)(const struct block *, size_t run, size_t count);
-    struct sums part[PARTS];
+    struct sums part[CREW_PARTS];
 };
 
 static void sum_parts(void *context, int i, int n)
 {
     struct block *k = context;
     int part, first;
-    for (int left = crew_part(PARTS, i, n, &part); left > 0; left--, part++) {
+    for (int left = crew_part(CREW_PARTS, i, n, &part); left > 0;
+         left--, part++) {
         struct sums s = {{0}, {0}};
-        for (int m = crew_part(k->x->shape.n, part, PARTS, &first); m > 0;
+        for (int m = crew_part(k->x->shape.n, part, CREW_PARTS, &first); m > 0;
              m--, first++) {
             const struct channel_run r = channel_run(k->l->in, first, k->b);
             k->sum(k, r.first, r.count, &s);
@@ -98,7 +95,7 @@ static struct sums sum_up(struct block *k, struct crew *crew)
 {
     struct sums all = {{0}, {0}};
     crew_run(crew, sum_parts, k);
-    for (int i = 0; i < PARTS; i++)
+    for (int i = 0; i < CREW_PARTS; i++)
         for (int c = 0; c < BLOCK; c++) {
             all.a[c] += k->part[i].a[c];
             all.b[c] += k->part[i].b[c];
@@ -111,8 +108,9 @@ static void write_parts(void *context, int i, int n)
 {
     const struct block *k = context;
     int part, first;
-    for (int left = crew_part(PARTS, i, n, &part); left > 0; left--)
-        for (int m = crew_part(k->x->shape.n, part + left - 1, PARTS, &first);
+    for (int left = crew_part(CREW_PARTS, i, n, &part); left > 0; left--)
+        for (int m =
+                 crew_part(k->x->shape.n, part + left - 1, CREW_PARTS, &first);
              m > 0; m--) {
             const struct channel_run r =
                 channel_run(k->l->in, first + m - 1, k->b);
@@ -275,16 +273,22 @@ static void run_blocks(void *context, int i, int n)
         j->run(&k, NULL);
 }
 
-/* Or the images of each block, where some would have a block more. */
+static int up(int a, int b)
+{
+    return (a + b - 1) / b;
+}
+
+/* Or the images of each block, where less is then left to the thread that has
+ * most: so many parts of blocks, of as many parts as there are images. */
 static void share_out(struct job *j)
 {
-    enum { MANY = 4 }; /* for each thread */
     struct block *k = &j->block;
     struct crew *crew = k->l->crew;
-    const int blocks = shape_blocks(k->l->in), threads = crew_size(crew);
-    if (!k->x->shape.n)
+    const int blocks = shape_blocks(k->l->in), threads = crew_size(crew),
+              n = k->x->shape.n, parts = n < CREW_PARTS ? n : CREW_PARTS;
+    if (!n)
         return;
-    if (blocks % threads && blocks < MANY * threads)
+    if (blocks * up(parts, threads) < parts * up(blocks, threads))
         for (k->b = 0; k->b < blocks; k->b++)
             j->run(k, crew);
     else

@@ -118,8 +118,7 @@ static int alloc_partial(const struct net *net, int nparts,
 
 int net_fix_sums(struct net *net, char *error, size_t error_bytes)
 {
-    enum { PARTS = 8 };
-    const int nparts = net->input.n < PARTS ? net->input.n : PARTS;
+    const int nparts = net->input.n < CREW_PARTS ? net->input.n : CREW_PARTS;
     assert(!net->crew && !net->nparts);
     if (alloc_partial(net, nparts, &net->partial)) {
         snprintf(error, error_bytes, "no memory for sums of %d parts", nparts);

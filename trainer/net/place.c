@@ -98,6 +98,7 @@ static void keep_output(const struct net *net, int i, struct buffer *b)
 struct places {
     struct buffer *buffers;
     int *y, *dy, count;
+    bool *over_dy; /* of each layer, see over_dy() */
 };
 
 /* When an output is written first. */
@@ -127,11 +128,19 @@ static void place_outputs(const struct net *net, struct places *p)
     keep_until(&p->buffers[p->y[net->nlayers - 1]], 2 * net->nlayers);
 }
 
-static bool is_over(const struct net *net, int i, int by);
+/* Whether the gradient of output i lies where that of its reader's does. */
+static bool is_over(const struct net *net, const struct places *p, int i,
+                    int by)
+{
+    const struct layer *l = &net->layers[by];
+    return (l->from[0] == i && (in_place(net, by) || p->over_dy[by]))
+           || (l->ninputs > 1 && l->from[1] == i && same_gradients(net, by));
+}
 
 /* Whether layer i writes the gradient of its input over that of its output:
- * nobody else adds to the former, nor does an earlier layer need the latter. */
-static bool over_dy(const struct net *net, int i)
+ * nobody else adds to the former, nor does an earlier layer need the latter.
+ * Of later layers it is known. */
+static bool over_dy(const struct net *net, const struct places *p, int i)
 {
     const struct layer *l = &net->layers[i];
     const int from = l->from[0];
@@ -139,7 +148,7 @@ static bool over_dy(const struct net *net, int i)
         || reader(net, from, net->nlayers) != i)
         return false;
     for (int by; (by = reader(net, i, net->nlayers)) >= 0; i = by)
-        if (!is_over(net, i, by))
+        if (!is_over(net, p, i, by))
             return true;
         else if (same_gradients(net, by)
                  && i > net->layers[by].from[net->layers[by].from[0] == i])
@@ -147,22 +156,16 @@ static bool over_dy(const struct net *net, int i)
     return true;
 }
 
-/* Whether the gradient of output i lies where that of its reader's does. */
-static bool is_over(const struct net *net, int i, int by)
-{
-    const struct layer *l = &net->layers[by];
-    return (l->from[0] == i && (in_place(net, by) || over_dy(net, by)))
-           || (l->ninputs > 1 && l->from[1] == i && same_gradients(net, by));
-}
-
 static void place_gradients(const struct net *net, struct places *p)
 {
     for (int i = net->nlayers - 1; i >= 0; i--) {
         const int last = reader(net, i, net->nlayers);
+        p->over_dy[i] = over_dy(net, p, i);
         p->dy[i] = -1;
         if (!net->layers[i].learns && last >= 0)
             continue;
-        p->dy[i] = last >= 0 && is_over(net, i, last) ? p->dy[last] : p->count;
+        p->dy[i] =
+            last >= 0 && is_over(net, p, i, last) ? p->dy[last] : p->count;
         if (p->dy[i] == p->count)
             p->buffers[p->count++] = (struct buffer){
                 .floats = shape_floats(net->layers[i].out),
@@ -222,16 +225,19 @@ int net_place(struct net *net)
         .buffers = calloc(2 * n + 1, sizeof(*p.buffers)),
         .y = calloc(n, sizeof(int)),
         .dy = calloc(n, sizeof(int)),
+        .over_dy = calloc(n, sizeof(bool)),
     };
     net->y = calloc(n, sizeof(*net->y));
     net->dy = calloc(n, sizeof(*net->dy));
     net->plain = all_take_plain(net);
     for (int i = 0; i < net->nlayers; i++)
         mark(net, i);
-    const bool fits = p.buffers && p.y && p.dy && net->y && net->dy;
+    const bool fits =
+        p.buffers && p.y && p.dy && p.over_dy && net->y && net->dy;
     const int failed = fits ? place(net, &p) : -1;
     free(p.buffers);
     free(p.y);
     free(p.dy);
+    free(p.over_dy);
     return failed;
 }
