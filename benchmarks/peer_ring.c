@@ -118,6 +118,9 @@ static void open_ring(struct ring *r, const char *folder)
 {
     const int door = announce(folder, r->rank);
     r->right = reach(folder, (r->rank + 1) % r->nranks);
+    struct pollfd comes = {.fd = door, .events = POLLIN};
+    if (poll(&comes, 1, 1000 * PATIENCE_SECONDS) != 1)
+        fail("no neighbour came");
     r->left = accept4(door, NULL, NULL, SOCK_CLOEXEC);
     close(door);
     prepare(r->right);

@@ -108,7 +108,7 @@ def show(cell):
 def measure(options, layout, algorithm):
     """Cells; None: no such network here."""
     cells = middle(options, layout, algorithm, options.rounds)
-    for _ in range(RETRIES if options.tap else 0):
+    for _ in range(RETRIES if options.tap and tap.is_idle() else 0):
         if cells and not all(map(within, cells)):
             cells = middle(options, layout, algorithm, 3)
     return cells

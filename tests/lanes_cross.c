@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The loops of lanes.h for every instruction set against loops as plain as the
+/* The loops of lanes.h for the instruction sets it is built with against loops as plain as the
  * definition. Needs no library, so that tests/neon_cross.sh can run it for
  * another processor. Speaks TAP.
  *

@@ -120,7 +120,7 @@ def test_elastic_averaging_communicates_as_little_as_it_should():
             return
         tap.expect(done.returncode == ('was NOT more' in done.stdout),
                    done.returncode, done.stdout, done.stderr)
-    tap.give_up(done.stdout)
+    tap.give_up('it waits too much, or is too slow')
 
 
 class Quiet(paper.Run):
@@ -198,4 +198,7 @@ def test_sums_of_tensors_are_timed():
                        done.stderr)
 
 
-sys.exit(tap.run(tap.chosen(tap.CASES)))
+# By its name alone, as it wants the processors for itself.
+ALONE = 'elastic averaging communicates as little as it should'
+sys.exit(tap.run([c for c in tap.chosen(tap.CASES)
+                  if c[0] != ALONE or len(sys.argv) > 2]))

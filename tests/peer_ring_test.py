@@ -19,7 +19,11 @@ def ring(nranks, low, high):
             [PROGRAM, str(rank), str(nranks), folder, 'allreduce', str(low),
              str(high), '8'], text=True, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE) for rank in range(nranks)]
-        said = [rank.communicate(timeout=50) for rank in ranks]
+        try:
+            said = [rank.communicate(timeout=50) for rank in ranks]
+        finally:
+            for rank in ranks:
+                rank.kill()
     for rank, (_, error) in zip(ranks, said):
         tap.expect(rank.returncode == 0, error)
     return [[float(word) for word in line.split()]

@@ -169,28 +169,32 @@ static void *spin(void *arg)
     return arg;
 }
 
-/* Who is interrupted while it adds is not slow. */
+/* Who is interrupted while it adds is not slow, but where the machine itself
+ * is: one of a hundred may be. */
 Test(probe, sums_are_as_fast_beside_others)
 {
     enum { OTHERS = 3 };
     const unsigned calls = cases(4000, 1000);
     pthread_t others[OTHERS];
     cpu_set_t one;
-    double least = 1, most = 0;
+    double *seconds = calloc(calls, sizeof(*seconds)), least = 1;
+    unsigned slow = 0;
     CPU_ZERO(&one);
     CPU_SET((size_t)sched_getcpu(), &one);
     cr_assert_eq(sched_setaffinity(0, sizeof(one), &one), 0);
     for (int i = 0; i < OTHERS; i++)
         cr_assert_eq(pthread_create(&others[i], NULL, spin, NULL), 0);
     for (unsigned i = 0; i < calls; i++) {
-        const double seconds = roofline_sum();
-        least = fmin(least, seconds);
-        most = fmax(most, seconds);
+        seconds[i] = roofline_sum();
+        least = fmin(least, seconds[i]);
     }
     atomic_store(&ended, true);
     for (int i = 0; i < OTHERS; i++)
         pthread_join(others[i], NULL);
-    cr_assert_lt(most, 10 * least, "%g and %g", least, most);
+    for (unsigned i = 0; i < calls; i++)
+        slow += seconds[i] >= 10 * least;
+    free(seconds);
+    cr_assert_lt(slow, calls / 100, "%u of %u", slow, calls);
 }
 
 /* No sum is faster than its vectors come from memory. */

@@ -122,7 +122,8 @@ def epoch_s(run, net, file, *words, **env):
     steps, _ = run.train(
         4, "--net", file, "--data",
         f"synthetic:{4 * batch * nsteps}x{nets.images(file)}", "--batch",
-        batch, "--steps", nsteps, "--lr", 0.0001, *words, network=RATE, **env)
+        batch, "--steps", nsteps, "--lr", 0.0001, *words, network=RATE,
+        seconds=600, **env)
     return statistics.median(row["step_ms"] for row in steps[nsteps // 2:]) \
         * count / batch / 4e3
 
