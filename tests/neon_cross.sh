@@ -53,5 +53,5 @@ compile -static -o "$dir/conv_test" tests/conv_test.c trainer/kernels/conv.c \
     "$dir"/neon-*.o "$dir"/scalar-*.o -lm
 compile -static -o "$dir/lanes_cross" tests/lanes_cross.c trainer/kernels/conv.c \
     "$dir"/neon-*.o "$dir"/scalar-*.o -lm
-qemu-aarch64 "$dir/op_cross" && qemu-aarch64 "$dir/conv_test" 20 \
+qemu-aarch64 "$dir/op_cross" && qemu-aarch64 "$dir/conv_test" 12 \
     && qemu-aarch64 "$dir/lanes_cross"

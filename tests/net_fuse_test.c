@@ -270,6 +270,21 @@ Test(net_fuse, threads_come_to_the_same)
     }
 }
 
+/* Where each layer asked all behind it, this would take for ever. */
+Test(net_fuse, a_long_chain_is_placed_in_one_buffer)
+{
+    enum { MANY = 60 };
+    char text[2000] = "input 1x1x1\nconv 1 1x1\n";
+    struct net net;
+    for (int i = 0; i < MANY; i++)
+        strcat(text, "batchnorm\n");
+    strcat(text, "dense 2\nsoftmax_loss\n");
+    make_net(&net, text, 2);
+    for (int i = 2; i <= MANY; i++)
+        cr_assert_eq(net.dy[i].x, net.dy[1].x, "%d", i);
+    net_free(&net);
+}
+
 Test(net_fuse, memory_is_shared_where_times_allow)
 {
     enum { N = 300 };

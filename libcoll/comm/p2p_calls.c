@@ -209,6 +209,7 @@ static inline coll_request ask(int way, size_t count, coll_dtype dtype,
     r.active = true;
     r.persistent = false;
     r.recorded = false;
+    r.unstarted = false;
     r.parts = NULL;
     r.p2p.way = way;
     r.p2p.peer = peer;

@@ -144,6 +144,7 @@ static inline coll_request request_ask(enum coll_kind kind, const void *in,
     r.early = COLL_OK;
     r.p2p.way = NOT_P2P;
     r.recorded = false;
+    r.unstarted = false;
     r.parts = NULL;
     return r;
 }
