@@ -39,5 +39,10 @@ int main(void)
     printf("rank %d of %d: %d things, the last of rank %g\n", rank, n, (int)all,
            everything[all - 1]);
     check(coll_comm_destroy(comm));
-    return everything[all - 1] != n - 1 || everything[0] != 0;
+    const int wrong = everything[all - 1] != n - 1 || everything[0] != 0;
+    free(everything);
+    free(lengths);
+    free(mine);
+    free(counts);
+    return wrong;
 }
