@@ -129,7 +129,7 @@ def speed(run, net, kernel):
     rows, _ = run.train(
         1, "--net", net, "--data",
         f"synthetic:{images * steps}x{nets.images(net)}", "--batch", images,
-        "--steps", steps, "--kernel", kernel, seconds=600)
+        "--steps", steps, "--lr", 0.0001, "--kernel", kernel, seconds=600)
     return images, statistics.median(row["images_per_s"] for row in rows[1:])
 
 
