@@ -186,7 +186,7 @@ coll_status comm_create(coll_comm **, int nranks, int rank, const coll_config *,
  * NULL for one rank alone. comm_release() even after a failure. */
 coll_status comm_join(coll_comm *, const coll_unique_id *id);
 /* in_order: nothing failed, so the record of it has done its work. */
-void comm_release(coll_comm *, bool in_order);
+void comm_release(coll_comm *, bool in_order); /* end.c */
 
 /* join.c: transports and who is where, once the ranks have met. */
 coll_status comm_exchange(coll_comm *, const struct rank_info *mine);
