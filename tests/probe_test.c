@@ -197,9 +197,16 @@ Test(probe, sums_are_as_fast_beside_others)
     cr_assert_lt(slow, calls / 100, "%u of %u", slow, calls);
 }
 
-/* No sum is faster than its vectors come from memory. */
-/* What shares the core while one of the two is measured slows that one only, so
- * one right answer of some is asked for. */
+/* Where the sanitizer looks at each load, sums take as long as memory. */
+#if defined(__SANITIZE_ADDRESS__)
+static const double sooner = 0.5;
+#else
+static const double sooner = 1;
+#endif
+
+/* No sum is faster than its vectors come from memory. What shares the core
+ * while one of the two is measured slows that one only, so one right answer of
+ * some is asked for. */
 Test(probe, memory_is_slower_than_caches)
 {
     bool slower = false;
@@ -207,7 +214,7 @@ Test(probe, memory_is_slower_than_caches)
         const double near = roofline_sum(), far = roofline_memory();
         cr_assert(near > 1e-13 && near < 1e-8, "%g", near);
         cr_assert(far >= 0 && far < 1e-8, "%g", far);
-        slower = 2 * far > near;
+        slower = 2 * far > sooner * near;
     }
 #if defined(__x86_64__) || defined(__aarch64__)
     cr_assert(slower);
