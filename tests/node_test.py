@@ -83,6 +83,18 @@ def sixteen_ranks_on_machines_that_are_not_here():
 
 
 @case
+def long_vectors_on_packages_that_are_not_here():
+    """By groups where that pays: sums of 10 ranks in each of 2 packages."""
+    here = {"COLL_CLUSTER": "machine:server_2x32"}
+    ranks(20, "node_checks", "near", 1, **here)
+    ranks(4, "node_checks", "near", 0, **here)
+    if tap.cases(True, False):
+        ranks(20, "node_checks", "near", 0, COLL_DETERMINISM="layout", **here)
+        ranks(20, "soak", 150, 20, 600000, **here)
+        ranks(16, "node_checks", "near", 2, COLL_CLUSTER="machine:ft2000plus")
+
+
+@case
 def where_the_kernel_denies_reading_other_processes():
     probe = subprocess.run([str(BUILD / "deny"), "true"], check=False)
     if probe.returncode == 77:

@@ -6,7 +6,7 @@
  *   traffic allreduce of S bytes on vectors of coll_mem_alloc(): S read and S
  *           written by each rank, the least there is
  *   order   by place, so all outputs hold the same bits; f16, bf16 and f8 are
- *           rounded once
+ *           rounded once; by groups, and less traffic between them: near.c
  *   from    Peng and others, "Optimizing MPI collectives on shared memory
  *           multi-cores", SC 2023, has the count of traffic
  *
@@ -20,7 +20,7 @@
 #include "node/large.h"
 #include "node/lines.h"
 
-enum { GATE, ENTER, AGREE, LEAVE, STAGED };
+enum { GATE, ENTER, AGREE, LEAVE, NEAR, STAGED };
 
 bool large_reads(const struct node_call *c, int place)
 {
@@ -59,7 +59,7 @@ void large_mark(struct node *n, uint32_t step)
     n->at = 0;
 }
 
-static bool is_at(const struct node *n, int place, uint32_t step)
+bool large_is_at(const struct node *n, int place, uint32_t step)
 {
     const uint64_t wanted = (uint64_t)n->number << 32 | step;
     struct node_line *line = &n->peers[place].region->phase;
@@ -71,7 +71,7 @@ static bool is_at(const struct node *n, int place, uint32_t step)
 coll_status large_await(struct node *n, uint32_t step)
 {
     for (; n->at < n->n; n->at++)
-        if (n->at != n->me && !is_at(n, n->at, step)) {
+        if (n->at != n->me && !large_is_at(n, n->at, step)) {
             n->awaited = n->at;
             return COLL_IN_PROGRESS;
         }
@@ -83,7 +83,7 @@ static coll_status leave(struct node *n)
 {
     for (; n->at < n->n; n->at++)
         if (n->at != n->me && large_touches(n, n->at)
-            && !is_at(n, n->at, LARGE_DONE)) {
+            && !large_is_at(n, n->at, LARGE_DONE)) {
             n->awaited = n->at;
             return COLL_IN_PROGRESS;
         }
@@ -92,6 +92,11 @@ static coll_status leave(struct node *n)
 
 static coll_status go(struct node *n)
 {
+    if (!n->foreign && n->mode == MODE_NEAR) {
+        n->state = NEAR;
+        near_begin(n);
+        return COLL_OK;
+    }
     const bool whole = large_whole(n);
     const bool stream = n->foreign ? whole && large_bytes(n) >= n->cache_bytes
                                    : (n->mode & MODE_STREAM) != 0;
@@ -192,12 +197,16 @@ static coll_status step(struct node *n)
         if (all_ok(n)) {
             status = go(n);
         } else {
+            n->mode = MODE_STAGE;
+            n->foreign = true;
             large_forget(n);
             status = begin_stage(n);
         }
         break;
-    default: /* LEAVE or STAGED */
-        status = n->state == LEAVE ? leave(n) : stage_step(n);
+    default:
+        status = n->state == LEAVE  ? leave(n)
+                 : n->state == NEAR ? near_step(n)
+                                    : stage_step(n);
         if (status == COLL_OK)
             keep_time(n);
         return status;

@@ -141,18 +141,21 @@ static bool is_read(const struct node_call *c, int place)
  * that is one part for each rank has no slices; and a right may be missing. */
 static unsigned possible(const struct node *n, bool foreign, bool in_place)
 {
-    const unsigned all = (1u << NMODES) - 1;
+    const unsigned all = (1u << MODE_NEAR) - 1;
+    const unsigned near = !foreign && near_can(n) ? 1u << MODE_NEAR : 0;
     const enum coll_kind kind = n->call.kind;
     const bool whole = !((kind == ALLREDUCE || kind == ALLTOALL) && in_place);
     const bool slices =
         kind == GATHER
         || (kind != REDUCE_SCATTER && kind != SCATTER && !n->call.parts);
+    if (near && kind_reduces(kind)) /* in one order of sums */
+        return near;
     if (foreign && !n->reads_foreign)
         return 1u << MODE_STAGE | 1u << MODE_STAGE_STREAM;
     if (foreign)
         return all & ~(whole ? 0u : 1u << MODE_READ)
                & ~(slices ? 0u : 1u << MODE_READ_WRITE);
-    return whole && slices ? all : 1u | 1u << MODE_STREAM;
+    return near | (whole && slices ? all : 1u | 1u << MODE_STREAM);
 }
 
 /* For the rank to say that knows most: the first, or one that knows all of the
@@ -163,7 +166,9 @@ static int propose(struct node *n, bool foreign)
     const bool in_place =
         (uintptr_t)n->call.out - (uintptr_t)n->call.in == in_place_shift(n);
     const unsigned may = possible(n, foreign, in_place);
-    int likely = bytes >= n->cache_bytes ? MODE_STREAM : 0;
+    int likely = may == 1u << MODE_NEAR    ? MODE_NEAR
+                 : bytes >= n->cache_bytes ? MODE_STREAM
+                                           : 0;
     if (foreign) {
         likely = may >> MODE_READ & 1 && n->call.kind != GATHER
                      ? MODE_READ
@@ -270,7 +275,9 @@ struct large_summary large_read_entries(struct node *n)
     const unsigned may = possible(n, sum.foreign, sum.in_place);
     sum.mode = modes[sum.foreign] % NMODES;
     if (!(may >> sum.mode & 1))
-        sum.mode = sum.foreign ? MODE_STAGE : sum.mode & MODE_STREAM;
+        sum.mode = sum.foreign              ? MODE_STAGE
+                   : may == 1u << MODE_NEAR ? MODE_NEAR
+                                            : sum.mode & MODE_STREAM;
     return sum;
 }
 

@@ -24,18 +24,12 @@ enum { GATE, UP };
 
 static const unsigned char zeros[NODE_INLINE_BYTES];
 
-static bool narrow(coll_dtype dtype)
-{
-    return dtype == COLL_F16 || dtype == COLL_BF16 || dtype == COLL_F8E4M3
-           || dtype == COLL_F8E5M2;
-}
-
 static bool grouped(const struct node *n, const struct node_call *c)
 {
     switch (c->kind) {
     case ALLREDUCE:
     case REDUCE:
-        return !n->flat && !narrow(c->dtype) && !c->flat;
+        return !n->flat && !op_narrow(c->dtype) && !c->flat;
     case BROADCAST:
     case BARRIER:
         return !n->flat;

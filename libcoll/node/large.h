@@ -86,6 +86,7 @@ enum { LARGE_AGREE = 1, LARGE_DONE = 2, LARGE_STAGE = 4 };
 /* Publishes how far this rank is, and waits for all others to be as far. Steps
  * of one operation only grow. */
 void large_mark(struct node *, uint32_t step);
+bool large_is_at(const struct node *, int place, uint32_t step);
 coll_status large_await(struct node *, uint32_t step);
 
 /* entries.c: of the longest input. */
@@ -144,6 +145,11 @@ size_t large_parts_span(const struct node *);
 /* MISMATCH if two ranks say different lengths; else makes call.count that of
  * the longest part of all. */
 coll_status large_parts_agree(struct node *);
+
+/* near.c: MODE_NEAR, of vectors within reach. */
+bool near_can(const struct node *);
+void near_begin(struct node *);
+coll_status near_step(struct node *);
 
 /* stage.c: from where direct.c finds that ranks cannot reach each other. */
 void stage_begin(struct node *);

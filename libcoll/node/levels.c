@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Chooses the groups. Each of cache, NUMA node and package may become a level
- * or be left out: all eight ways are built and priced, the cheapest is taken.
+/* Chooses the groups. Each of cache, NUMA node and package may become a
+ * level or be left out: all eight ways are built and priced, the cheapest is
+ * taken.
  *
  * A rule such as "group by every level that hwloc has" makes four ranks on two
  * caches pay for two levels, and 64 of them for four; what is best depends on
@@ -15,35 +16,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the members of a group have in common, the closest first. */
-enum span { CACHE, NUMA, PACKAGE, MACHINE, NSPANS };
-
-static const char *const span_names[NSPANS] = {"cache", "numa", "package",
-                                               "machine"};
+static const char *const span_names[SPANS] = {"cache", "numa", "package",
+                                              "machine"};
 
 /* The price of a cache line from a member, in lines from within a cache, and of
  * the first, for which one waits, in lines that follow it. Assumed, not
  * measured: some 30 ns within a cache and 150 ns between packages. */
-static const int line_price[NSPANS] = {1, 2, 3, 5};
+const int node_line_price[SPANS] = {1, 2, 3, 5};
 enum { FIRST_LINE = 3 };
 
 /* Which ranks share what. */
 struct spans {
     int n;
-    int nclasses[NSPANS];
-    bool known[NSPANS];    /* of all ranks */
-    int *class_of[NSPANS]; /* of a rank */
+    int nclasses[SPANS];
+    bool known[SPANS];    /* of all ranks */
+    int *class_of[SPANS]; /* of a rank */
 };
 
 struct sitting {
-    int where[MACHINE]; /* by enum span */
+    int where[SPAN_MACHINE]; /* by enum node_span */
     int rank;
 };
 
 static int by_place(const void *a, const void *b)
 {
     const struct sitting *x = a, *y = b;
-    for (int s = PACKAGE; s >= CACHE; s--)
+    for (int s = SPAN_PACKAGE; s >= SPAN_CACHE; s--)
         if (x->where[s] != y->where[s])
             return x->where[s] < y->where[s] ? -1 : 1;
     return (x->rank > y->rank) - (x->rank < y->rank);
@@ -61,17 +59,17 @@ static void classify(struct spans *s, struct sitting *sorted,
 {
     for (int r = 0; r < s->n; r++)
         sorted[r] = (struct sitting){
-            .where = {[CACHE] = index_or_unknown(places[r].cache),
-                      [NUMA] = index_or_unknown(places[r].numa),
-                      [PACKAGE] = index_or_unknown(places[r].package)},
+            .where = {[SPAN_CACHE] = index_or_unknown(places[r].cache),
+                      [SPAN_NUMA] = index_or_unknown(places[r].numa),
+                      [SPAN_PACKAGE] = index_or_unknown(places[r].package)},
             .rank = r,
         };
     qsort(sorted, (size_t)s->n, sizeof(*sorted), by_place);
     for (int i = 0; i < s->n; i++) {
         const int r = sorted[i].rank;
         bool fresh = i == 0;
-        for (int span = MACHINE; span >= CACHE; span--) {
-            if (span < MACHINE) {
+        for (int span = SPAN_MACHINE; span >= SPAN_CACHE; span--) {
+            if (span < SPAN_MACHINE) {
                 const int where = sorted[i].where[span];
                 fresh = fresh || where != sorted[i - 1].where[span];
                 s->known[span] = s->known[span] && where >= 0;
@@ -87,16 +85,16 @@ static coll_status spans_make(struct spans *s, const struct node_place places[],
 {
     const size_t ranks = (size_t)n;
     struct sitting *sorted = malloc(ranks * sizeof(*sorted));
-    int *memory = malloc(NSPANS * ranks * sizeof(int));
+    int *memory = malloc(SPANS * ranks * sizeof(int));
     *s = (struct spans){.n = n};
-    for (int span = 0; span < NSPANS; span++)
+    for (int span = 0; span < SPANS; span++)
         s->known[span] = true;
     if (!sorted || !memory) {
         free(sorted);
         free(memory);
         return COLL_ERR_MEMORY;
     }
-    for (int span = 0; span < NSPANS; span++)
+    for (int span = 0; span < SPANS; span++)
         s->class_of[span] = memory + (size_t)span * ranks;
     classify(s, sorted, places);
     free(sorted);
@@ -120,7 +118,7 @@ static int price_within(const struct spans *s, int span)
 {
     while (span > 0 && s->known[span - 1] && !useful(s, span - 1))
         span--;
-    return line_price[span];
+    return node_line_price[span];
 }
 
 /* A hierarchy in the making: what is done, and who goes on. */
@@ -247,7 +245,7 @@ static bool add_level(struct building *b, int span)
             largest = group_by(b, level, b->label);
         }
         level->what = split ? "part" : span_names[span];
-        b->price += price_of(largest, !split && span == MACHINE, line);
+        b->price += price_of(largest, !split && span == SPAN_MACHINE, line);
         b->levels->nlevels++;
         go_on_with_leaders(b, level);
     }
@@ -262,16 +260,16 @@ static bool build(struct building *b, unsigned choice)
     b->nmembers = n;
     for (int r = 0; r < n; r++)
         b->members[r] = r;
-    for (int span = CACHE; span < MACHINE; span++)
+    for (int span = SPAN_CACHE; span < SPAN_MACHINE; span++)
         if ((choice >> span & 1) && !add_level(b, span))
             return false;
-    return add_level(b, MACHINE);
+    return add_level(b, SPAN_MACHINE);
 }
 
 static unsigned useful_spans(const struct spans *s)
 {
     unsigned all = 0;
-    for (int span = CACHE; span < MACHINE; span++)
+    for (int span = SPAN_CACHE; span < SPAN_MACHINE; span++)
         all |= (unsigned)useful(s, span) << span;
     return all;
 }

@@ -27,9 +27,14 @@ enum {
     NODE_RANKS_MAX = 1 << 16,
 };
 
+/* What the members of a group have in common, the closest first. */
+enum node_span { SPAN_CACHE, SPAN_NUMA, SPAN_PACKAGE, SPAN_MACHINE, SPANS };
+extern const int node_line_price[SPANS]; /* of a cache line from a member */
+
 /* Where a rank of this host runs: indices that ranks can be compared by;
- * negative: unknown, or several. Caches are taken to lie within NUMA nodes and
- * these within packages; where they do not, the smaller of the two counts. */
+ * negative: unknown, or several. Caches are taken to lie within NUMA nodes
+ * and these within packages; where they do not, the smaller of the two counts.
+ */
 struct node_place {
     int package, numa, cache;
 };

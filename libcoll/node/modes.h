@@ -6,8 +6,8 @@
  * core has may cost as much as a load or ten times that. So the first rank of a
  * host learns what operations took their slowest rank, by kind and size, tries
  * each way a time or two, and says in its entry, which all ranks read, which
- * way it is to be. All ways form the same sums in the same order, so results do
- * not depend on it.
+ * way it is to be. All ways that are possible form the same sums in the
+ * same order, so results do not depend on it.
  */
 #ifndef NODE_MODES_H
 #define NODE_MODES_H
@@ -23,6 +23,7 @@ enum {
     MODE_WHOLE = 1,  /* each rank makes all of its own result; else each makes
                         its slice of all results */
     MODE_STREAM = 2, /* results are stored past the caches */
+    MODE_NEAR = 4,   /* alone: by groups, see near.c */
 };
 /* On others: */
 enum {
@@ -31,7 +32,7 @@ enum {
     MODE_READ = 2,         /* each makes all of its own result */
     MODE_READ_WRITE = 3,   /* each its slice of all */
 };
-enum { NMODES = 4, MODE_SIZES = 48 };
+enum { NMODES = 5, MODE_SIZES = 48 };
 
 /* Of operations of one kind and about one size. */
 struct mode_record {

@@ -125,6 +125,14 @@ struct node_place_of {
     bool foreign;
 };
 
+/* Groups of equal size for long vectors, see near.c; ngroups 0: none. */
+struct node_near {
+    int ngroups, size;
+    int price, across; /* of a line from the group's ranks, and from others */
+    int group, index;  /* this rank's, and which of its members it is */
+    int *place_of;     /* [ngroups * size], group by group */
+};
+
 /* The last long operation, and what it took on this rank. */
 struct node_last {
     enum coll_kind kind;
@@ -150,8 +158,9 @@ struct node {
     struct node_levels levels;
     struct node_membership groups[NODE_LEVELS_MAX]; /* this rank's */
     int ngroups;
-    bool top;   /* the last of them is the top one */
-    bool flat;  /* one level, one group */
+    bool top;  /* the last of them is the top one */
+    bool flat; /* one level, one group */
+    struct node_near near;
     bool tells; /* the job has other hosts, so operations carry news */
 
     bool reads_foreign;  /* process_vm_readv() and _writev() work among all */
@@ -170,7 +179,7 @@ struct node {
     bool in_place; /* of some rank, both vectors are one, see entries.c */
     int mode;      /* as in modes.h */
     bool stage_stream;
-    size_t block;                     /* stage.c: which block is under way */
+    size_t block; /* stage.c, near.c: which block is under way */
     struct node_place_of *ins, *outs; /* by place */
     const void **src;
     void **dst;
@@ -200,6 +209,9 @@ struct node_job {
                   int local_ranks);
     bool crowded; /* ranks have to take turns on the processors */
 };
+
+/* near.c: the groups of node->near, if there are any. */
+void near_group(struct node *, const struct node_place places[]);
 
 /* Collective over the job. *node is NULL where this host has one rank, or where
  * its ranks cannot share memory: the reason is logged. */

@@ -62,6 +62,13 @@ static inline bool op_rounds(coll_dtype dtype)
     return dtype >= COLL_F16;
 }
 
+/* Whether they are rounded so roughly that it is to be done once. */
+static inline bool op_narrow(coll_dtype dtype)
+{
+    return dtype == COLL_F16 || dtype == COLL_BF16 || dtype == COLL_F8E4M3
+           || dtype == COLL_F8E5M2;
+}
+
 /* COLL_AVG: x[i] = x[i] / nranks; other ops: nothing. For who had to combine
  * by parts, with divisor 1. */
 void op_finish(coll_dtype dtype, coll_op op, void *x, size_t n, int nranks);
