@@ -37,23 +37,37 @@ INLINE reg add_product(reg sum, operand a, operand b)
 }
 #endif
 
-/* acc += x w for positions from lo to hi - 1, `step` floats apart, and nc
- * channels; returns the w that follow. */
+/* w, but the compiler does not know that what it reads there is known. */
+INLINE const float *again(const float *w)
+{
+    __asm__("" : "+r"(w));
+    return w;
+}
+
+/* acc += x w for positions from lo to hi - 1 of nq, `step` floats apart, and nc
+ * channels; returns the w that follow. Where sums, w and one x are a register
+ * too many, products read the last w from memory. */
 INLINE const float *add(reg acc[][TILE_POSITIONS], const float *x,
                         ptrdiff_t step, const float *w, int nc, const int nk,
-                        const int lo, const int hi)
+                        const int nq, const int lo, const int hi)
 {
+    const int held =
+        nk * PARTS
+        - (CONV_LANES == 16 && nk * PARTS * (nq + 1) == CONV_REGISTERS);
     for (int c = 0; c < nc; c++, x++, w += nk * CONV_BLOCK) {
         operand wk[TILE_BLOCKS * PARTS];
 #pragma GCC unroll 16
-        for (int k = 0; k < nk * PARTS; k++)
+        for (int k = 0; k < held; k++)
             wk[k] = operands(w + k * LANES);
+        const float *last = w + held * LANES;
 #pragma GCC unroll 16
         for (int q = lo; q < hi; q++) {
             const operand one = repeated(x + q * step);
 #pragma GCC unroll 16
             for (int k = 0; k < nk * PARTS; k++)
-                acc[k][q] = add_product(acc[k][q], wk[k], one);
+                acc[k][q] = add_product(
+                    acc[k][q], k < held ? wk[k] : operands(last = again(last)),
+                    one);
         }
     }
     return w;
@@ -99,15 +113,15 @@ INLINE void tile(const struct conv_tile *t, const ptrdiff_t step, const int nk,
                 hi = t->inside[i].to - t->column;
             }
             if (lo == 1 && hi >= nq)
-                w = add(acc, x, step, w, nc, nk, 1, nq);
+                w = add(acc, x, step, w, nc, nk, nq, 1, nq);
             else if (lo == 2 && hi >= nq)
-                w = add(acc, x, step, w, nc, nk, 2, nq);
+                w = add(acc, x, step, w, nc, nk, nq, 2, nq);
             else if (lo <= 0 && hi == nq - 1)
-                w = add(acc, x, step, w, nc, nk, 0, nq - 1);
+                w = add(acc, x, step, w, nc, nk, nq, 0, nq - 1);
             else if (lo <= 0 && hi == nq - 2)
-                w = add(acc, x, step, w, nc, nk, 0, nq - 2);
+                w = add(acc, x, step, w, nc, nk, nq, 0, nq - 2);
             else
-                w = add(acc, x, step, w, nc, nk, 0, nq);
+                w = add(acc, x, step, w, nc, nk, nq, 0, nq);
         }
         w += t->after * nc * nk * CONV_BLOCK;
     }
@@ -190,13 +204,11 @@ INLINE void sum(const struct conv_sum *t, const int nk, const int nc)
 
 /* Of 32 registers of 16 floats, 16 of 8, 32 of 4 and, at the least, 16 of 4. */
 #if CONV_REGISTERS == 32 && CONV_LANES == 16
-/* Of 4 x 7 sums and 4 w no register is left for x, and a product that reads it
- * from memory each time takes 1.7 times as long where two begin in a cycle. */
-#define TILES(X) TO_14(X, 1) TO_14(X, 2) TO_6(X, 4)
+#define TILES(X) TO_14(X, 1) TO_14(X, 2) TO_7(X, 4)
 #define SUMS(X)  TO_16(X, 1) TO_8(X, 2)
 #define MOST                                                                   \
     {                                                                          \
-        0, 14, 14, 0, 6                                                        \
+        0, 14, 14, 0, 7                                                        \
     }
 #define SUM_MOST                                                               \
     {                                                                          \
