@@ -31,6 +31,16 @@ def ranks_get_their_variables():
     equal(bool(re.fullmatch(r'[0-9a-f]{32}', lines[0][3])), True)
 
 
+def the_port_is_none_that_connections_get():
+    path = '/proc/sys/net/ipv4/ip_local_port_range'
+    with open(path, encoding='utf-8') as f:
+        first = int(f.read().split()[0])
+    for _ in range(5):
+        out = run('-n', 1, 'sh', '-c', 'echo $COLL_ROOT')[1]
+        port = int(out.rsplit(':', 1)[1])
+        equal(first <= 16384 or 16384 <= port < first, True)
+
+
 def each_job_has_its_own_key():
     keys = {run('-n', 1, 'sh', '-c', 'echo $COLL_JOB_KEY')[1]
             for _ in range(3)}

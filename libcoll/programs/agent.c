@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -111,21 +112,49 @@ static bool add_rank(struct agent *a, uint32_t rank)
     return true;
 }
 
-/* A TCP port that is free now on every address; 0 if there is none. Nothing
- * keeps it free until rank 0 binds it, but the kernel hands out ports of the
- * range in random order, so a collision needs bad luck. */
-static uint32_t free_port(void)
+/* A TCP port if it is free now on every address, else 0; of 0: any. */
+static uint32_t try_port(uint32_t port)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET};
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)port)};
     socklen_t length = sizeof(address);
-    uint32_t port = 0;
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    port = 0;
     if (fd >= 0 && !bind(fd, (struct sockaddr *)&address, length)
         && !getsockname(fd, (struct sockaddr *)&address, &length))
         port = ntohs(address.sin_port);
     if (fd >= 0)
         close(fd);
     return port;
+}
+
+/* The first port that the system gives to who asks for any. */
+static uint32_t first_given(void)
+{
+    unsigned first = 0;
+    FILE *file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+    if (file) {
+        if (fscanf(file, "%u", &first) != 1)
+            first = 0;
+        fclose(file);
+    }
+    return first;
+}
+
+/* A free one below those; 0 if there is none at all. Nothing keeps it free
+ * until rank 0 binds it, so it is one by chance that no connection gets
+ * meanwhile. */
+static uint32_t free_port(void)
+{
+    enum { LEAST = 16384, TRIES = 64 };
+    const uint32_t end = first_given();
+    for (int i = 0; i < TRIES && end > LEAST; i++) {
+        uint32_t any, port;
+        if (getrandom(&any, sizeof(any), 0) == sizeof(any)
+            && (port = try_port(LEAST + any % (end - LEAST))))
+            return port;
+    }
+    return try_port(0);
 }
 
 /* Sends the first `bytes` of what is read, keeps the rest. */
