@@ -94,23 +94,31 @@ static void recording_forward(struct layer *l, const struct tensor *x,
     layer_find(l->ops->name)->forward(l, x, y);
 }
 
+/* The layer whose relu this one does: its own, or in training that of the sum
+ * that it does as well; or NULL. */
+static struct layer *relu_done_by(struct layer *l)
+{
+    struct layer *last = l->sum ? l->sum : l;
+    return last->relu ? last : NULL;
+}
+
 /* Of a layer that does the relu that follows: what that would have read, by
  * another forward into memory of its own. */
 static void recording_relu(struct layer *l, const struct tensor *x,
                            struct tensor y)
 {
-    struct layer *relu = recorded->layers;
+    struct layer *relu = recorded->layers, *last = relu_done_by(l);
     struct tensor before = {y.shape, take(shape_floats(y.shape), 4)};
     float *state = take(l->nstate, sizeof(*state));
-    while (!relu->done || recorded->layers + relu->from[0] != l)
+    while (!relu->done || recorded->layers + relu->from[0] != last)
         relu++;
     memcpy(state, l->state, l->nstate * sizeof(*state));
-    l->relu = false;
+    last->relu = false;
     if (l->training) {
         layer_find(l->ops->name)->forward(l, x, before);
         record(relu, before);
     }
-    l->relu = true;
+    last->relu = true;
     memcpy(l->state, state, l->nstate * sizeof(*state));
     layer_find(l->ops->name)->forward(l, x, y);
     free(state);
@@ -125,10 +133,11 @@ static struct layer_ops *start_recording(struct net *net)
     recorded = net;
     for (int i = 0; i < net->nlayers; i++) {
         struct layer *l = &net->layers[i];
-        if (!has_kink(l) && !l->relu)
+        const bool relu = relu_done_by(l);
+        if (!has_kink(l) && !relu)
             continue;
         all[i] = *l->ops;
-        all[i].forward = l->relu ? recording_relu : recording_forward;
+        all[i].forward = relu ? recording_relu : recording_forward;
         l->ops = &all[i];
     }
     return all;
