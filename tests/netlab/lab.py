@@ -178,8 +178,9 @@ def ip(namespace, *lines):
 
 def wait_for_carrier(namespace, device):
     """The kernel tells a little later that a link that was set up runs; who
-    looks before, as UCX does, leaves it out."""
-    for _ in range(100):
+    looks before, as UCX does, leaves it out. Not before it has removed the
+    namespaces of a lab that ended."""
+    for _ in range(500):
         link, = json.loads(_command(['ip', '-n', namespace, '-j', 'link', 'show',
                                      'dev', device]))
         if link['operstate'] in ('UP', 'UNKNOWN'):
