@@ -288,6 +288,103 @@ Test(bootstrap, every_schedule_ends_well_or_names_who_is_to_blame,
         live(seed);
 }
 
+/* --- calls that differ -----------------------------------------------------
+ */
+
+enum { CALLS = 300 };
+
+/* What the ranks of a world call: one calls something else, from then on no
+ * tags are alike. */
+struct calls {
+    unsigned differs; /* number of that call */
+    int odd, slow;    /* ranks */
+    unsigned made[MAX_RANKS];
+};
+
+/* As calls_tell() does. */
+static void answer(struct world *w, const struct calls *calls, int r)
+{
+    struct member *m = &w->ranks[r].member;
+    const unsigned made = calls->made[r];
+    const unsigned last = m->asked_upto && m->upto < made ? m->upto : made;
+    const unsigned n = last < BOOTSTRAP_CALLS_MAX ? last : BOOTSTRAP_CALLS_MAX;
+    struct frame_bytes *frame =
+        frame_make(FRAME_CALLS, r, (size_t)n * FRAME_CALL_BYTES);
+    for (unsigned i = 0; i < n; i++) {
+        unsigned char *to = frame->data + FRAME_HEADER + i * FRAME_CALL_BYTES;
+        const unsigned number = last - n + 1 + i;
+        const bool other = r == calls->odd && number >= calls->differs;
+        memset(to, 0, FRAME_CALL_BYTES);
+        frame_put32(to, number);
+        frame_put32(to + 4, other ? number + 1000 : number);
+        snprintf((char *)to + 8, FRAME_CALL_BYTES - 8, "a%u%s", number,
+                 other && number == calls->differs ? "x" : "y");
+    }
+    member_answer(m, frame);
+}
+
+/* Ranks go on at any pace while they are asked; now and then one doubts. */
+static void step_calls(struct world *w, struct calls *calls)
+{
+    w->now += 1e-5;
+    for (int r = 0; r < w->n; r++) {
+        struct member *m = &w->ranks[r].member;
+        const unsigned pause = r == calls->slow ? 40 : 4;
+        const unsigned more = draw(w, pause) ? 0 : draw(w, 120);
+        if (m->phase == MEMBER_RUNNING)
+            calls->made[r] =
+                calls->made[r] + more < CALLS ? calls->made[r] + more : CALLS;
+        if (m->phase == MEMBER_RUNNING && !draw(w, 20))
+            member_inquire(m);
+        if (m->asked)
+            answer(w, calls, r);
+        move_out(w, r);
+    }
+    for (int c = 0; c < MAX_CONNS; c++)
+        if (w->conns[c].open)
+            turn(w, c);
+    hub_tick(w->hub, w->now);
+}
+
+static void differ(unsigned seed)
+{
+    static struct world w;
+    struct calls calls = {0};
+    char one[80], other[80];
+    memset(&w, 0, sizeof(w));
+    w.random = seed;
+    w.victim = NOBODY;
+    w.n = 2 + (int)draw(&w, MAX_RANKS - 1);
+    w.hub = hub_create(key, 1, join_seconds, 0);
+    calls.odd = (int)draw(&w, (unsigned)w.n);
+    calls.slow = (int)draw(&w, (unsigned)w.n);
+    calls.differs = 1 + draw(&w, CALLS);
+    for (int r = 0; r < w.n; r++)
+        call(&w, r);
+    for (int step = 0; !over(&w) && step < 100000; step++)
+        step_calls(&w, &calls);
+    snprintf(one, sizeof(one), " called a%uy", calls.differs);
+    snprintf(other, sizeof(other), "rank %d called a%ux", calls.odd,
+             calls.differs);
+    for (int r = 0; r < w.n; r++) {
+        const struct member *m = &w.ranks[r].member;
+        cr_assert(m->phase == MEMBER_FAILED && m->status == COLL_ERR_MISMATCH
+                      && strstr(m->sentence, one) && strstr(m->sentence, other)
+                      && !strstr(m->sentence, "at the latest"),
+                  "seed %u, rank %d of %d: \"%s\", not \"%s\"", seed, r, w.n,
+                  m->sentence, other);
+        member_clear(&w.ranks[r].member);
+    }
+    hub_free(w.hub);
+}
+
+/* However far behind or ahead of those two some rank is. */
+Test(bootstrap, the_first_call_that_differs_is_found, .timeout = 60)
+{
+    for (unsigned seed = 1; seed <= 2000; seed++)
+        differ(seed);
+}
+
 Test(bootstrap, frames_survive_nonsense)
 {
     unsigned random = 7;

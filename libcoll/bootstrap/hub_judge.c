@@ -156,13 +156,16 @@ static void tell(struct hub *h, double now)
 }
 
 /* Goes back to the first call that differs, as far as all answer in time and
- * still know. */
+ * still know. The two ranks that were found to differ are followed in any case:
+ * meanwhile another may be the hindmost, far behind both. */
 void hub_judge(struct hub *h, double now)
 {
     struct verdict v = {.one = -1};
     const bool all = h->nanswers == h->nranks;
     const int last = hindmost(h);
     h->answer_deadline = INFINITY;
+    const bool alike =
+        h->found.known && compare(h, h->found.one, h->found.other, &v);
     for (int r = 0; r < h->nranks && last >= 0; r++) {
         compare(h, last, r, &v);
         if (r > 0)
@@ -179,7 +182,7 @@ void hub_judge(struct hub *h, double now)
         return;
     }
     if (h->found.known) {
-        h->found.sure |= compare(h, h->found.one, h->found.other, &v);
+        h->found.sure |= alike && v.one < 0;
         tell(h, now);
         return;
     }
