@@ -54,7 +54,7 @@ struct large_share large_share(const struct node_call *c, int place, int n,
 
 void large_mark(struct node *n, uint32_t step)
 {
-    node_mark(&n->peers[n->me].region->phase, n->number, step);
+    node_mark(&n->peers[n->me].region->phase, (uint64_t)n->number << 32 | step);
     node_ring_all(n);
     n->at = 0;
 }

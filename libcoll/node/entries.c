@@ -203,7 +203,7 @@ void large_enter(struct node *n)
     spots.ticks = n->last.ticks;
     memcpy(line->data, &spots, sizeof(spots));
     node_tell(n);
-    node_mark(line, n->number, c->tag);
+    node_mark(line, n->word);
     node_ring_all(n);
 }
 

@@ -83,7 +83,7 @@ static void publish(struct node *n, struct node_line *line, unsigned char *copy,
         memcpy(bytes <= NODE_LINE_DATA ? line->data : copy, data, bytes);
     n->bytes_read += bytes;
     n->bytes_written += bytes;
-    node_mark(line, n->number, n->call.tag);
+    node_mark(line, n->word);
 }
 
 static void publish_up(struct node *n, int level, const void *data,
@@ -111,7 +111,7 @@ static void publish_parts(struct node *n)
                bytes);
     n->bytes_read += all;
     n->bytes_written += all;
-    node_mark(&r->entry[0][s], n->number, c->tag);
+    node_mark(&r->entry[0][s], n->word);
 }
 
 /* Where the vector of a rank lies, that it published at a level. */
@@ -342,8 +342,7 @@ static coll_status deliver(struct node *n, const void *from, size_t bytes)
     void *const mine = room(n, n->ngroups, bytes);
     if (n->ngroups > 1) {
         copy(n, mine, from, bytes);
-        node_mark(&n->peers[n->me].region->result[slot(n)], n->number,
-                  n->call.tag);
+        node_mark(&n->peers[n->me].region->result[slot(n)], n->word);
         node_ring_all(n);
     }
     if (n->call.kind != REDUCE || n->me == n->call.root)
@@ -363,7 +362,7 @@ static coll_status climb(struct node *n, size_t bytes)
         n->at = 0;
         combine_group(n, n->level, room(n, n->level + 1, bytes), 1);
         node_mark(&n->peers[n->me].region->entry[n->level + 1][slot(n)],
-                  n->number, n->call.tag);
+                  n->word);
         node_ring_all(n);
     }
     return COLL_OK;

@@ -7,11 +7,9 @@
 #include "node/node.h"
 
 /* Publishes what was written before, with the line's own data. */
-static inline void node_mark(struct node_line *line, uint32_t number,
-                             uint32_t low)
+static inline void node_mark(struct node_line *line, uint64_t word)
 {
-    atomic_store_explicit(&line->word, (uint64_t)number << 32 | low,
-                          memory_order_release);
+    atomic_store_explicit(&line->word, word, memory_order_release);
 }
 
 /* Asks for the first lines of what lies beside a line together with the line,
@@ -31,26 +29,27 @@ static inline bool node_reached(uint32_t a, uint32_t b)
 }
 
 /* COLL_OK once the line has this operation's number: what its rank wrote
- * before may then be read. MISMATCH if that rank is in another operation. */
+ * before may then be read. MISMATCH if that rank is in another operation. One
+ * compare tells both, so that looking for the latter costs nothing. */
 coll_status node_mismatch(const struct node *, int place, uint32_t tag);
 static inline coll_status node_arrived(struct node *n, int place,
                                        const struct node_line *line)
 {
     const uint64_t word = atomic_load_explicit(
         &((struct node_line *)line)->word, memory_order_acquire);
-    if (!node_reached((uint32_t)(word >> 32), n->number)) {
-        n->awaited = place;
-        return COLL_IN_PROGRESS;
-    }
-    return (uint32_t)word == n->call.tag
-               ? COLL_OK
-               : node_mismatch(n, place, (uint32_t)word);
+    if (word == n->word)
+        return COLL_OK;
+    if (node_reached((uint32_t)(word >> 32), n->number))
+        return node_mismatch(n, place, (uint32_t)word);
+    n->awaited = place;
+    return COLL_IN_PROGRESS;
 }
 
 /* Begins an operation. */
 static inline void node_begin(struct node *n)
 {
     n->number++;
+    n->word = (uint64_t)n->number << 32 | n->call.tag;
     n->state = n->level = n->at = 0;
     n->awaited = -1;
     n->bytes_read = n->bytes_written = 0;

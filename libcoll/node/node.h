@@ -171,6 +171,7 @@ struct node {
     struct node_call call; /* the caller's; what follows is of its run */
     coll_status (*step)(struct node *);
     uint32_t number;        /* of the operation, from 1 */
+    uint64_t word;          /* number << 32 | call.tag: what its lines say */
     uint32_t safe;          /* every rank is known to have begun this one */
     int awaited;            /* a place that something is awaited of; -1: none */
     int state, level, at;   /* the way's own: where it is, whom it waits for */

@@ -172,7 +172,7 @@ static void publish(struct node *n)
         n->bytes_written += bytes;
     }
     memcpy(line->data, &h, sizeof(h));
-    node_mark(line, n->number, c->tag);
+    node_mark(line, n->word);
     node_ring_all(n);
 }
 
