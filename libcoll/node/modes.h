@@ -32,15 +32,18 @@ enum {
     MODE_READ = 2,         /* each makes all of its own result */
     MODE_READ_WRITE = 3,   /* each its slice of all */
 };
-enum { NMODES = 5, MODE_SIZES = 48 };
+enum { NMODES = 5, MODE_SIZES = 48, MODE_SAMPLES = 4 };
 
 /* Of operations of one kind and about one size. */
 struct mode_record {
-    float ticks[NMODES];   /* what each took: the least, forgotten slowly */
-    uint8_t tries[NMODES]; /* up to two */
-    uint8_t asked; /* 1 + the mode chosen last: what it took is heard while the
-                      next operation is under way */
-    uint32_t operations;
+    float ticks[NMODES];     /* what each took, see modes.c */
+    uint8_t samples[NMODES]; /* of that, up to MODE_SAMPLES; 0: unknown */
+    uint8_t looks[NMODES];   /* how often it was looked at, up to two */
+    uint8_t look, left;      /* 1 + the mode that was last, and for how many
+                                operations more it is */
+    uint8_t best, ran;       /* 1 + the best, and the one heard of last */
+    uint16_t passed, pause;  /* operations since the last look, and from one to
+                                the next */
 };
 
 struct modes {
