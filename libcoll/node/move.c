@@ -165,7 +165,7 @@ static coll_status trade_foreign(struct node *n, int place, char *const to[2],
     coll_status status = COLL_OK;
     size_t piece;
     for (size_t at = 0; at < bytes && status == COLL_OK; at += piece) {
-        piece = bytes - at < NODE_PIECE_BYTES ? bytes - at : NODE_PIECE_BYTES;
+        piece = bytes - at < n->piece_bytes ? bytes - at : n->piece_bytes;
         if (n->ins[place].foreign)
             status = foreign_read(p->pid, n->scratch, from[0] + at, piece);
         else

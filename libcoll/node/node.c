@@ -30,10 +30,19 @@ static size_t segment_size(int n)
     return sizeof(struct node_shared) + (size_t)n * sizeof(struct node_region);
 }
 
+static size_t piece_bytes(int n)
+{
+    enum { SECOND_CACHE = 1 << 20 };
+    size_t piece = NODE_PIECE_MOST;
+    while (piece > NODE_PIECE_LEAST && piece * (size_t)(n + 1) > SECOND_CACHE)
+        piece /= 2;
+    return piece;
+}
+
 /* A piece from each rank and one more, or a share of a block. */
 static size_t scratch_bytes(int n)
 {
-    const size_t pieces = ((size_t)n + 1) * NODE_PIECE_BYTES;
+    const size_t pieces = ((size_t)n + 1) * piece_bytes(n);
     return pieces > NODE_STAGE_BYTES ? pieces : NODE_STAGE_BYTES;
 }
 
@@ -59,6 +68,7 @@ static struct node *allocate(int n)
     node->src = calloc((size_t)n, sizeof(*node->src));
     node->dst = calloc((size_t)n + 1, sizeof(*node->dst));
     node->modes = calloc(2, sizeof(*node->modes));
+    node->piece_bytes = piece_bytes(n);
     node->scratch = aligned_alloc(4096, scratch_bytes(n));
     node->announced.most = most_views(n);
     for (int i = 0; i < n && node->peers; i++)

@@ -33,7 +33,10 @@ enum {
     NODE_INLINE_BEST = 2048,   /* with a processor for each rank */
     NODE_INLINE_BYTES = 8192,  /* longest vector that is copied into a slot */
     NODE_STAGE_BYTES = 262144, /* of a vector, copied in at one time */
-    NODE_PIECE_BYTES = 65536, /* of a vector, read from a process at one time */
+    /* Of a vector, read from a process at one time: as much as lets pieces of
+     * all ranks stay in a second cache, as a call costs what 10 KiB do; but: */
+    NODE_PIECE_MOST = 262144,
+    NODE_PIECE_LEAST = 65536,
     NODE_FOREIGN_MIN = 262144, /* shorter ones are not worth system calls */
     NODE_MEMO_OFFER = 2,       /* what pull.c offers */
     NODE_PARTS_RANKS = 256,    /* whose lengths are told in one slot */
@@ -184,7 +187,8 @@ struct node {
     struct node_place_of *ins, *outs; /* by place */
     const void **src;
     void **dst;
-    unsigned char *scratch;
+    size_t piece_bytes;     /* of a vector, read from a process at one time */
+    unsigned char *scratch; /* a piece of each rank, and one more */
 
     struct modes *modes; /* what this rank learned if it says them; [2], of
                             parts of which each rank knows its own */

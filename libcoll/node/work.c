@@ -51,7 +51,7 @@ static coll_status gather_sources(struct node *n, const struct task *t,
             if (status < 0)
                 return status;
             x = (char *)*scratch;
-            *scratch += NODE_PIECE_BYTES;
+            *scratch += n->piece_bytes;
         }
         n->src[(*nsrc)++] = x;
     }
@@ -111,7 +111,7 @@ static coll_status work(struct node *n, const struct task *whole)
     if (!n->foreign)
         return piece(n, &t);
     for (size_t left = t.count; left; left -= t.count) {
-        const size_t most = NODE_PIECE_BYTES / elem;
+        const size_t most = n->piece_bytes / elem;
         t.count = left < most ? left : most;
         const coll_status status = piece(n, &t);
         if (status < 0)
@@ -122,13 +122,31 @@ static coll_status work(struct node *n, const struct task *whole)
     return COLL_OK;
 }
 
+/* The slice of a rank: of n. Of a sum for the root, a rank moves n vectors'
+ * slices through the system, n - 1 to read and one to write, and the root n -
+ * 1: so it does as much more as that takes less. */
+static struct large_share slice(const struct node *n)
+{
+    const struct node_call *c = &n->call;
+    const int others = n->n - 1;
+    if (c->kind != REDUCE || !n->foreign)
+        return large_share(c, n->me, n->n, 0, c->count);
+    const size_t shares = (size_t)n->n + (size_t)others * (size_t)others;
+    const size_t line = 64 / c->elem_bytes;
+    const size_t own = c->count / shares * (size_t)n->n / line * line;
+    if (n->me == c->root)
+        return (struct large_share){0, own};
+    return large_share(c, n->me - (n->me > c->root), others, own,
+                       c->count - own);
+}
+
 /* Each rank its slice of all results. */
 static coll_status work_by_slices(struct node *n, bool stream)
 {
     const struct node_call *c = &n->call;
     const size_t elem = c->elem_bytes;
     const size_t part = large_part_at(c, n->me) * elem;
-    const struct large_share s = large_share(c, n->me, n->n, 0, c->count);
+    const struct large_share s = slice(n);
     struct task t = {ALL, ALL, s.first * elem, s.first * elem, s.count, stream};
     if (c->kind == BROADCAST)
         t.from = c->root;
