@@ -18,11 +18,15 @@ are medians of p50, and of each round's ratio to coll_bench. Rounds go over all
 sizes before the next begins, so that a run whose time is up has all sizes that
 there was time for, with fewer rounds. The time is shared between layouts.
 
+libcoll's jobs keep what they learn for those after them, as they do unless they
+are told otherwise; here for each layout from nothing.
+
 All ranks share this machine's CPUs with the kernel's work on packets: what it
 says of small messages is about that as well. Peers that are not installed are
 left out. Ports with a rate let a burst pass at once, so who is slower to start
-the next operation has more of it; with --refill every program sleeps before each
-operation until the burst has come back (coll_bench --pause). Status: 0 compared,
+the next operation has more of it, and may take less time than the wire (the last
+column); with --refill every program sleeps before each operation until the burst
+has come back (coll_bench --pause). Status: 0 compared,
 77 there can be no such network here or no peer is installed, 1 something failed.
 """
 import argparse
@@ -101,6 +105,7 @@ class Coll:
         self.program = os.path.abspath(
             os.path.join(options.build, 'coll_bench'))
         self.path = os.path.join(netlab.FILES, 'coll.json')
+        self.store = tempfile.mkdtemp(dir=netlab.FILES)
         self.version, self.command = 'this build', 'coll_bench'
         self.collectives = compare_peers.COLLECTIVES
 
@@ -109,7 +114,8 @@ class Coll:
         words = [self.program, collective, '-b', low, '-e', high, '-f', factor,
                  '--pause', pause, '--memory', self.options.memory, '--json',
                  self.path]
-        output(self.lab, [str(word) for word in words], self.clock)
+        output(self.lab, [str(word) for word in words], self.clock,
+               COLL_STORE=self.store)
         with open(self.path, encoding='utf-8') as file:
             return {row['bytes']: row['time_us']['p50']
                     for row in json.load(file)['results']}
@@ -298,12 +304,26 @@ def median(p50s):
     return f'{statistics.median(known):.4g}' if known else '-'
 
 
-def print_table(layout, collective, rows, names):
+def wire_us(options, layout, collective, size):
+    """What an allreduce takes of the slowest link at its rate, without headers:
+    2 (h - 1) / h S of each of h hosts' ports, S of the link between two groups.
+    An operation that takes less lives on what its port saved in between."""
+    what = LAYOUTS[layout][1]
+    if collective != 'allreduce' or 'rate' not in what:
+        return '-'
+    seconds = 2 * (options.hosts - 1) / options.hosts * size * 8 / what['rate']
+    if 'trunk_rate' in what:
+        seconds = max(seconds, size * 8 / what['trunk_rate'][0])
+    return f'{1e6 * seconds:.4g}'
+
+
+def print_table(options, layout, collective, rows, names):
     print(f'\n{layout}, {collective}: p50 in us; in brackets what a peer takes '
-          'for one of libcoll, median of the rounds\n')
+          'for one of libcoll, median of the rounds; wire: what the slowest '
+          'link takes at its rate\n')
     print('| bytes | rounds | libcoll | ' + ' | '.join(names)
-          + ' | best peer / libcoll |')
-    print('|---:' * (4 + len(names)) + '|')
+          + ' | best peer / libcoll | wire |')
+    print('|---:' * (5 + len(names)) + '|')
     for size, row in sorted(rows.items()):
         cells, medians = [], []
         for name in names:
@@ -315,7 +335,8 @@ def print_table(layout, collective, rows, names):
                 cells.append('-')
         best = f'{min(medians):.2f}' if medians else '-'
         print(f'| {size} | {len(row["libcoll"])} | {median(row["libcoll"])} | '
-              + ' | '.join(cells) + f' | {best} |')
+              + ' | '.join(cells) + f' | {best} | '
+              + f'{wire_us(options, layout, collective, size)} |')
     sys.stdout.flush()
 
 
@@ -371,7 +392,7 @@ def compare_layout(options, folder, layout, clock, results, versions):
             rows = in_step(found)
             names = [p.name for p in programs[1:]
                      if any(p.name in row for row in rows.values())]
-            print_table(layout, collective, rows, names)
+            print_table(options, layout, collective, rows, names)
             if late:
                 print('\nThe time was up: see the column rounds.', flush=True)
             results += results_of(layout, collective, rows, names)

@@ -13,8 +13,8 @@ what else the machine does meets all alike. Printed is a table in Markdown for
 each collective: for each size the median over the rounds of each p50, and for
 each peer the median of the rounds' ratios, its p50 by that of coll_bench, with
 the smallest and the largest: more than 1 means that coll_bench was faster. With
-several collectives the last table has the fastest peer's median by coll_bench's,
-for each collective and size.
+several collectives the last table has the least of the peers' medians for each
+collective and size.
 
 All programs follow the timing rule of README.md. Peers that are not installed
 are left out. Status: 0 compared, 77 no peer is installed, 1 something failed.
@@ -361,9 +361,12 @@ def print_table(collective, found, names):
 
 
 def best_ratio(row, names):
-    """How many times as long the fastest peer took, of medians."""
-    best = [statistics.median(row[name]) for name in names if row.get(name)]
-    return min(best) / statistics.median(row['libcoll']) if best else None
+    """The least of the peers' median ratios. Not the ratio of medians: a
+    process may be slow all its life for the pages that it got, and rounds, but
+    not medians, have such processes side by side."""
+    best = [statistics.median(ratios_of(row, name)) for name in names
+            if ratios_of(row, name)]
+    return min(best) if best else None
 
 
 def print_summary(nranks, all_found, names):
