@@ -209,9 +209,8 @@ static coll_status hear(struct node *n)
     for (; n->at < n->n; n->at++) {
         if (!hears(n, n->at))
             continue;
-        const size_t bytes = wanted(n, n->at);
-        if (bytes + sizeof(end) * (size_t)n->n > LINE_ROOM)
-            node_fetch_ahead(copy_of(n, n->at), bytes);
+        if (n->ahead)
+            node_fetch_ahead(copy_of(n, n->at), wanted(n, n->at));
         const coll_status status = node_arrived(n, n->at, entry(n, n->at));
         if (status != COLL_OK)
             return status;
@@ -287,10 +286,10 @@ static coll_status take(struct node *n, int place)
     size_t sent = bytes;
     const void *from =
         place == n->me ? own_part(c, n->me) : part_of(n, place, &sent);
-    const coll_status status =
-        differ(n, place, n->me, sent / elem, bytes / elem);
-    if (status < 0 || !bytes)
-        return status;
+    if (sent != bytes)
+        return differ(n, place, n->me, sent / elem, bytes / elem);
+    if (!bytes)
+        return COLL_OK;
     const size_t at = c->kind == ALLTOALL ? large_got_at(c, place)
                       : c->kind == GATHER ? large_part_at(c, place)
                                           : 0;
@@ -374,6 +373,8 @@ static coll_status step(struct node *n)
             return status;
         publish(n);
         n->at = 0;
+        n->ahead =
+            n->call.count * n->call.elem_bytes + ends_bytes(n) > LINE_ROOM;
         n->state = HEAR;
         return COLL_IN_PROGRESS; /* nobody has had the time to answer */
     }
