@@ -60,18 +60,52 @@ struct sums {
     const float *x;  /* of the first image */
     const float *dy; /* and of the band's first row, or their copy as pairs */
     size_t x_image, dy_image, dy_row, dy_block;
+    /* Floats from what a band reads to what the next one does; 0: that is known
+     * to be near, or there is none. */
+    ptrdiff_t x_next, dy_next;
     int images, outputs;
     int sheets; /* as many as images, or pairs of them */
     float *band, *dw;
 };
 
+/* Which blocks of inputs and outputs of a band have their turn. */
+struct turn {
+    int input, inputs, output, outputs;
+};
+
+/* What the next band reads comes to the second cache while this one is summed:
+ * each call of a tile has a share of it. Call i of n. */
+static void share_x(const struct sums *s, struct conv_sum *t, const float *x,
+                    int i, int n)
+{
+    if (!s->x_next)
+        return;
+    const size_t positions = (size_t)(t->rows * t->columns);
+    t->x_soon = x + s->x_next + positions * (size_t)i / (size_t)n * CONV_BLOCK;
+    t->x_lines = conv_up(CONV_BLOCK, n);
+}
+
+static void share_dy(const struct sums *s, struct conv_sum *t, const float *dy,
+                     int nk, int i, int n)
+{
+    if (!s->dy_next)
+        return;
+    const size_t positions = (size_t)(t->rows * t->columns);
+    const int block = i * nk / n, at = i * nk % n;
+    t->dy_soon = dy + s->dy_next + (size_t)block * t->dy_block
+                 + positions * (size_t)at / (size_t)n * CONV_BLOCK;
+    t->dy_lines = conv_up(CONV_BLOCK * nk, n);
+}
+
 /* One tile's row of taps and channels of a block, over positions of so many
  * rows from `first` on. */
 static void sum_block(const struct sums *s, struct conv_sum *t, const float *x,
-                      int first, int rows, int nk, int nc)
+                      int first, int rows, int nk, int nc, struct turn turn)
 {
     const struct conv_view *v = s->view;
     const float *dy = t->dy;
+    const int calls = v->ntaps * conv_up(nc, s->isa->sum_most[nk]);
+    int call = 0;
     for (int i = 0; i < v->ntaps; i++) {
         int from, to;
         view_inside(v, i, first, rows, &from, &to);
@@ -84,8 +118,11 @@ static void sum_block(const struct sums *s, struct conv_sum *t, const float *x,
             t->columns *= t->rows;
             t->rows = 1;
         }
-        for (int c = 0, n; c < nc; c += n) {
+        for (int c = 0, n; c < nc; c += n, call++) {
             n = conv_even_parts(nc - c, s->isa->sum_most[nk]);
+            share_x(s, t, x, turn.output * calls + call, turn.outputs * calls);
+            share_dy(s, t, dy, nk, turn.input * calls + call,
+                     turn.inputs * calls);
             t->x = x + v->at[i] + c + in.from * CONV_BLOCK
                    + (size_t)from * t->x_row;
             s->isa->sum[nk][n](t);
@@ -177,9 +214,36 @@ static void sum_band(const struct sums *s, int first, int rows, int b0)
                 };
                 sum_block(
                     s, &t, x, first + r, conv_least(near, rows - r), nk,
-                    conv_least(CONV_BLOCK, v->channels - at * CONV_BLOCK));
+                    conv_least(CONV_BLOCK, v->channels - at * CONV_BLOCK),
+                    (struct turn){b, nblocks, kb / nk, conv_up(blocks, nk)});
             }
     }
+}
+
+/* After the band of rows from `first` on and input blocks from b0 on; `more`
+ * images may follow. */
+static void set_next(struct sums *s, bool more, int at_once, int first, int b0)
+{
+    const struct conv_view *v = s->view;
+    const ptrdiff_t plane = (ptrdiff_t)v->h * v->w * CONV_BLOCK;
+    const int rows = s->bands.rows, blocks = s->bands.blocks;
+    s->x_next = s->dy_next = 0;
+    if (s->isa->round || (v->copies && !v->spread)
+        || v->rows * v->columns < NEAR)
+        return;
+    if (b0 + blocks < v->blocks) {
+        s->x_next = blocks * plane;
+    } else if (first + 2 * rows <= v->rows) {
+        s->x_next = (ptrdiff_t)view_row(v, rows) - b0 * plane;
+        s->dy_next = rows * (ptrdiff_t)s->dy_row;
+    } else if (first + rows >= v->rows && more) {
+        s->x_next = at_once * (ptrdiff_t)s->x_image
+                    - (ptrdiff_t)view_row(v, first) - b0 * plane;
+        s->dy_next =
+            at_once * (ptrdiff_t)s->dy_image - first * (ptrdiff_t)s->dy_row;
+    }
+    if (v->copies)
+        s->x_next = 0;
 }
 
 void direct_backward_weights(const struct conv_isa *isa, const struct conv *c,
@@ -224,8 +288,10 @@ void direct_backward_weights(const struct conv_isa *isa, const struct conv *c,
                 const int rows = conv_least(bands.rows, v.rows - r);
                 s.dy = isa->round ? pair_dy(&s, from, dy_image, r, rows)
                                   : from + (size_t)r * s.dy_row;
-                for (int b = 0; b < v.blocks; b += bands.blocks)
+                for (int b = 0; b < v.blocks; b += bands.blocks) {
+                    set_next(&s, c->n - i - at_once >= at_once, at_once, r, b);
                     sum_band(&s, r, rows, b);
+                }
             }
         }
         conv_unpack(&v, &order, isa->sum_most, conv_widest(isa->sum_most),

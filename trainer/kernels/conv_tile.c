@@ -134,24 +134,30 @@ INLINE void tile(const struct conv_tile *t, const ptrdiff_t step, const int nk,
     }
 }
 
-INLINE void sum(const struct conv_sum *t, const int nk, const int nc)
+/* To the second cache; returns the line after them. */
+INLINE const float *fetch(const float *x, int lines)
 {
-    reg acc[CONV_BLOCK][TILE_BLOCKS * PARTS];
-#pragma GCC unroll 16
-    for (int c = 0; c < nc; c++)
-#pragma GCC unroll 16
-        for (int k = 0; k < nk * PARTS; k++)
-            acc[c][k] = load(t->dw + c * nk * CONV_BLOCK + k * LANES);
-            /* The next sums. */
-#pragma GCC unroll 16
-    for (int c = 0; c < nc * nk; c++)
-        __builtin_prefetch(t->dw + (nc * nk + c) * CONV_BLOCK, 1);
-    for (int i = 0; i < t->images; i++)
+    for (int i = 0; i < lines; i++, x += CONV_BLOCK)
+        __builtin_prefetch(x, 0, 2);
+    return x;
+}
+
+/* acc += x dy over all positions of all images. */
+INLINE void add_all(reg acc[][TILE_BLOCKS * PARTS], const struct conv_sum *t,
+                    const int nk, const int nc, const bool fetches)
+{
+    for (int i = 0; i < t->images; i++) {
+        const float *x_soon = t->x_soon + i * t->x_image;
+        const float *dy_soon = t->dy_soon + i * t->dy_image;
         for (int r = 0; r < t->rows; r++) {
             const float *x = t->x + i * t->x_image + r * t->x_row;
             const float *dy = t->dy + i * t->dy_image + r * t->dy_row;
             for (int q = 0; q < t->columns;
                  q++, x += CONV_BLOCK, dy += CONV_BLOCK) {
+                if (fetches && q % CONV_BLOCK == 0) {
+                    x_soon = fetch(x_soon, t->x_lines);
+                    dy_soon = fetch(dy_soon, t->dy_lines);
+                }
                 operand dyk[TILE_BLOCKS * PARTS];
 #pragma GCC unroll 16
                 for (int k = 0; k < nk * PARTS; k++)
@@ -166,6 +172,25 @@ INLINE void sum(const struct conv_sum *t, const int nk, const int nc)
                 }
             }
         }
+    }
+}
+
+INLINE void sum(const struct conv_sum *t, const int nk, const int nc)
+{
+    reg acc[CONV_BLOCK][TILE_BLOCKS * PARTS];
+#pragma GCC unroll 16
+    for (int c = 0; c < nc; c++)
+#pragma GCC unroll 16
+        for (int k = 0; k < nk * PARTS; k++)
+            acc[c][k] = load(t->dw + c * nk * CONV_BLOCK + k * LANES);
+            /* The next sums. */
+#pragma GCC unroll 16
+    for (int c = 0; c < nc * nk; c++)
+        __builtin_prefetch(t->dw + (nc * nk + c) * CONV_BLOCK, 1);
+    if (t->x_lines || t->dy_lines)
+        add_all(acc, t, nk, nc, true);
+    else
+        add_all(acc, t, nk, nc, false);
 #pragma GCC unroll 16
     for (int c = 0; c < nc; c++)
 #pragma GCC unroll 16

@@ -59,6 +59,10 @@ struct conv_sum {
     size_t x_image, x_row;
     size_t dy_image, dy_row, dy_block;
     int images, rows, columns;
+    /* Of the first image, what is read soon: of each so many lines of 16 floats
+     * are fetched for 16 positions. */
+    const float *x_soon, *dy_soon;
+    int x_lines, dy_lines;
     float *dw; /* [nc][nk][16] */
 };
 
