@@ -203,24 +203,6 @@ static float *move_part(struct move *m, const struct conv_part *p,
     return packed;
 }
 
-static void move_all(struct move *m, const int *most, int widest,
-                     float *weights, float *packed)
-{
-    const int blocks = conv_blocks(m->w->outputs);
-    struct conv_part p = {.blocks = m->view->blocks};
-    for (; p.output < blocks; p.output += p.outputs) {
-        p.outputs = conv_tile_blocks(most, widest, blocks - p.output);
-        packed = move_part(m, &p, weights, packed);
-    }
-}
-
-void conv_pack(const struct conv_view *v, const struct conv_weights *w,
-               const int *most, int widest, const float *from, float *to)
-{
-    struct move m = move_of(v, w, from, false);
-    move_all(&m, most, widest, (float *)(uintptr_t)from, to);
-}
-
 void conv_pack_part(const struct conv_view *v, const struct conv_weights *w,
                     const struct conv_part *p, const float *from, float *to)
 {
@@ -228,9 +210,22 @@ void conv_pack_part(const struct conv_view *v, const struct conv_weights *w,
     move_part(&m, p, (float *)(uintptr_t)from, to);
 }
 
+void conv_unpack_part(const struct conv_view *v, const struct conv_weights *w,
+                      const struct conv_part *p, const float *from, float *to)
+{
+    struct move m = move_of(v, w, to, true);
+    move_part(&m, p, to, (float *)(uintptr_t)from);
+}
+
 void conv_unpack(const struct conv_view *v, const struct conv_weights *w,
                  const int *most, int widest, const float *from, float *to)
 {
     struct move m = move_of(v, w, to, true);
-    move_all(&m, most, widest, to, (float *)(uintptr_t)from);
+    float *packed = (float *)(uintptr_t)from;
+    const int blocks = conv_blocks(w->outputs);
+    struct conv_part p = {.blocks = v->blocks};
+    for (; p.output < blocks; p.output += p.outputs) {
+        p.outputs = conv_tile_blocks(most, widest, blocks - p.output);
+        packed = move_part(&m, &p, to, packed);
+    }
 }

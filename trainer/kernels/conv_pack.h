@@ -44,11 +44,6 @@ struct conv_weights {
  * pairs of channels no more than that. */
 size_t conv_packed(const struct conv_view *, int outputs);
 
-/* Places without a weight become zero. Rounded, and channels in pairs, where
- * the view has them so. */
-void conv_pack(const struct conv_view *, const struct conv_weights *,
-               const int *most, int widest, const float *from, float *to);
-
 /* So many blocks of outputs, and of inputs, from a first on: what a tile reads
  * of a chunk of input blocks. */
 struct conv_part {
@@ -56,13 +51,18 @@ struct conv_part {
     int block, blocks;
 };
 
-/* The same of one part, whose place is `to`. Of a view with pairs of channels
- * it writes beyond that, as far as floats would take: parts that are kept are
+/* Of one part, whose place is `to`; places without a weight become zero.
+ * Rounded, and channels in pairs, where the view has them so: it writes beyond
+ * the part then, as far as floats would take, and parts that are kept are
  * packed in the order of their places. */
 void conv_pack_part(const struct conv_view *, const struct conv_weights *,
                     const struct conv_part *, const float *from, float *to);
 
 /* Adds what is packed to where it belongs. */
+void conv_unpack_part(const struct conv_view *, const struct conv_weights *,
+                      const struct conv_part *, const float *from, float *to);
+
+/* The same of all. */
 void conv_unpack(const struct conv_view *, const struct conv_weights *,
                  const int *most, int widest, const float *from, float *to);
 

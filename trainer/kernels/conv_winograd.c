@@ -21,8 +21,9 @@ enum {
     NEAR = 3 << 15, /* floats of V and M that the second cache has beside U */
     FAR = 4 << 20,  /* and the last one */
     SOON = 4,       /* tiles from one to that which is asked for */
-    SHARE = 4,      /* of U; where it is large it is read for so many at once */
-    APART = CONV_BLOCK, /* so that places do not fall on the same lines */
+    SHARE = 2,      /* of U; where it is large it is read for so many at once */
+    CHUNK = TILE_BLOCKS, /* blocks of outputs whose U is made at once */
+    APART = CONV_BLOCK,  /* so that places do not fall on the same lines */
 };
 
 static const char *cannot(const struct conv *c, enum conv_pass pass)
@@ -35,6 +36,12 @@ static const char *cannot(const struct conv *c, enum conv_pass pass)
     if (c->plain)
         return "the input is plain";
     return conv_direct.cannot(c, pass);
+}
+
+/* For what reads and writes by one piece of code. */
+static float *read_only(const float *x)
+{
+    return (float *)(uintptr_t)x;
 }
 
 /* --- tiles ----------------------------------------------------------------
@@ -93,6 +100,8 @@ static struct tiles tiles_of(const struct conv_view *v, int n, int groups,
                 / TILE_POSITIONS * TILE_POSITIONS;
     if (t.at_once < TILE_POSITIONS)
         t.at_once = TILE_POSITIONS;
+    if (t.all < 2 * t.at_once && weights * SHARE > FAR)
+        t.at_once = t.all; /* rather than to read all of U for a few more */
     t.at_once = conv_least(t.at_once, t.all > 0 ? t.all : 1);
     return t;
 }
@@ -184,39 +193,85 @@ static void transform_input(const struct tiles *t, float *x, int first, int n,
 /* --- weights --------------------------------------------------------------
  */
 
-/* Of one place: [tile][block][channel][nk][16], as for one tap. */
-static size_t place_floats(const struct conv_view *v, int outputs)
+/* Blocks of outputs whose U is there: all, or some at a time. */
+struct chunk {
+    int first, blocks, widest; /* of tiles */
+    const int *most;
+};
+
+/* Floats between the matrices of two places: [tile][block][channel][nk][16], as
+ * for one tap. */
+static size_t place_floats(const struct conv_view *v, int blocks)
 {
-    return conv_packed(v, outputs) / (size_t)v->ntaps + APART;
+    return (size_t)blocks * CONV_BLOCK * (size_t)v->channels + APART;
 }
 
-/* Calls the transform of each 16 weights of packed ones, or of their gradient:
- * at: where a kernel's elements are, by their row and column. */
+/* Calls the transform of each 16 weights of a packed part, or of their
+ * gradient. at: where a kernel's elements are, by their row and column. */
 static void each_weight(const struct tiles *t, const struct conv_view *v,
-                        int outputs, const int *most, int widest, float *packed,
-                        float *u, bool back)
+                        int nk, float *packed, float *u, size_t next, bool back)
 {
     const int kernel = t->to->wide + 1 - SIDE;
-    const size_t next = place_floats(v, outputs);
-    const int blocks = conv_blocks(outputs);
-    for (int kb = 0, nk; kb < blocks; kb += nk) {
-        nk = conv_tile_blocks(most, widest, blocks - kb);
-        for (int c = 0; c < v->channels; c += CONV_BLOCK) {
-            const int nc = conv_least(CONV_BLOCK, v->channels - c);
-            const int tap = nc * nk * CONV_BLOCK;
-            size_t at[25];
-            for (int i = 0; i < v->ntaps; i++)
-                at[kernel * v->tap[i].row + v->tap[i].column] =
-                    (size_t)(i * tap);
-            for (int i = 0; i < tap; i += CONV_BLOCK)
-                if (back)
-                    t->to->weights_back(u + i, next, packed + i, at);
-                else
-                    t->to->weights(packed + i, at, u + i, next);
-            packed += v->ntaps * tap;
-            u += tap;
-        }
+    for (int c = 0; c < v->channels; c += CONV_BLOCK) {
+        const int nc = conv_least(CONV_BLOCK, v->channels - c);
+        const int tap = nc * nk * CONV_BLOCK;
+        size_t at[25];
+        for (int i = 0; i < v->ntaps; i++)
+            at[kernel * v->tap[i].row + v->tap[i].column] = (size_t)(i * tap);
+        for (int i = 0; i < tap; i += CONV_BLOCK)
+            if (back)
+                t->to->weights_back(u + i, next, packed + i, at);
+            else
+                t->to->weights(packed + i, at, u + i, next);
+        packed += v->ntaps * tap;
+        u += tap;
     }
+}
+
+/* What a tile of outputs has, packed. */
+static size_t packed_floats(const struct conv_view *v, int outputs)
+{
+    return conv_packed(v, conv_least(outputs, TILE_BLOCKS * CONV_BLOCK));
+}
+
+/* U of w, or, back, what U says of the gradient added to w. */
+static void transform_weights(const struct tiles *t, const struct conv_view *v,
+                              const struct conv_weights *order,
+                              const struct chunk *k, float *w, float *packed,
+                              float *u, bool back)
+{
+    const int end = k->first + k->blocks;
+    for (int kb = k->first, nk; kb < end; kb += nk) {
+        nk = conv_tile_blocks(k->most, k->widest, end - kb);
+        const struct conv_part part = {kb, nk, 0, v->blocks};
+        if (!back)
+            conv_pack_part(v, order, &part, w, packed);
+        each_weight(t, v, nk, packed, u, place_floats(v, k->blocks), back);
+        if (back)
+            conv_unpack_part(v, order, &part, packed, w);
+        u += nk * CONV_BLOCK * v->channels;
+    }
+}
+
+/* Where all tiles are done at once, each part of U is there only for as long as
+ * it takes, in a cache. The first chunk. */
+static struct chunk chunk_of(const struct tiles *t, int outputs,
+                             const int *most, int widest)
+{
+    const int blocks = conv_blocks(outputs);
+    return (struct chunk){
+        .blocks = t->at_once < t->all ? blocks : conv_least(blocks, CHUNK),
+        .widest = widest,
+        .most = most,
+    };
+}
+
+/* The next one; false: there is none. Only the last may be shorter. */
+static bool next_chunk(struct chunk *k, int outputs)
+{
+    k->first += k->blocks;
+    k->blocks = conv_least(k->blocks, conv_blocks(outputs) - k->first);
+    return k->blocks > 0;
 }
 
 /* --- forward, and backward to the data ------------------------------------
@@ -224,17 +279,16 @@ static void each_weight(const struct tiles *t, const struct conv_view *v,
 
 /* M = U V for so many tiles; view: has the channels of V. */
 static void multiply(const struct tiles *t, const struct conv_view *view,
-                     int outputs, int widest, int n, const float *u,
+                     int outputs, const struct chunk *k, int n, const float *u,
                      const float *v, float *m)
 {
     static const float zeros[TILE_BLOCKS * CONV_BLOCK];
     static const int32_t tap[1];
     const struct conv_isa *isa = conv_isa();
-    const int blocks = conv_blocks(outputs);
     const size_t plane = (size_t)t->at_once * CONV_BLOCK;
     for (size_t e = 0; e < t->places; e++)
-        for (int kb = 0, nk; kb < blocks; kb += nk) {
-            nk = conv_tile_blocks(isa->most, widest, blocks - kb);
+        for (int kb = 0, nk; kb < k->blocks; kb += nk) {
+            nk = conv_tile_blocks(k->most, k->widest, k->blocks - kb);
             const int count = (n + isa->most[nk] - 1) / isa->most[nk];
             struct conv_tile tile = {
                 .x_block = plane,
@@ -242,7 +296,7 @@ static void multiply(const struct tiles *t, const struct conv_view *view,
                 .ntaps = 1,
                 .nblocks = view->blocks,
                 .last = view->channels - (view->blocks - 1) * CONV_BLOCK,
-                .w = u + e * place_floats(view, outputs)
+                .w = u + e * place_floats(view, k->blocks)
                      + (size_t)kb * CONV_BLOCK * (size_t)view->channels,
                 .y_block = plane,
                 .y_step = CONV_BLOCK,
@@ -252,7 +306,8 @@ static void multiply(const struct tiles *t, const struct conv_view *view,
                 nq = (n - q) / (count - i);
                 tile.x =
                     v + e * matrix(t, view->channels) + (size_t)q * CONV_BLOCK;
-                tile.y = m + e * matrix(t, outputs) + (size_t)kb * plane
+                tile.y = m + e * matrix(t, outputs)
+                         + (size_t)(k->first + kb) * plane
                          + (size_t)q * CONV_BLOCK;
                 isa->tile[nk][nq](&tile);
             }
@@ -295,10 +350,36 @@ static struct conv_weights order_of(const struct conv *c, int outputs,
                                  c->kernel_w};
 }
 
-/* For what reads and writes by one piece of code. */
-static float *read_only(const float *x)
+/* Buffers in the scratch. */
+struct room {
+    float *u, *packed, *v, *m;
+};
+
+static struct room room_of(const struct tiles *t, const struct conv_view *v,
+                           int outputs, float *scratch)
 {
-    return (float *)(uintptr_t)x;
+    const struct chunk k = chunk_of(t, outputs, NULL, 0);
+    struct room r = {.u = scratch};
+    r.packed = r.u + t->places * place_floats(v, k.blocks);
+    r.v = r.packed + packed_floats(v, outputs);
+    r.m = r.v + t->places * matrix(t, v->channels);
+    return r;
+}
+
+/* M of so many tiles of which V is there, the first ones or others. */
+static void multiply_all(const struct tiles *t, const struct conv_view *v,
+                         const struct conv_weights *order, bool first, int n,
+                         const float *w, const struct room *r)
+{
+    const int *most = conv_isa()->most;
+    struct chunk k = chunk_of(t, order->outputs, most,
+                              conv_widest_for(most, TILE_POSITIONS));
+    do {
+        if (first)
+            transform_weights(t, v, order, &k, read_only(w), r->packed, r->u,
+                              false);
+        multiply(t, v, order->outputs, &k, n, r->u, r->v, r->m);
+    } while (next_chunk(&k, order->outputs));
 }
 
 /* Of one group. */
@@ -306,20 +387,13 @@ static void run(const struct conv_view *v, const struct tiles *t,
                 const struct conv_weights *order, float *x, const float *w,
                 const float *bias, float *y, float *scratch)
 {
-    const int *most = conv_isa()->most;
-    const int widest = conv_widest_for(conv_isa()->most, TILE_POSITIONS);
-    float *u = scratch;
-    float *in = u + t->places * place_floats(v, order->outputs);
-    float *m = in + t->places * matrix(t, v->channels);
-    /* What is packed is needed until it is transformed, V only later. */
-    conv_pack(v, order, most, widest, w, in);
-    each_weight(t, v, order->outputs, most, widest, in, u, false);
+    const struct room r = room_of(t, v, order->outputs, scratch);
     for (int done = 0, count; done < t->all; done += count) {
         count = conv_least(t->at_once, t->all - done);
         const int first = t->from_last ? t->all - done - count : done;
-        transform_input(t, x, first, count, in, false);
-        multiply(t, v, order->outputs, widest, count, u, in, m);
-        transform_output(t, order->outputs, first, count, m, bias, y);
+        transform_input(t, x, first, count, r.v, false);
+        multiply_all(t, v, order, done == 0, count, w, &r);
+        transform_output(t, order->outputs, first, count, r.m, bias, y);
     }
 }
 
@@ -394,18 +468,12 @@ static void run_turned(const struct conv *c, const struct conv_weights *order,
 {
     struct conv_view straight, v;
     const struct tiles t = turned(c, &straight, &v);
-    const int *most = conv_isa()->most;
-    const int widest = conv_widest_for(conv_isa()->most, TILE_POSITIONS);
-    float *u = scratch;
-    float *in = u + t.places * place_floats(&v, order->outputs);
-    float *m = in + t.places * matrix(&t, v.channels);
-    conv_pack(&v, order, most, widest, w, in);
-    each_weight(&t, &v, order->outputs, most, widest, in, u, false);
+    const struct room r = room_of(&t, &v, order->outputs, scratch);
     for (int first = 0; first < t.all; first += t.at_once) {
         const int count = conv_least(t.at_once, t.all - first);
-        transform_dy(&t, v.channels, dy, first, count, in);
-        multiply(&t, &v, order->outputs, widest, count, u, in, m);
-        transform_input(&t, dx, first, count, m, true);
+        transform_dy(&t, v.channels, dy, first, count, r.v);
+        multiply_all(&t, &v, order, first == 0, count, w, &r);
+        transform_input(&t, dx, first, count, r.m, true);
     }
 }
 
@@ -437,24 +505,23 @@ static void backward_data(const struct conv *c, const float *dy, const float *w,
  */
 
 /* U += V times the transformed dy, over so many tiles. */
-static void sum_up(const struct tiles *t, int outputs, int n, const float *v,
-                   const float *m, float *u)
+static void sum_up(const struct tiles *t, int outputs, const struct chunk *k,
+                   int n, const float *v, const float *m, float *u)
 {
     const struct conv_view *view = t->view;
     const struct conv_isa *isa = conv_isa();
-    const int blocks = conv_blocks(outputs);
     const size_t plane = (size_t)t->at_once * CONV_BLOCK;
     for (size_t e = 0; e < t->places; e++)
-        for (int kb = 0, nk; kb < blocks; kb += nk) {
-            nk = conv_tile_blocks(isa->sum_most, conv_widest(isa->sum_most),
-                                  blocks - kb);
+        for (int kb = 0, nk; kb < k->blocks; kb += nk) {
+            nk = conv_tile_blocks(k->most, k->widest, k->blocks - kb);
             struct conv_sum s = {
-                .dy = m + e * matrix(t, outputs) + (size_t)kb * plane,
+                .dy = m + e * matrix(t, outputs)
+                      + (size_t)(k->first + kb) * plane,
                 .dy_block = plane,
                 .images = 1,
                 .rows = 1,
                 .columns = n,
-                .dw = u + e * place_floats(view, outputs)
+                .dw = u + e * place_floats(view, k->blocks)
                       + (size_t)kb * CONV_BLOCK * (size_t)view->channels,
             };
             for (int c = 0, nc; c < view->channels; c += nc) {
@@ -472,30 +539,35 @@ static void sum_up(const struct tiles *t, int outputs, int n, const float *v,
 static void backward_weights(const struct conv *c, const float *x,
                              const float *dy, float *dw, float *scratch)
 {
-    const int *most = conv_isa()->sum_most, widest = conv_widest(most);
-    const int channels = c->c / c->groups, k = c->k / c->groups;
-    const struct conv_weights order = order_of(c, k, false);
+    const int *most = conv_isa()->sum_most;
+    const int channels = c->c / c->groups, outputs = c->k / c->groups;
+    const struct conv_weights order = order_of(c, outputs, false);
     struct conv_view v;
     view_forward(&v, c);
-    const struct tiles t = tiles_of(&v, c->n, c->groups, k);
-    float *u = scratch;
-    float *in = u + t.places * place_floats(&v, k);
-    float *m = in + t.places * matrix(&t, channels);
+    const struct tiles t = tiles_of(&v, c->n, c->groups, outputs);
+    const struct room r = room_of(&t, &v, outputs, scratch);
     for (int g = 0; g < c->groups; g++) {
         float *from =
             read_only(x) + (size_t)(g * channels) * (size_t)(c->h * c->w);
         const float *back =
-            dy + (size_t)(g * k) * (size_t)(c->out_h * c->out_w);
-        memset(u, 0, t.places * place_floats(&v, k) * sizeof(float));
+            dy + (size_t)(g * outputs) * (size_t)(c->out_h * c->out_w);
+        float *to = dw + (size_t)(g * outputs) * order.output;
         for (int first = 0; first < t.all; first += t.at_once) {
             const int count = conv_least(t.at_once, t.all - first);
-            transform_input(&t, from, first, count, in, false);
-            transform_dy(&t, k, back, first, count, m);
-            sum_up(&t, k, count, in, m, u);
+            transform_input(&t, from, first, count, r.v, false);
+            transform_dy(&t, outputs, back, first, count, r.m);
+            struct chunk k = chunk_of(&t, outputs, most, conv_widest(most));
+            do {
+                if (first == 0)
+                    memset(r.u, 0,
+                           t.places * place_floats(&v, k.blocks)
+                               * sizeof(float));
+                sum_up(&t, outputs, &k, count, r.v, r.m, r.u);
+                if (first + count == t.all)
+                    transform_weights(&t, &v, &order, &k, to, r.packed, r.u,
+                                      true);
+            } while (next_chunk(&k, outputs));
         }
-        each_weight(&t, &v, k, most, widest, in, u, true);
-        conv_unpack(&v, &order, most, widest, in,
-                    dw + (size_t)(g * k) * order.output);
     }
 }
 
@@ -513,11 +585,10 @@ static size_t scratch_of(const struct conv *c, enum conv_pass pass)
             view_forward(&v, c);
         t = tiles_of(&v, c->n, c->groups, outputs);
     }
-    const size_t packed = conv_packed(&v, outputs);
-    const size_t both =
-        t.places * (matrix(&t, v.channels) + matrix(&t, outputs));
-    return t.places * place_floats(&v, outputs)
-           + (both > packed ? both : packed);
+    return t.places
+               * (place_floats(&v, chunk_of(&t, outputs, NULL, 0).blocks)
+                  + matrix(&t, v.channels) + matrix(&t, outputs))
+           + packed_floats(&v, outputs);
 }
 
 const struct conv_method conv_winograd = {
