@@ -171,8 +171,9 @@ static uint64_t near_bytes(enum near_kind kind, uint64_t all, int root)
  * fast, and are tried once at least. */
 static void near(long number)
 {
-    /* Slices of the last two end where lines do. */
-    enum { TURNS = 24, SOME = 115200, MOST = 1600000 };
+    /* Slices of the last two end where lines do. No two lengths share what is
+     * known of ways, which goes by powers of two. */
+    enum { TURNS = 40, SOME = 115200, MOST = 1600000 };
     static const struct {
         size_t count;
         int turns;
@@ -180,7 +181,7 @@ static void near(long number)
         {1,     TURNS},
         {100,   4    },
         {3001,  TURNS},
-        {70001, 4    },
+        {60001, 4    },
         {SOME,  TURNS},
         {MOST,  2    }, /* of several blocks */
     };

@@ -41,7 +41,7 @@ def run(command, seconds=60, **settings):
                               capture_output=True, timeout=seconds)
     except subprocess.TimeoutExpired as error:
         raise Wrong(f"no end within {seconds} s") from error
-    expect(done.returncode == 0, "status", done.returncode, done.stderr[-800:])
+    expect(done.returncode == 0, "status", done.returncode, done.stderr[:800])
     return done.stdout, done.stderr
 
 
