@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Direct convolution on every instruction set of this machine against loops as
- * plain as the definition, and Winograd's against it.
+/* Direct convolution and Winograd's on every instruction set of
+ * this machine against loops as plain as the definition.
  *
  *   conv_test [SHAPES]
  *
@@ -142,11 +142,15 @@ static void check(struct conv c, uint64_t seed)
     reference(&c, x, w, bias, dy, y, dx, dw);
     conv_to_blocked(x, xb, c.n, c.c, c.h, c.w);
     conv_to_blocked(dy, dyb, c.n, c.k, c.out_h, c.out_w);
-    for (int i = 0; i < 2 * NISAS; i++) {
-        const struct conv_method *m = i % 2 ? &conv_bf16 : &conv_direct;
+    static const struct conv_method *const methods[] = {
+        &conv_direct, &conv_bf16, &conv_winograd};
+    enum { NMETHODS = sizeof(methods) / sizeof(methods[0]) };
+    for (int i = 0; i < NMETHODS * NISAS; i++) {
+        const struct conv_method *m = methods[i % NMETHODS];
         char isa[32];
-        snprintf(isa, sizeof(isa), "%s on %s", m->name, isas[i / 2]);
-        if (!conv_use(isas[i / 2]) || m->cannot(&c, CONV_FORWARD))
+        snprintf(isa, sizeof(isa), "%s on %s", m->name, isas[i / NMETHODS]);
+        if (!conv_use(isas[i / NMETHODS]) || m->cannot(&c, CONV_FORWARD)
+            || (m == &conv_winograd && c.stride_h == 1)) /* has thirds */
             continue;
         float *scratch = scratch_of(m, &c, CONV_FORWARD);
         m->forward(&c, c.plain ? x : xb, w, bias, yb, scratch);
@@ -419,6 +423,17 @@ static void layers_of_known_nets(void)
         {1, 16,  11, 9,  16, 1, 3,  3,  1, 1, 2, 2, 2, 2, 0, 0, false, false},
         {5, 272, 3,  3,  16, 1, 3,  3,  1, 1, 1, 1, 1, 1, 0, 0, false, false},
         {1, 208, 56, 56, 80, 1, 5,  5,  8, 8, 2, 2, 1, 1, 0, 0, false, false},
+        {3, 64,  7,  7,  96, 1, 1,  1,  1, 1, 0, 0, 1, 1, 0, 0, false, false},
+        {9, 96,  3,  3,  64, 1, 1,  1,  1, 1, 0, 0, 1, 1, 0, 0, false, false},
+        {2, 32,  1,  1,  32, 1, 1,  1,  1, 1, 0, 0, 1, 1, 0, 0, false, false},
+        {0, 64,  4,  4,  32, 1, 1,  1,  1, 1, 0, 0, 1, 1, 0, 0, false, false},
+        {1, 320, 23, 19, 32, 1, 1,  1,  1, 1, 0, 0, 1, 1, 0, 0, false, false},
+        {2, 640, 14, 14, 32, 1, 1,  1,  1, 1, 0, 0, 1, 1, 0, 0, false, false},
+        {2, 33,  9,  12, 47, 1, 3,  3,  2, 2, 1, 1, 1, 1, 0, 0, false, false},
+        {3, 64,  6,  5,  96, 2, 3,  3,  2, 2, 0, 2, 1, 1, 0, 0, false, false},
+        {1, 16,  3,  3,  16, 1, 3,  3,  2, 2, 0, 0, 1, 1, 0, 0, false, false},
+        {0, 16,  8,  8,  32, 1, 3,  3,  2, 2, 1, 1, 1, 1, 0, 0, false, false},
+        {9, 160, 7,  7,  80, 1, 3,  3,  2, 2, 1, 1, 1, 1, 0, 0, false, false},
     };
     for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++)
         check(some[i], 100 * i);

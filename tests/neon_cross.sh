@@ -42,7 +42,7 @@ for isa in neon:32 scalar:16; do
         *) kernel "$file" $type ;;
         esac
     done
-    for wide in 6 8; do
+    for wide in 5 6 8; do
         kernel trainer/kernels/conv_winograd_tile.c -DWINOGRAD_WIDE="$wide"
     done
 done

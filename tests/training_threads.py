@@ -41,6 +41,9 @@ conv 32 3x3 stride 2 pad 1 nobias
 batchnorm
 relu
 conv 32 3x3 pad 1 nobias
+batchnorm
+relu
+conv 32 1x1 nobias
 right: batchnorm
 conv 32 1x1 stride 2 nobias from wide
 short: batchnorm
@@ -103,6 +106,8 @@ def test_any_number_of_threads_gives_the_same_bytes():
 def test_all_ways_to_convolve_do():
     for how in ('direct', 'gemm', 'winograd'):
         expect_same(SMALL, '3x12x12', '--kernel', how, numbers=(2, 3, 4, 9))
+    for how in ('winograd',):
+        expect_same(RESNET, '3x24x24', '--kernel', how, numbers=(2, 3, 4))
     expect_same(SMALL, '3x12x12', '--precision', 'bf16')
 
 

@@ -4,9 +4,9 @@
  * with AVX-512; other processors were not tried (--kernel measured tries). */
 #include "kernels/conv_pack.h"
 
-/* Of a tile's channel there or back, and of a kernel; for kernels of 3 and 5.
- */
-static const double transform[] = {600, 800}, weight[] = {1600, 2000};
+/* Of a tile's channel there or back, and of a kernel; by enum winograd_kind. */
+static const double transform[] = {600, 800, 250};
+static const double weight[] = {1600, 2000, 1200};
 static const double gemm_slower =
     1.7; /* with its column matrix and reordering */
 /* Of the direct kernels' work: two products at once. Also where a processor
@@ -46,12 +46,13 @@ static double bf16_work(const struct conv *c, enum conv_pass pass)
 
 static double winograd_work(const struct conv *c, enum conv_pass pass)
 {
-    const int five = c->kernel_h == 5, wide = c->kernel_h + WINOGRAD_SIDE - 1;
+    const enum winograd_kind kind = conv_winograd_kind(c);
+    const int wide = conv_isa()->transforms[kind]->wide;
     const double tiles = conv_winograd_tiles(c, pass);
     const double in = filled(c->c / c->groups), out = filled(c->k / c->groups);
     return c->groups
-           * ((tiles * wide * wide + weight[five]) * in * out
-              + tiles * transform[five] * (in + out));
+           * ((tiles * wide * wide + weight[kind]) * in * out
+              + tiles * transform[kind] * (in + out));
 }
 
 static conv_choose_fn *choose;

@@ -66,6 +66,9 @@ void conv_unpack_part(const struct conv_view *, const struct conv_weights *,
 void conv_unpack(const struct conv_view *, const struct conv_weights *,
                  const int *most, int widest, const float *from, float *to);
 
+/* Of what Winograd's algorithm can do. */
+enum winograd_kind conv_winograd_kind(const struct conv *);
+
 /* Tiles that Winograd's algorithm transforms, of all images. */
 double conv_winograd_tiles(const struct conv *, enum conv_pass);
 

@@ -22,8 +22,15 @@
 enum {
     TILE_BLOCKS = 4,     /* of output channels, at most */
     TILE_POSITIONS = 14, /* at most */
-    WINOGRAD_SIDE = 4,   /* of Winograd's tiles of outputs */
     TILE_EDGE = 2,       /* positions at a side that may read padding */
+};
+
+/* Kernels of 3x3, of 5x5, and of 3x3 with strides of 2. */
+enum winograd_kind {
+    WINOGRAD_3,
+    WINOGRAD_5,
+    WINOGRAD_3_STRIDE_2,
+    WINOGRAD_KINDS
 };
 
 /* Positions of a row, from `from` to `to` - 1. */
@@ -87,7 +94,7 @@ struct conv_turn {
 struct conv_isa {
     const char *name;
     const struct conv_turn *turn;
-    const struct conv_transforms *transforms[2]; /* for kernels of 3 and 5 */
+    const struct conv_transforms *transforms[WINOGRAD_KINDS];
     const struct lanes *lanes;
     const struct conv_round *round; /* tiles take pairs of bf16; NULL: floats */
     int most[TILE_BLOCKS + 1];      /* positions, for so many blocks; 0: none */
@@ -107,7 +114,8 @@ struct conv_inside {
 /* Winograd's, of one tile and 16 channels; wide x wide places, `next` floats
  * apart. */
 struct conv_transforms {
-    int wide; /* side of what a tile reads */
+    int wide, side, kernel; /* of what a tile reads, of its outputs, and of a
+                               kernel */
     /* Of the input, whose rows are so many floats apart; in: NULL if all of
      * them lie inside, and likewise below. */
     void (*input)(float *x, size_t row, const struct conv_inside *in, float *v,
@@ -134,7 +142,7 @@ struct conv_transforms {
     extern const struct conv_round conv_round_##name;                          \
     extern const struct conv_turn conv_turn_##name;                            \
     extern const struct conv_transforms conv_transforms_6_##name,              \
-        conv_transforms_8_##name;
+        conv_transforms_8_##name, conv_transforms_5_##name;
 #include "kernels/isas.def"
 #undef ISA
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Winograd's F(4x4, 3x3) and F(4x4, 5x5) for strides of 1: the same sums in 36
- * and 64 products where the definition takes 144 and 400. By places, which are
- * as many:
+ * and 64 products where the definition takes 144 and 400; and 2x2 outputs of
+ * 3x3 with strides of 2 in 25 instead of 36. By places, which are as many:
  *
  *     x ── input ──> V (places, C, tiles) ┐
  *     w ── weights ─> U (places, K, C) ───┴> M = U V ── output ──> y
@@ -17,10 +17,10 @@
 #include "kernels/conv_pack.h"
 
 enum {
-    SIDE = WINOGRAD_SIDE,
     NEAR = 3 << 15, /* floats of V and M that the second cache has beside U */
     FAR = 4 << 20,  /* and the last one */
     SOON = 4,       /* tiles from one to that which is asked for */
+    NEW = 4,        /* rows and columns of a tile that those before have not */
     SHARE = 2,      /* of U; where it is large it is read for so many at once */
     CHUNK = TILE_BLOCKS, /* blocks of outputs whose U is made at once */
     APART = CONV_BLOCK,  /* so that places do not fall on the same lines */
@@ -30,12 +30,20 @@ static const char *cannot(const struct conv *c, enum conv_pass pass)
 {
     if (c->kernel_h != c->kernel_w || (c->kernel_h != 3 && c->kernel_h != 5))
         return "the kernel is neither 3x3 nor 5x5";
-    if (c->stride_h != 1 || c->stride_w != 1 || c->dilation_h != 1
-        || c->dilation_w != 1)
-        return "stride and dilation are not 1";
+    if (c->dilation_h != 1 || c->dilation_w != 1)
+        return "dilation is not 1";
+    if (c->stride_h != c->stride_w || c->stride_h > (c->kernel_h == 3 ? 2 : 1))
+        return "strides are neither 1, nor 2 of a 3x3 kernel";
     if (c->plain)
         return "the input is plain";
     return conv_direct.cannot(c, pass);
+}
+
+enum winograd_kind conv_winograd_kind(const struct conv *c)
+{
+    return c->stride_h == 2   ? WINOGRAD_3_STRIDE_2
+           : c->kernel_h == 5 ? WINOGRAD_5
+                              : WINOGRAD_3;
 }
 
 /* For what reads and writes by one piece of code. */
@@ -51,6 +59,7 @@ static float *read_only(const float *x)
 struct tiles {
     const struct conv_view *view;
     const struct conv_transforms *to;
+    int stride;
     size_t places;
     int rows, columns; /* of tiles in an image */
     int all, at_once;
@@ -59,16 +68,6 @@ struct tiles {
     size_t x_image, y_image, x_plane; /* floats of all groups */
 };
 
-static int tiles_along(int positions)
-{
-    return (positions + SIDE - 1) / SIDE;
-}
-
-static double tiles_over(int h, int w)
-{
-    return (double)tiles_along(h) * tiles_along(w);
-}
-
 /* Floats between the matrices of two places, of so many channels and tiles. */
 static size_t matrix(const struct tiles *t, int channels)
 {
@@ -76,21 +75,22 @@ static size_t matrix(const struct tiles *t, int channels)
            + APART;
 }
 
-static struct tiles tiles_of(const struct conv_view *v, int n, int groups,
+static struct tiles tiles_of(const struct conv_view *v, const struct conv *c,
                              int outputs)
 {
     const size_t blocks_y =
-        (size_t)(conv_blocks(outputs) * groups) * CONV_BLOCK;
+        (size_t)(conv_blocks(outputs) * c->groups) * CONV_BLOCK;
     struct tiles t = {
         .view = v,
-        .to = conv_isa()->transforms[v->ntaps == 25],
-        .x_image = conv_blocked(1, v->channels * groups, v->h, v->w),
+        .to = conv_isa()->transforms[conv_winograd_kind(c)],
+        .stride = v->stride_h,
+        .x_image = conv_blocked(1, v->channels * c->groups, v->h, v->w),
         .y_image = blocks_y * (size_t)v->rows * (size_t)v->columns,
-        .rows = tiles_along(v->rows),
-        .columns = tiles_along(v->columns),
         .x_plane = (size_t)v->h * (size_t)v->w * CONV_BLOCK,
     };
-    t.all = n * t.rows * t.columns;
+    t.rows = conv_up(v->rows, t.to->side);
+    t.columns = conv_up(v->columns, t.to->side);
+    t.all = c->n * t.rows * t.columns;
     const int blocks = v->blocks + conv_blocks(outputs);
     t.places = (size_t)(t.to->wide * t.to->wide);
     const double weights = (double)t.places * v->channels * conv_blocks(outputs)
@@ -113,19 +113,20 @@ struct place {
 
 static struct place place_of(const struct tiles *t, int i)
 {
-    const int in_image = t->rows * t->columns;
-    return (struct place){i / in_image, i % in_image / t->columns * SIDE,
-                          i % t->columns * SIDE};
+    const int in_image = t->rows * t->columns, side = t->to->side;
+    return (struct place){i / in_image, i % in_image / t->columns * side,
+                          i % t->columns * side};
 }
 
 static void advance(const struct tiles *t, struct place *at)
 {
-    at->column += SIDE;
-    if (at->column < t->columns * SIDE)
+    const int side = t->to->side;
+    at->column += side;
+    if (at->column < t->columns * side)
         return;
     at->column = 0;
-    at->row += SIDE;
-    if (at->row < t->rows * SIDE)
+    at->row += side;
+    if (at->row < t->rows * side)
         return;
     at->row = 0;
     at->image++;
@@ -149,12 +150,14 @@ static bool leaves(int row, int column, int size, int h, int w,
  * tiles are short pieces of several rows. Inline, as gcc takes calls of what
  * only prefetches for calls without effect. */
 static inline __attribute__((always_inline)) void
-prefetch(const struct place *soon, const float *x, size_t image, size_t row)
+prefetch(const struct place *soon, const float *x, size_t image, size_t row,
+         int stride, int size)
 {
-    x += (size_t)soon->image * image + (size_t)soon->row * row
-         + (size_t)soon->column * CONV_BLOCK;
-    for (int i = 0; i < SIDE; i++)
-        for (int j = 0; j < SIDE; j++)
+    x += (size_t)soon->image * image
+         + (size_t)stride
+               * ((size_t)soon->row * row + (size_t)soon->column * CONV_BLOCK);
+    for (int i = 0; i < size; i++)
+        for (int j = 0; j < size; j++)
             __builtin_prefetch(x + (size_t)i * row + j * CONV_BLOCK);
 }
 
@@ -169,19 +172,20 @@ static void transform_input(const struct tiles *t, float *x, int first, int n,
     /* Of the rows that a tile reads the first are in a cache since those above
      * it. */
     const float *newest =
-        x + (ptrdiff_t)(view->row0 + t->to->wide - SIDE) * (ptrdiff_t)line;
+        x + (ptrdiff_t)(view->row0 + t->to->wide - NEW) * (ptrdiff_t)line;
     struct conv_inside in;
     for (int b = 0; b < view->blocks; b++) {
         struct place at = place_of(t, first), soon = place_of(t, first + SOON);
         for (int i = 0; i < n; i++, advance(t, &at), advance(t, &soon)) {
-            const int row = view->row0 + at.row;
-            const int column = view->column0 + at.column;
+            const int row = view->row0 + t->stride * at.row;
+            const int column = view->column0 + t->stride * at.column;
             const bool edge =
                 leaves(row, column, t->to->wide, view->h, view->w, &in);
             float *here = x + (size_t)at.image * t->x_image
                           + (size_t)b * t->x_plane
                           + ((ptrdiff_t)row * view->w + column) * CONV_BLOCK;
-            prefetch(&soon, newest + (size_t)b * t->x_plane, t->x_image, line);
+            prefetch(&soon, newest + (size_t)b * t->x_plane, t->x_image, line,
+                     t->stride, NEW);
             (back ? t->to->input_back : t->to->input)(
                 here, line, edge ? &in : NULL,
                 v + ((size_t)b * (size_t)t->at_once + (size_t)i) * CONV_BLOCK,
@@ -211,7 +215,7 @@ static size_t place_floats(const struct conv_view *v, int blocks)
 static void each_weight(const struct tiles *t, const struct conv_view *v,
                         int nk, float *packed, float *u, size_t next, bool back)
 {
-    const int kernel = t->to->wide + 1 - SIDE;
+    const int kernel = t->to->kernel;
     for (int c = 0; c < v->channels; c += CONV_BLOCK) {
         const int nc = conv_least(CONV_BLOCK, v->channels - c);
         const int tap = nc * nk * CONV_BLOCK;
@@ -328,14 +332,15 @@ static void transform_output(const struct tiles *t, int outputs, int first,
             memcpy(more, bias + b * CONV_BLOCK, (size_t)lanes * sizeof(float));
         struct place at = place_of(t, first), soon = place_of(t, first + SOON);
         for (int i = 0; i < n; i++, advance(t, &at), advance(t, &soon)) {
-            prefetch(&soon, y + (size_t)b * plane, t->y_image, row);
+            prefetch(&soon, y + (size_t)b * plane, t->y_image, row, 1,
+                     t->to->side);
             t->to->output(
                 m + ((size_t)b * (size_t)t->at_once + (size_t)i) * CONV_BLOCK,
                 matrix(t, outputs), t->add ? NULL : more,
                 y + (size_t)at.image * t->y_image + (size_t)b * plane
                     + (size_t)at.row * row + (size_t)at.column * CONV_BLOCK,
-                row, conv_least(SIDE, view->rows - at.row),
-                conv_least(SIDE, view->columns - at.column));
+                row, conv_least(t->to->side, view->rows - at.row),
+                conv_least(t->to->side, view->columns - at.column));
         }
     }
 }
@@ -404,7 +409,7 @@ static void forward(const struct conv *c, const float *x, const float *w,
     const struct conv_weights order = order_of(c, k, false);
     struct conv_view v;
     view_forward(&v, c);
-    const struct tiles t = tiles_of(&v, c->n, c->groups, k);
+    const struct tiles t = tiles_of(&v, c, k);
     for (int g = 0; g < c->groups; g++)
         run(&v, &t, &order,
             read_only(x) + (size_t)(g * in) * (size_t)(c->h * c->w),
@@ -423,9 +428,9 @@ static void transform_dy(const struct tiles *t, int outputs, const float *dy,
     for (int b = 0; b < blocks; b++) {
         struct place at = place_of(t, first), soon = place_of(t, first + SOON);
         for (int i = 0; i < n; i++, advance(t, &at), advance(t, &soon)) {
-            const bool edge = leaves(at.row, at.column, SIDE, h, w, &in);
+            const bool edge = leaves(at.row, at.column, t->to->side, h, w, &in);
             prefetch(&soon, dy + (size_t)b * plane, t->y_image,
-                     (size_t)w * CONV_BLOCK);
+                     (size_t)w * CONV_BLOCK, 1, t->to->side);
             t->to->output_back(
                 dy + (size_t)at.image * t->y_image + (size_t)b * plane
                     + ((size_t)at.row * (size_t)w + (size_t)at.column)
@@ -438,7 +443,7 @@ static void transform_dy(const struct tiles *t, int outputs, const float *dy,
 }
 
 /* The transpose of forward instead, by tiles of dy: what they add to dx
- * overlaps, but without padding there are fewer of them. */
+ * overlaps, but without padding, and with strides, there are fewer of them. */
 static struct tiles turned(const struct conv *c, struct conv_view *straight,
                            struct conv_view *v)
 {
@@ -446,20 +451,28 @@ static struct tiles turned(const struct conv *c, struct conv_view *straight,
     *v = *straight;
     v->channels = c->k / c->groups;
     v->blocks = conv_blocks(v->channels);
-    return tiles_of(straight, c->n, c->groups, v->channels);
+    return tiles_of(straight, c, v->channels);
+}
+
+static double tiles_over(const struct conv *c, int h, int w)
+{
+    const int side = conv_isa()->transforms[conv_winograd_kind(c)]->side;
+    return (double)conv_up(h, side) * conv_up(w, side);
 }
 
 static bool turns(const struct conv *c)
 {
-    return tiles_over(c->out_h, c->out_w) < 0.8 * tiles_over(c->h, c->w);
+    return c->stride_h > 1
+           || tiles_over(c, c->out_h, c->out_w)
+                  < 0.8 * tiles_over(c, c->h, c->w);
 }
 
 double conv_winograd_tiles(const struct conv *c, enum conv_pass pass)
 {
     return c->n
            * (pass == CONV_BACKWARD_DATA && !turns(c)
-                  ? tiles_over(c->h, c->w)
-                  : tiles_over(c->out_h, c->out_w));
+                  ? tiles_over(c, c->h, c->w)
+                  : tiles_over(c, c->out_h, c->out_w));
 }
 
 static void run_turned(const struct conv *c, const struct conv_weights *order,
@@ -484,7 +497,7 @@ static void backward_data(const struct conv *c, const float *dy, const float *w,
     const struct conv_weights order = order_of(c, in, true);
     struct conv_view v;
     view_backward(&v, c, 0, 0);
-    struct tiles t = tiles_of(&v, c->n, c->groups, in);
+    struct tiles t = tiles_of(&v, c, in);
     t.add = c->add;
     t.from_last = true; /* see conv_direct.c */
     if (turns(c) && !c->add)
@@ -544,7 +557,7 @@ static void backward_weights(const struct conv *c, const float *x,
     const struct conv_weights order = order_of(c, outputs, false);
     struct conv_view v;
     view_forward(&v, c);
-    const struct tiles t = tiles_of(&v, c->n, c->groups, outputs);
+    const struct tiles t = tiles_of(&v, c, outputs);
     const struct room r = room_of(&t, &v, outputs, scratch);
     for (int g = 0; g < c->groups; g++) {
         float *from =
@@ -583,7 +596,7 @@ static size_t scratch_of(const struct conv *c, enum conv_pass pass)
             view_backward(&v, c, 0, 0);
         else
             view_forward(&v, c);
-        t = tiles_of(&v, c->n, c->groups, outputs);
+        t = tiles_of(&v, c, outputs);
     }
     return t.places
                * (place_floats(&v, chunk_of(&t, outputs, NULL, 0).blocks)

@@ -1,30 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /* The transforms of Winograd's F(4x4, 3x3) or F(4x4, 5x5), whose tiles are
- * WINOGRAD_WIDE = 6 or 8 wide, for one instruction set, 16 channels at a time
- * (Lavin and Gray, Fast Algorithms for Convolutional
- * Neural Networks, CVPR 2016, section 4):
+ * WINOGRAD_WIDE = 6 or 8 wide, or 2x2 outputs of
+ * 3x3 with strides of 2, 5 wide, for one instruction set, 16 channels at a time
+ * (Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, CVPR
+ * 2016, section 4):
  *
  *     y = A' ((G g G') . (B' d B)) A
  *
  * with ' for the transpose and . for products element by element. The gradient
  * of the weights is G' ((B' d B) . (A dy A')) G. The products of one row or
- * column with A, B and G are in conv_winograd_line.h.
+ * column with A, B and G are in conv_winograd_line.h and _phases.h.
  *
  * A vector goes from memory through one half of a transform, waits for the
- * other half beside 35 or 63 others, and goes to memory: twice as many stores,
+ * other half beside 24 to 63 others, and goes to memory: twice as many stores,
  * which take longer than the arithmetic.
  */
+#if WINOGRAD_WIDE == 5
+#include "kernels/conv_winograd_phases.h"
+enum { SIDE = 2, KERNEL = 3 };
+#else
 #include "kernels/conv_winograd_line.h"
+enum { SIDE = 4, KERNEL = WINOGRAD_WIDE + 1 - SIDE };
+#endif
 
 #include "kernels/conv_tile.h"
 
 #define UNROLL _Pragma("GCC unroll 8")
 
-enum {
-    WIDE = WINOGRAD_WIDE,
-    SIDE = WINOGRAD_SIDE,
-    KERNEL = WIDE + 1 - SIDE,
-};
+enum { WIDE = WINOGRAD_WIDE };
 
 INLINE block load(const float *x)
 {
@@ -203,6 +206,8 @@ static void weights_back(const float *u, size_t next, float *g,
 
 const struct conv_transforms TABLE(WINOGRAD_WIDE, CONV_ISA) = {
     .wide = WIDE,
+    .side = SIDE,
+    .kernel = KERNEL,
     .input = input,
     .input_back = input_back,
     .output = output,

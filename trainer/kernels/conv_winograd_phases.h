@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/* As conv_winograd_line.h, for 2 outputs of kernels of 3 with strides of 2,
+ * which read 5 numbers. What the kernel's middle meets lies apart from what its
+ * ends meet, so outputs are sums of two convolutions with strides of 1:
+ *
+ *     y[i] = d[2 i] g[0] + d[2 i + 2] g[2]     ends: F(2, 2), points 0, 1 and
+ *          + d[2 i + 1] g[1]                   infinity; 3 products instead of
+ * 4
+ *
+ * Nothing is multiplied, so errors are hardly more than of the definition.
+ */
+#ifndef TRAINER_KERNELS_CONV_WINOGRAD_PHASES_H
+#define TRAINER_KERNELS_CONV_WINOGRAD_PHASES_H
+
+#define INLINE static inline __attribute__((always_inline))
+
+typedef float block __attribute__((vector_size(64)));
+typedef float loose __attribute__((vector_size(64), aligned(4), may_alias));
+
+INLINE void times_b(const block *d, block *v, const int wide)
+{
+    (void)wide;
+    v[0] = d[0] - d[2];
+    v[1] = d[2];
+    v[2] = d[4] - d[2];
+    v[3] = d[1];
+    v[4] = d[3];
+}
+
+INLINE void times_b_back(const block *v, block *d, const int wide)
+{
+    (void)wide;
+    d[0] = v[0];
+    d[1] = v[3];
+    d[2] = v[1] - v[0] - v[2];
+    d[3] = v[4];
+    d[4] = v[2];
+}
+
+INLINE void times_a(const block *m, block *y, const int wide)
+{
+    (void)wide;
+    y[0] = m[0] + m[1] + m[3];
+    y[1] = m[1] + m[2] + m[4];
+}
+
+INLINE void times_a_back(const block *y, block *m, const int wide)
+{
+    (void)wide;
+    m[0] = m[3] = y[0];
+    m[1] = y[0] + y[1];
+    m[2] = m[4] = y[1];
+}
+
+INLINE void times_g(const block *g, block *u, const int wide)
+{
+    (void)wide;
+    u[0] = g[0];
+    u[1] = g[0] + g[2];
+    u[2] = g[2];
+    u[3] = u[4] = g[1];
+}
+
+INLINE void times_g_back(const block *u, block *g, const int wide)
+{
+    (void)wide;
+    g[0] = u[0] + u[1];
+    g[1] = u[3] + u[4];
+    g[2] = u[1] + u[2];
+}
+
+#endif
