@@ -26,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 
-FIXED = ['direct', 'gemm', 'winograd']
+FIXED = ['direct', 'gemm', 'winograd', 'strassen']
 CHOICES = ['auto', 'measured']
 RUN_SECONDS = 600
 

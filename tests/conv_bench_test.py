@@ -28,7 +28,9 @@ ROW_KEYS = {'layer', 'times', 'pass', 'kernel', 'isa'}
 FIGURES = {'gflops', 'percent_of_peak', 'time_ms', 'max_rel_error'}
 # As trainer/bench/error.c derives them; LeNet's sums have at most 2 * 24 * 24
 # or 50 * 25 products.
-BOUNDS = {'direct': 1e-5, 'gemm': 1e-5, 'tile': 1e-5, 'winograd': 1.5e-4}
+KERNELS = ('auto', 'direct', 'gemm', 'strassen', 'winograd')
+BOUNDS = {'direct': 1e-5, 'gemm': 1e-5, 'tile': 1e-5, 'strassen': 2e-5,
+          'winograd': 1.5e-4}
 
 # A small net with all that is odd: three names for one shape, groups, strides,
 # dilation, an odd number of channels, images of many channels.
@@ -169,7 +171,7 @@ def test_every_built_in_net_is_listed():
 def test_lenet_is_measured_by_every_kernel_on_every_isa():
     check('scalar' in isas())
     for isa in isas():
-        for kernel in ('auto', 'direct', 'gemm', 'winograd'):
+        for kernel in KERNELS:
             found, _ = measured('--net', 'lenet', '--kernel', kernel, '--isa',
                                 isa, *QUICK)
             check_file(found, kernel)
@@ -181,8 +183,8 @@ def test_lenet_is_measured_by_every_kernel_on_every_isa():
                 check(row['isa'] == isa or row['kernel'] == 'gemm', row)
                 check(row.get('max_rel_error', 0) < BOUNDS[row['kernel']], row)
                 check(('cannot' in row)
-                      == (kernel == 'winograd' and row['layer'] == '0.conv'),
-                      row)
+                      == (kernel == 'strassen' or kernel == 'winograd'
+                          and row['layer'] == '0.conv'), row)
 
 
 @tap.case
@@ -235,8 +237,11 @@ def test_what_is_left_out_is_told():
 
 def check_cannot(kernel, layers):
     """Layers of the odd net: what fills no block is left to gemm, and what is
-    neither 3x3 nor 5x5 with stride 1 to others than Winograd."""
-    if kernel == 'winograd':
+    neither 3x3 nor 5x5 with stride 1 to others than Winograd, as what is not 1x1
+    to others than Strassen."""
+    if kernel == 'strassen':
+        check({'a', 'first'} <= layers, layers)
+    elif kernel == 'winograd':
         check('a' not in layers and {'first', '6.conv', '7.conv'} <= layers,
               layers)
     else:
@@ -249,7 +254,7 @@ def test_all_odd_layers_are_right_by_every_kernel():
     with tempfile.TemporaryDirectory() as folder:
         net = own_net(folder)
         for isa in tap.cases(isas(), [isas()[0], 'scalar']):
-            for kernel in ('auto', 'direct', 'gemm', 'winograd'):
+            for kernel in KERNELS:
                 found, out = measured('--net', net, '--kernel', kernel,
                                       '--isa', isa, *QUICK)
                 check_file(found, kernel)
@@ -266,7 +271,7 @@ def test_all_odd_layers_are_right_by_every_kernel():
 def test_threads_share_out_images_also_more_than_there_are():
     with tempfile.TemporaryDirectory() as folder:
         net = own_net(folder)
-        for kernel in tap.cases(('auto', 'direct', 'gemm', 'winograd'),
+        for kernel in tap.cases(KERNELS,
                                 ('direct', 'winograd')):
             for threads, batch in ((3, 5), (4, 2)):
                 found, out = measured('--net', net, '--kernel', kernel,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Direct convolution and Winograd's on every instruction set of
+/* Direct convolution, Strassen's and Winograd's on every instruction set of
  * this machine against loops as plain as the definition.
  *
  *   conv_test [SHAPES]
@@ -143,7 +143,7 @@ static void check(struct conv c, uint64_t seed)
     conv_to_blocked(x, xb, c.n, c.c, c.h, c.w);
     conv_to_blocked(dy, dyb, c.n, c.k, c.out_h, c.out_w);
     static const struct conv_method *const methods[] = {
-        &conv_direct, &conv_bf16, &conv_winograd};
+        &conv_direct, &conv_bf16, &conv_strassen, &conv_winograd};
     enum { NMETHODS = sizeof(methods) / sizeof(methods[0]) };
     for (int i = 0; i < NMETHODS * NISAS; i++) {
         const struct conv_method *m = methods[i % NMETHODS];
@@ -439,6 +439,30 @@ static void layers_of_known_nets(void)
         check(some[i], 100 * i);
 }
 
+/* Strassen's method adds up what lies apart, but never of two images. */
+static void no_image_depends_on_another(void)
+{
+    struct conv c = {2, 64, 5, 5, 96, 1, 1, 1,     1,
+                     1, 0,  0, 1, 1,  0, 0, false, false};
+    conv_set_outputs(&c);
+    struct conv one = c;
+    one.n = 1;
+    const size_t nx = conv_blocked(1, c.c, c.h, c.w);
+    const size_t ny = conv_blocked(1, c.k, c.out_h, c.out_w);
+    float *x = uniform(2 * nx, 1), *w = uniform(weight_floats(&c), 2);
+    float *y = unset(2 * ny), *alone = unset(ny);
+    for (size_t i = nx; i < 2 * nx; i++)
+        x[i] = NAN;
+    conv_use(NULL);
+    float *scratch = scratch_of(&conv_strassen, &c, CONV_FORWARD);
+    conv_strassen.forward(&c, x, w, NULL, y, scratch);
+    conv_strassen.forward(&one, x, w, NULL, alone, scratch);
+    equal(y, alone, ny, "the best", "y", "beside an image of NaN");
+    float *all[] = {x, w, y, alone, scratch};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        free(all[i]);
+}
+
 static unsigned shapes;
 
 static void odd_shapes(void)
@@ -502,6 +526,7 @@ int main(int argc, char **argv)
         {"layers of known nets",              layers_of_known_nets           },
         {"odd shapes",                        odd_shapes                     },
         {"Winograd's comes to the same",      winograd_comes_to_the_same     },
+        {"no image depends on another",       no_image_depends_on_another    },
         {"numbers are rounded to bf16",       numbers_are_rounded            },
         {"products are of rounded numbers",   products_are_of_rounded_numbers},
         {"the ways know what they cannot do", they_know_what_they_cannot_do  },

@@ -21,6 +21,10 @@ conv 32 3x3 pad 1
 relu
 conv 32 3x3 pad 1
 relu
+conv 64 1x1
+relu
+conv 32 3x3 stride 2 pad 1
+relu
 conv 16 5x5 stride 2
 dense 10
 softmax_loss
@@ -55,7 +59,8 @@ def kept():
 def test_all_ways_learn_the_same():
     plain = train('--kernel', 'auto', '--epochs', '5')
     for name, threads in (('direct', 1), ('gemm', 1), ('winograd', 1),
-                          ('measured', 1), ('gemm', 2), ('winograd', 2)):
+                          ('strassen', 1), ('measured', 1), ('gemm', 2),
+                          ('winograd', 2), ('strassen', 2)):
         other = train('--kernel', name, '--threads', str(threads))
         for a, b in zip(plain[:6], other):
             tap.expect(abs(a - b) < 1e-4 * a, name, threads, plain, other)
@@ -67,7 +72,7 @@ def test_what_was_measured_is_kept_and_repeats_bit_by_bit():
     first = train('--kernel', 'measured')
     text = kept()
     lines = text.splitlines()
-    tap.expect(lines[0].startswith('conv 2 '), lines[0])
+    tap.expect(lines[0].startswith('conv 3 '), lines[0])
     for words in 'forward', 'backward_data', 'backward_weights':
         tap.expect(any(f' {words} ' in line for line in lines), words, text)
     tap.expect(train('--kernel', 'measured') == first, 'other bits')

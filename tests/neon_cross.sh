@@ -48,7 +48,8 @@ for isa in neon:32 scalar:16; do
 done
 compile -static -o "$dir/conv_test" tests/conv_test.c trainer/kernels/conv.c \
     trainer/kernels/conv_bands.c trainer/kernels/conv_bf16.c trainer/kernels/conv_direct.c \
-    trainer/kernels/conv_direct_weights.c trainer/kernels/conv_pack.c \
+    trainer/kernels/conv_direct_weights.c trainer/kernels/conv_pack.c trainer/kernels/conv_strassen.c \
+    trainer/kernels/conv_strassen_weights.c \
     trainer/kernels/conv_view.c trainer/kernels/conv_winograd.c \
     "$dir"/neon-*.o "$dir"/scalar-*.o -lm
 compile -static -o "$dir/lanes_cross" tests/lanes_cross.c trainer/kernels/conv.c \

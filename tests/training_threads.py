@@ -104,9 +104,9 @@ def test_any_number_of_threads_gives_the_same_bytes():
 
 @slow_case
 def test_all_ways_to_convolve_do():
-    for how in ('direct', 'gemm', 'winograd'):
+    for how in ('direct', 'gemm', 'winograd', 'strassen'):
         expect_same(SMALL, '3x12x12', '--kernel', how, numbers=(2, 3, 4, 9))
-    for how in ('winograd',):
+    for how in ('winograd', 'strassen'):
         expect_same(RESNET, '3x24x24', '--kernel', how, numbers=(2, 3, 4))
     expect_same(SMALL, '3x12x12', '--precision', 'bf16')
 

@@ -146,7 +146,7 @@ static const struct option_row train_rows[] = {
      "operands of convolutions (default f32); bf16 needs AVX512-BF16 to be fast"},
     {0, "kernel", "NAME", OPTION_TEXT, &o.kernel, 0, 0, NULL,
      "how to convolve: auto (default, by rule), measured (timed once on a "
-     "machine), direct, gemm, winograd"},
+     "machine), direct, gemm, winograd, strassen"},
     {0, "checkpoint", "FILE", OPTION_TEXT, &o.checkpoint, 0, 0, NULL,
      "write the state of training there after each epoch"},
     {0, "checkpoint-every", "N", OPTION_INT, &o.checkpoint_every, 1, 1e12,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The file has a line for each pass of a shape that was timed:
  *
- *     conv 2 avx512 AMD EPYC, 2 cores
+ *     conv 3 avx512 AMD EPYC, 2 cores
  *     8 64 56 56 64 1 3 3 1 1 1 1 1 1 0 forward f32 winograd
  *
  * with the images of one thread first.
@@ -23,7 +23,8 @@
 #include "random.h"
 
 static const struct conv_method *const methods[] = {&conv_direct, &conv_gemm,
-                                                    &conv_winograd, &conv_bf16};
+                                                    &conv_winograd, &conv_strassen,
+                                                    &conv_bf16};
 enum { NMETHODS = sizeof(methods) / sizeof(methods[0]), MOST = 4096 };
 
 static const char *precision(bool bf16)
@@ -90,7 +91,7 @@ static void first_line(char *text, size_t bytes)
 {
     char machine[200];
     machine_describe(machine, sizeof(machine));
-    snprintf(text, bytes, "conv 2 %s %s\n", conv_isa()->name, machine);
+    snprintf(text, bytes, "conv 3 %s %s\n", conv_isa()->name, machine);
 }
 
 static bool read_line(const char *line, struct known *k)
@@ -365,7 +366,8 @@ int kernel_choose(const char *name, int nthreads, char *error,
                   size_t error_bytes)
 {
     const char *const names[] = {"auto",     "direct",   "gemm",
-                                 "measured", "winograd", NULL};
+                                 "measured", "strassen", "winograd",
+                                 NULL};
     forced = strcmp(name, conv_bf16.name) ? find(name) : NULL;
     if (conv_bf16_allowed() && forced && forced != &conv_direct) {
         snprintf(error, error_bytes,
@@ -384,6 +386,6 @@ int kernel_choose(const char *name, int nthreads, char *error,
             load();
         return 0;
     }
-    say_unknown(error, error_bytes, name, names, 5);
+    say_unknown(error, error_bytes, name, names, 6);
     return -1;
 }

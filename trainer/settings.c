@@ -102,7 +102,8 @@ struct train_settings settings_of(const struct options *o)
     if (o->deterministic && !strcmp(o->kernel, "measured"))
         options_die(&train_program,
                     "--deterministic: found --kernel measured, which goes "
-                    "by time; valid are auto, direct, gemm and winograd");
+                    "by time; valid are auto, direct, gemm, winograd and "
+                    "strassen");
     if (kernel_choose(o->kernel, o->threads ? (int)o->threads : 1, error,
                       sizeof(error)))
         options_die(&train_program, "--kernel: %s", error);

@@ -22,6 +22,7 @@ static const struct choice kernels[] = {
     {.name = "gemm", .method = &conv_gemm},
     {.name = "direct", .method = &conv_direct},
     {.name = "winograd", .method = &conv_winograd},
+    {.name = "strassen", .method = &conv_strassen},
     {.name = "tile",
      .method = &conv_tile_sw,
      .isa = "scalar",

@@ -147,8 +147,10 @@ double error_bound(const struct conv *of, const struct conv_method *m,
                    enum conv_pass pass)
 {
     /* Half the distance from 1 to the next float, by which an operation may
-     * be off; Winograd's transforms make it larger. */
-    const double rounding = 0x1p-24, some = m == &conv_winograd ? 64 : 4;
+     * be off; Winograd's transforms and Strassen's sums make it larger. */
+    const double rounding = 0x1p-24, some = m == &conv_winograd   ? 64
+                                            : m == &conv_strassen ? 16
+                                                                  : 4;
     const struct conv c = error_conv(of, m, pass);
     const double sums = some * rounding * sqrt(fmax(depth_of(&c, pass), 1));
     /* Rounded operands are off from the start, by half of what a bf16 is from

@@ -7,6 +7,11 @@
 /* Of a tile's channel there or back, and of a kernel; by enum winograd_kind. */
 static const double transform[] = {600, 800, 250};
 static const double weight[] = {1600, 2000, 1200};
+/* Of Strassen's sums of what is read and written, an element of either, and of
+ * weights; for the gradient of the weights less. */
+static const double strassen_share = 7 / 8.0;
+static const double strassen_sums[] = {12.5, 12.5, 8};
+static const double strassen_weight = 20;
 static const double gemm_slower =
     1.7; /* with its column matrix and reordering */
 /* Of the direct kernels' work: two products at once. Also where a processor
@@ -55,6 +60,14 @@ static double winograd_work(const struct conv *c, enum conv_pass pass)
               + tiles * transform[kind] * (in + out));
 }
 
+static double strassen_work(const struct conv *c, enum conv_pass pass)
+{
+    const double positions = (double)c->n * c->h * c->w;
+    return strassen_share * direct_work(c, pass)
+           + strassen_sums[pass] * positions * (c->c + c->k)
+           + strassen_weight * c->c * c->k;
+}
+
 static conv_choose_fn *choose;
 
 void conv_choose(conv_choose_fn *fn)
@@ -88,6 +101,11 @@ const struct conv_method *conv_best(const struct conv *c, enum conv_pass pass)
     if (bf16 && !conv_bf16.cannot(c, pass) && bf16_work(c, pass) < least) {
         best = &conv_bf16;
         least = bf16_work(c, pass);
+    }
+    if (!conv_strassen.cannot(c, pass) && c->n > 1
+        && strassen_work(c, pass) < least) {
+        best = &conv_strassen;
+        least = strassen_work(c, pass);
     }
     if (!conv_winograd.cannot(c, pass) && winograd_work(c, pass) < least)
         best = &conv_winograd;

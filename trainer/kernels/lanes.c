@@ -6,6 +6,7 @@
 #include "kernels/lrn.h"
 #include "kernels/norm.h"
 #include "kernels/pool.h"
+#include "kernels/quarters.h"
 #include "kernels/reg.h"
 #include "kernels/rows.h"
 
@@ -61,5 +62,6 @@ const struct lanes NAME(lanes_, CONV_ISA) = {
     .lrn = &NAME(lrn_, CONV_ISA),
     .norm = &NAME(norm_, CONV_ISA),
     .pool = &NAME(pool_, CONV_ISA),
+    .quarters = &NAME(quarters_, CONV_ISA),
     .rows = &NAME(rows_, CONV_ISA),
 };

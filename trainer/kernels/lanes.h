@@ -19,6 +19,7 @@ struct lanes {
     const struct lrn_loops *lrn;
     const struct norm_loops *norm;
     const struct pool_loops *pool;
+    const struct quarters_loops *quarters;
     const struct rows_loops *rows;
 };
 

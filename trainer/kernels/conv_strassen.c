@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+/* 1x1 convolutions with 7 products where the definition takes 8 (quarters.h).
+ * Each is a product of matrices, weights by positions:
+ *
+ *                             first half  second half  of an image's positions
+ *     w  A11 A12  outputs  x     B11          B12      inputs
+ *        A21 A22                 B21          B22
+ *         inputs
+ *
+ * Order of work: images, bands of positions, blocks of outputs. What a band
+ * makes of x is read by all outputs; the products that meet are of a tile's
+ * outputs, so that they stay in the second cache.
+ */
+#include "kernels/conv_strassen.h"
+
+#include <string.h>
+
+#include "kernels/conv_bands.h"
+
+enum {
+    NEAR = 180000, /* floats that the products of a tile read of x, at most, */
+    FEWEST = 49,   /* but of so many positions at least */
+    FEW = 196,     /* positions of half; of less, several images at once */
+    HALVES = 2 * CONV_BLOCK,
+};
+
+/* What is multiplied by: the quarters and their sums. */
+enum { SUMS = QUARTERS, WEIGHTS = 2 * QUARTERS };
+
+static const char *cannot(const struct conv *c, enum conv_pass pass)
+{
+    (void)pass;
+    if (c->kernel_h != 1 || c->kernel_w != 1)
+        return "the kernel is not 1x1";
+    if (c->stride_h != 1 || c->stride_w != 1 || c->pad_h || c->pad_w)
+        return "stride is not 1, or padding not 0";
+    if (c->groups != 1 || c->c % HALVES || c->k % HALVES)
+        return "channels are in groups, or no multiple of 32";
+    return NULL;
+}
+
+/* Forward, or backward to the data. */
+struct pass {
+    const struct conv_isa *isa;
+    struct conv_view view;
+    struct conv_weights order;
+    const float *w;
+    int inputs, outputs; /* blocks of a half */
+    int positions, half; /* of an image */
+    int at_once, images; /* positions of a half, and images */
+    int widest;          /* tile, in blocks of outputs */
+    const float *bias;   /* NULL: 0 */
+    bool add;            /* to what is there */
+    float *packed, *sums, *products;
+};
+
+static struct pass pass_of(const struct conv *c, enum conv_pass pass,
+                           const float *w)
+{
+    const bool back = pass == CONV_BACKWARD_DATA;
+    struct pass p = {
+        .isa = conv_isa(),
+        .order = {back ? c->c : c->k, back ? 1 : (size_t)c->c,
+                  back ? (size_t)c->c : 1, 1},
+        .w = w,
+        .positions = c->h * c->w,
+        .half = c->h * c->w / 2,
+    };
+    if (back)
+        view_backward(&p.view, c, 0, 0);
+    else
+        view_forward(&p.view, c);
+    p.inputs = p.view.blocks / 2;
+    p.outputs = conv_blocks(p.order.outputs) / 2;
+    const int most = NEAR / ((WEIGHTS - 1) * p.inputs * CONV_BLOCK);
+    const int half = p.half > 0 ? p.half : 1;
+    p.at_once = conv_even_parts(half, most < FEWEST ? FEWEST : most);
+    p.images = conv_up(FEW, half);
+    p.widest = conv_widest_for(p.isa->most, p.at_once);
+    return p;
+}
+
+/* Floats of what is multiplied by, of so many blocks of outputs. */
+static size_t packed_floats(const struct pass *p, int outputs)
+{
+    return (size_t)(outputs * p->inputs) * CONV_BLOCK * CONV_BLOCK;
+}
+
+/* Of a quarter of so many blocks, of a band. */
+static size_t band_floats(const struct pass *p, int blocks)
+{
+    return (size_t)(blocks * p->at_once * p->images) * CONV_BLOCK;
+}
+
+static void lay_out(struct pass *p, float *scratch)
+{
+    p->packed = scratch;
+    p->sums = p->packed + WEIGHTS * packed_floats(p, p->outputs);
+    p->products = p->sums + QUARTERS * band_floats(p, p->inputs);
+}
+
+static size_t scratch_of(const struct conv *c, enum conv_pass pass)
+{
+    if (pass == CONV_BACKWARD_WEIGHTS)
+        return strassen_scratch_of_weights(c);
+    const struct pass p = pass_of(c, pass, NULL);
+    return WEIGHTS * packed_floats(&p, p.outputs)
+           + QUARTERS * band_floats(&p, p.inputs)
+           + QUARTERS * band_floats(&p, p.widest);
+}
+
+/* For nk blocks of outputs of each half, from kb on. */
+static void pack(const struct pass *p, int kb, int nk, float *to)
+{
+    const size_t each = packed_floats(p, nk);
+    const float *a[QUARTERS];
+    float *s[QUARTERS];
+    for (int i = 0; i < QUARTERS; i++) {
+        const struct conv_part part =
+            strassen_part(i, kb, nk, p->outputs, p->inputs);
+        float *const at = to + (size_t)i * each;
+        conv_pack_part(&p->view, &p->order, &part, p->w, at);
+        a[i] = at;
+        s[i] = at + SUMS * each;
+    }
+    p->isa->lanes->quarters->left(a, s, each);
+}
+
+/* What is done at once: of so many images n positions of each half, and nk
+ * blocks of outputs of each. */
+struct tile {
+    int images, n, nk;
+    const float *w; /* as pack() leaves it */
+    size_t each;    /* floats of one that is multiplied by */
+};
+
+/* y = x w, or y += that; soon: what is written soon, or NULL. */
+static void multiply(const struct pass *p, const struct tile *t, int w,
+                     struct matrix x, struct matrix y, bool add,
+                     const struct matrix *soon)
+{
+    static const float zeros[TILE_BLOCKS * CONV_BLOCK];
+    static const int32_t tap[1];
+    struct conv_tile c = {
+        .x_block = x.block,
+        .tap = tap,
+        .ntaps = 1,
+        .nblocks = p->inputs,
+        .last = CONV_BLOCK,
+        .w = t->w + (size_t)w * t->each,
+        .y_block = y.block,
+        .y_step = CONV_BLOCK,
+        .bias = add ? NULL : zeros,
+    };
+    const int count = conv_up(t->n, p->isa->most[t->nk]);
+    for (int image = 0; image < t->images; image++)
+        for (int i = 0, q = 0, nq; i < count; i++, q += nq) {
+            const size_t at = (size_t)q * CONV_BLOCK;
+            nq = (t->n - q) / (count - i);
+            c.x = x.at + (size_t)image * x.image + at;
+            c.y = y.at + (size_t)image * y.image + at;
+            c.ahead = nq * CONV_BLOCK;
+            for (int k = 0; k < t->nk && soon; k++)
+                for (int j = 0; j < nq; j++)
+                    __builtin_prefetch(soon->at + (size_t)image * soon->image
+                                           + (size_t)k * soon->block + at
+                                           + j * CONV_BLOCK,
+                                       1, 2);
+            p->isa->tile[t->nk][nq](&c);
+        }
+}
+
+static const float *bias_of(const struct pass *p, int block)
+{
+    static const float zeros[CONV_BLOCK];
+    return p->bias ? p->bias + block * CONV_BLOCK : zeros;
+}
+
+/* The sums of four products to y, of the blocks from kb on. */
+static void meet(const struct pass *p, const struct tile *t,
+                 const struct matrix product[QUARTERS],
+                 const struct matrix y[QUARTERS], int kb)
+{
+    for (int image = 0; image < t->images; image++)
+        for (int k = 0; k < t->nk; k++) {
+            const float *const plus[] = {bias_of(p, kb + k),
+                                         bias_of(p, p->outputs + kb + k)};
+            const float *from[QUARTERS];
+            float *to[QUARTERS];
+            for (int i = 0; i < QUARTERS; i++) {
+                from[i] = product[i].at + (size_t)image * product[i].image
+                          + (size_t)k * product[i].block;
+                to[i] = y[i].at + (size_t)image * y[i].image
+                        + (size_t)k * y[i].block;
+            }
+            p->isa->lanes->quarters->meet(from, p->add ? NULL : plus, to,
+                                          (size_t)t->n);
+        }
+}
+
+/* The outputs from kb on. */
+static void run_tile(const struct pass *p, const struct tile *t,
+                     const struct matrix x[QUARTERS],
+                     const struct matrix sums[QUARTERS],
+                     const struct matrix y[QUARTERS], int kb)
+{
+    const size_t block = (size_t)t->n * CONV_BLOCK;
+    const size_t image = (size_t)t->nk * block;
+    struct matrix product[QUARTERS], to[QUARTERS];
+    for (size_t i = 0; i < QUARTERS; i++) {
+        product[i] = (struct matrix){
+            p->products + i * (size_t)t->images * image, image, block};
+        to[i] = matrix_from(y[i], (size_t)kb * y[i].block);
+    }
+    multiply(p, t, Q11, x[Q11], product[0], false, &to[0]);
+    multiply(p, t, SUMS + 1, sums[1], product[1], false, &to[1]);
+    multiply(p, t, SUMS + 0, sums[0], product[2], false, &to[2]);
+    multiply(p, t, SUMS + 2, sums[2], product[3], false, &to[3]);
+    meet(p, t, product, to, kb);
+    multiply(p, t, Q12, x[Q21], to[Q11], true, NULL);
+    multiply(p, t, SUMS + 3, x[Q22], to[Q12], true, NULL);
+    multiply(p, t, Q22, sums[3], to[Q21], true, NULL);
+}
+
+/* The position that no half has, as it is defined. */
+static void run_last(const struct pass *p, const struct tile *t,
+                     const struct matrix x[QUARTERS],
+                     const struct matrix y[QUARTERS], int kb)
+{
+    const size_t last = (size_t)(p->positions - 1) * CONV_BLOCK;
+    for (int k = 0; k < 2; k++) { /* each half of the outputs */
+        const struct matrix to =
+            matrix_from(y[2 * k], last + (size_t)kb * y->block);
+        for (int i = 0; i < t->images && !p->add; i++)
+            for (int b = 0; b < t->nk; b++)
+                memcpy(to.at + (size_t)i * to.image + (size_t)b * to.block,
+                       bias_of(p, k * p->outputs + kb + b),
+                       CONV_BLOCK * sizeof(float));
+        for (int c = 0; c < 2; c++)
+            multiply(p, t, 2 * k + c, matrix_from(x[2 * c], last), to, true,
+                     NULL);
+    }
+}
+
+/* What the products read of x, n positions from `first` on. */
+static void make_sums(const struct pass *p, const struct matrix x[QUARTERS],
+                      int images, int n, struct matrix sums[QUARTERS])
+{
+    const size_t block = (size_t)n * CONV_BLOCK;
+    const size_t image = (size_t)p->inputs * block;
+    for (size_t i = 0; i < QUARTERS; i++)
+        sums[i] =
+            (struct matrix){p->sums + i * (size_t)images * image, image, block};
+    for (size_t m = 0; m < (size_t)images; m++)
+        for (size_t b = 0; b < (size_t)p->inputs; b++) {
+            const float *from[QUARTERS];
+            float *to[QUARTERS];
+            for (int i = 0; i < QUARTERS; i++) {
+                from[i] = x[i].at + m * x[i].image + b * x[i].block;
+                to[i] = sums[i].at + m * image + b * block;
+            }
+            p->isa->lanes->quarters->right(from, to, block);
+        }
+}
+
+/* All outputs; sums NULL: of the last position. */
+static void run_tiles(const struct pass *p, const struct matrix x[QUARTERS],
+                      const struct matrix *sums,
+                      const struct matrix y[QUARTERS], int images, int n,
+                      bool packs)
+{
+    float *w = p->packed;
+    for (int kb = 0, nk; kb < p->outputs; kb += nk) {
+        nk = conv_tile_blocks(p->isa->most, p->widest, p->outputs - kb);
+        const struct tile t = {images, n, nk, w, packed_floats(p, nk)};
+        if (packs)
+            pack(p, kb, nk, w);
+        if (sums)
+            run_tile(p, &t, x, sums, y, kb);
+        else
+            run_last(p, &t, x, y, kb);
+        w += WEIGHTS * t.each;
+    }
+}
+
+static void run_images(const struct pass *p, const struct matrix x[QUARTERS],
+                       const struct matrix y[QUARTERS], int images, bool packs)
+{
+    struct matrix sums[QUARTERS], from[QUARTERS], to[QUARTERS];
+    for (int first = 0, n; first < p->half; first += n, packs = false) {
+        n = conv_least(p->at_once, p->half - first);
+        for (int i = 0; i < QUARTERS; i++) {
+            from[i] = matrix_from(x[i], (size_t)first * CONV_BLOCK);
+            to[i] = matrix_from(y[i], (size_t)first * CONV_BLOCK);
+        }
+        make_sums(p, from, images, n, sums);
+        run_tiles(p, from, sums, to, images, n, packs);
+    }
+    if (p->positions % 2)
+        run_tiles(p, x, NULL, y, images, 1, packs);
+}
+
+/* All images; backward from the last to the first, see conv_direct.c. */
+static void run(struct pass *p, int n, const float *x, float *y, float *scratch,
+                bool back)
+{
+    struct matrix from[QUARTERS], to[QUARTERS];
+    lay_out(p, scratch);
+    for (int done = 0, images; done < n; done += images) {
+        images = conv_least(p->images, n - done);
+        const size_t at = (size_t)(back ? n - done - images : done);
+        quarters_of((float *)(uintptr_t)x, p->view.channels, p->positions,
+                    from);
+        quarters_of(y, p->order.outputs, p->positions, to);
+        for (int i = 0; i < QUARTERS; i++) {
+            from[i].at += at * from[i].image;
+            to[i].at += at * to[i].image;
+        }
+        run_images(p, from, to, images, done == 0);
+    }
+}
+
+static void forward(const struct conv *c, const float *x, const float *w,
+                    const float *bias, float *y, float *scratch)
+{
+    struct pass p = pass_of(c, CONV_FORWARD, w);
+    p.bias = bias;
+    run(&p, c->n, x, y, scratch, false);
+}
+
+static void backward_data(const struct conv *c, const float *dy, const float *w,
+                          float *dx, float *scratch)
+{
+    struct pass p = pass_of(c, CONV_BACKWARD_DATA, w);
+    p.add = c->add;
+    run(&p, c->n, dy, dx, scratch, true);
+}
+
+const struct conv_method conv_strassen = {
+    .name = "strassen",
+    .adds = true,
+    .cannot = cannot,
+    .scratch = scratch_of,
+    .forward = forward,
+    .backward_data = backward_data,
+    .backward_weights = strassen_backward_weights,
+};
