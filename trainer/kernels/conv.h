@@ -80,8 +80,8 @@ extern const struct conv_method conv_direct;
 /* Winograd's F(4x4, 3x3) and F(4x4, 5x5), with strides of 1. Its rounding
  * errors are some ten and twenty times those of the other. */
 extern const struct conv_method conv_winograd;
-/* 1x1 with strides of 1, of two images at a time: 7 products of matrices'
- * quarters where the definition takes 8 (Strassen 1969). */
+/* 1x1 without padding: 7 products of matrices' quarters where the definition
+ * takes 8 (Strassen 1969). */
 extern const struct conv_method conv_strassen;
 /* As conv_direct, but of operands that are rounded to bf16, to nearest even;
  * sums are float. Fast with AVX512-BF16 or AMX only. */

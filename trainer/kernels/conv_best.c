@@ -62,7 +62,7 @@ static double winograd_work(const struct conv *c, enum conv_pass pass)
 
 static double strassen_work(const struct conv *c, enum conv_pass pass)
 {
-    const double positions = (double)c->n * c->h * c->w;
+    const double positions = (double)c->n * c->out_h * c->out_w;
     return strassen_share * direct_work(c, pass)
            + strassen_sums[pass] * positions * (c->c + c->k)
            + strassen_weight * c->c * c->k;

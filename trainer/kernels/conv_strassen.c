@@ -32,8 +32,8 @@ static const char *cannot(const struct conv *c, enum conv_pass pass)
     (void)pass;
     if (c->kernel_h != 1 || c->kernel_w != 1)
         return "the kernel is not 1x1";
-    if (c->stride_h != 1 || c->stride_w != 1 || c->pad_h || c->pad_w)
-        return "stride is not 1, or padding not 0";
+    if (c->pad_h || c->pad_w)
+        return "padding is not 0";
     if (c->groups != 1 || c->c % HALVES || c->k % HALVES)
         return "channels are in groups, or no multiple of 32";
     return NULL;
@@ -47,11 +47,12 @@ struct pass {
     const float *w;
     int inputs, outputs; /* blocks of a half */
     int positions, half; /* of an image */
+    bool apart;          /* strides leave some out */
     int at_once, images; /* positions of a half, and images */
     int widest;          /* tile, in blocks of outputs */
     const float *bias;   /* NULL: 0 */
     bool add;            /* to what is there */
-    float *packed, *sums, *products;
+    float *packed, *sums, *products, *dense;
 };
 
 static struct pass pass_of(const struct conv *c, enum conv_pass pass,
@@ -63,8 +64,9 @@ static struct pass pass_of(const struct conv *c, enum conv_pass pass,
         .order = {back ? c->c : c->k, back ? 1 : (size_t)c->c,
                   back ? (size_t)c->c : 1, 1},
         .w = w,
-        .positions = c->h * c->w,
-        .half = c->h * c->w / 2,
+        .positions = c->out_h * c->out_w,
+        .half = c->out_h * c->out_w / 2,
+        .apart = c->stride_h > 1 || c->stride_w > 1,
     };
     if (back)
         view_backward(&p.view, c, 0, 0);
@@ -97,6 +99,7 @@ static void lay_out(struct pass *p, float *scratch)
     p->packed = scratch;
     p->sums = p->packed + WEIGHTS * packed_floats(p, p->outputs);
     p->products = p->sums + QUARTERS * band_floats(p, p->inputs);
+    p->dense = p->products + QUARTERS * band_floats(p, p->widest);
 }
 
 static size_t scratch_of(const struct conv *c, enum conv_pass pass)
@@ -106,7 +109,8 @@ static size_t scratch_of(const struct conv *c, enum conv_pass pass)
     const struct pass p = pass_of(c, pass, NULL);
     return WEIGHTS * packed_floats(&p, p.outputs)
            + QUARTERS * band_floats(&p, p.inputs)
-           + QUARTERS * band_floats(&p, p.widest);
+           + QUARTERS * band_floats(&p, p.widest)
+           + (p.apart ? conv_blocked(p.images, c->c, c->out_h, c->out_w) : 0);
 }
 
 /* For nk blocks of outputs of each half, from kb on. */
@@ -283,10 +287,13 @@ static void run_tiles(const struct pass *p, const struct matrix x[QUARTERS],
     }
 }
 
-static void run_images(const struct pass *p, const struct matrix x[QUARTERS],
-                       const struct matrix y[QUARTERS], int images, bool packs)
+static void run_images(const struct pass *p, const float *from_x, float *to_y,
+                       int images, bool packs)
 {
+    struct matrix x[QUARTERS], y[QUARTERS];
     struct matrix sums[QUARTERS], from[QUARTERS], to[QUARTERS];
+    quarters_of((float *)(uintptr_t)from_x, p->view.channels, p->positions, x);
+    quarters_of(to_y, p->order.outputs, p->positions, y);
     for (int first = 0, n; first < p->half; first += n, packs = false) {
         n = conv_least(p->at_once, p->half - first);
         for (int i = 0; i < QUARTERS; i++) {
@@ -300,40 +307,72 @@ static void run_images(const struct pass *p, const struct matrix x[QUARTERS],
         run_tiles(p, x, NULL, y, images, 1, packs);
 }
 
-/* All images; backward from the last to the first, see conv_direct.c. */
-static void run(struct pass *p, int n, const float *x, float *y, float *scratch,
-                bool back)
+void strassen_gather(const struct conv_view *v, const float *x, int images,
+                     float *to)
 {
-    struct matrix from[QUARTERS], to[QUARTERS];
-    lay_out(p, scratch);
-    for (int done = 0, images; done < n; done += images) {
-        images = conv_least(p->images, n - done);
-        const size_t at = (size_t)(back ? n - done - images : done);
-        quarters_of((float *)(uintptr_t)x, p->view.channels, p->positions,
-                    from);
-        quarters_of(y, p->order.outputs, p->positions, to);
-        for (int i = 0; i < QUARTERS; i++) {
-            from[i].at += at * from[i].image;
-            to[i].at += at * to[i].image;
-        }
-        run_images(p, from, to, images, done == 0);
-    }
+    const size_t image = conv_blocked(1, v->channels, v->h, v->w);
+    for (int i = 0; i < images; i++, x += image)
+        for (int b = 0; b < v->blocks; b++, to += (size_t)v->rows * v->row)
+            view_copy(v, x, NULL, b, 0, v->rows, to);
+}
+
+/* The way back, and zeros where nothing comes; or adds. */
+static void scatter(const struct conv *c, const float *from, int images,
+                    float *dx)
+{
+    const size_t image = conv_blocked(1, c->c, c->h, c->w);
+    if (!c->add)
+        memset(dx, 0, (size_t)images * image * sizeof(float));
+    for (int b = 0; b < images * conv_blocks(c->c); b++)
+        for (int r = 0; r < c->out_h; r++)
+            for (int q = 0; q < c->out_w; q++, from += CONV_BLOCK) {
+                float *to =
+                    dx
+                    + ((size_t)(b * c->h + r * c->stride_h) * (size_t)c->w
+                       + (size_t)(q * c->stride_w))
+                          * CONV_BLOCK;
+                for (int i = 0; i < CONV_BLOCK; i++)
+                    to[i] += from[i];
+            }
 }
 
 static void forward(const struct conv *c, const float *x, const float *w,
                     const float *bias, float *y, float *scratch)
 {
+    const size_t x_image = conv_blocked(1, c->c, c->h, c->w);
+    const size_t y_image = conv_blocked(1, c->k, c->out_h, c->out_w);
     struct pass p = pass_of(c, CONV_FORWARD, w);
     p.bias = bias;
-    run(&p, c->n, x, y, scratch, false);
+    lay_out(&p, scratch);
+    for (int i = 0, images; i < c->n; i += images) {
+        const float *from = x + (size_t)i * x_image;
+        images = conv_least(p.images, c->n - i);
+        if (p.apart) {
+            strassen_gather(&p.view, from, images, p.dense);
+            from = p.dense;
+        }
+        run_images(&p, from, y + (size_t)i * y_image, images, i == 0);
+    }
 }
 
+/* From the last image to the first, see conv_direct.c. */
 static void backward_data(const struct conv *c, const float *dy, const float *w,
                           float *dx, float *scratch)
 {
+    const size_t x_image = conv_blocked(1, c->c, c->h, c->w);
+    const size_t y_image = conv_blocked(1, c->k, c->out_h, c->out_w);
     struct pass p = pass_of(c, CONV_BACKWARD_DATA, w);
-    p.add = c->add;
-    run(&p, c->n, dy, dx, scratch, true);
+    lay_out(&p, scratch);
+    p.add = c->add && !p.apart;
+    for (int done = 0, images; done < c->n; done += images) {
+        images = conv_least(p.images, c->n - done);
+        const size_t first = (size_t)(c->n - done - images);
+        float *const to = dx + first * x_image;
+        run_images(&p, dy + first * y_image, p.apart ? p.dense : to, images,
+                   done == 0);
+        if (p.apart)
+            scatter(c, p.dense, images, to);
+    }
 }
 
 const struct conv_method conv_strassen = {

@@ -33,6 +33,11 @@ static inline void quarters_of(float *x, int channels, int positions,
                                blocks * block, block};
 }
 
+/* Where strides leave positions out: those of so many images that they do not,
+ * one after another. */
+void strassen_gather(const struct conv_view *, const float *x, int images,
+                     float *to);
+
 /* Some floats or images or blocks further. */
 static inline struct matrix matrix_from(struct matrix m, size_t floats)
 {

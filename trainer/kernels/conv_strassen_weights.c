@@ -30,7 +30,7 @@ struct sums {
     int at_once, images; /* positions of a half, and images */
     int chunk;           /* blocks of inputs of a half */
     int widest;          /* tile, in blocks of outputs */
-    float *sum, *s, *t;
+    float *sum, *s, *t, *dense;
 };
 
 static struct sums sums_of(const struct conv *c)
@@ -39,8 +39,8 @@ static struct sums sums_of(const struct conv *c)
         .isa = conv_isa(),
         .inputs = conv_blocks(c->c) / 2,
         .outputs = conv_blocks(c->k) / 2,
-        .positions = c->h * c->w,
-        .half = c->h * c->w / 2,
+        .positions = c->out_h * c->out_w,
+        .half = c->out_h * c->out_w / 2,
     };
     const int half = u.half > 0 ? u.half : 1;
     u.at_once = conv_even_parts(half, NEAR);
@@ -63,11 +63,17 @@ static size_t band_floats(const struct sums *u, int blocks)
     return (size_t)(blocks * u->at_once * u->images) * CONV_BLOCK;
 }
 
+static bool apart(const struct conv *c)
+{
+    return c->stride_h > 1 || c->stride_w > 1;
+}
+
 size_t strassen_scratch_of_weights(const struct conv *c)
 {
     const struct sums u = sums_of(c);
     return SUMS * sum_floats(&u, u.outputs)
-           + QUARTERS * (band_floats(&u, u.widest) + band_floats(&u, u.chunk));
+           + QUARTERS * (band_floats(&u, u.widest) + band_floats(&u, u.chunk))
+           + (apart(c) ? conv_blocked(u.images, c->c, c->out_h, c->out_w) : 0);
 }
 
 /* What is done at once: n positions of so many images, nk blocks of outputs and
@@ -181,12 +187,11 @@ static void run_band(const struct sums *u, const struct matrix dy[QUARTERS],
 }
 
 /* Adds the sums of all products to what they are of. */
-static void finish(const struct sums *u, const struct conv *c, float *dw)
+static void finish(const struct sums *u, const struct conv *c,
+                   const struct conv_view *v, float *dw)
 {
     const struct conv_weights order = {c->k, (size_t)c->c, 1, 1};
     const size_t each = sum_floats(u, u->outputs);
-    struct conv_view v;
-    view_spread(&v, c);
     for (int kb = 0, nk; kb < u->outputs; kb += nk) {
         const float *from[QUARTERS];
         float *to[QUARTERS];
@@ -200,34 +205,45 @@ static void finish(const struct sums *u, const struct conv *c, float *dw)
         for (int i = 0; i < QUARTERS; i++) {
             const struct conv_part part =
                 strassen_part(i, kb, nk, u->outputs, u->inputs);
-            conv_unpack_part(&v, &order, &part, to[i], dw);
+            conv_unpack_part(v, &order, &part, to[i], dw);
         }
     }
+}
+
+static void run_images(const struct sums *u, const struct conv *c,
+                       const float *x, const float *dy, int images)
+{
+    struct matrix a[QUARTERS], b[QUARTERS];
+    quarters_of((float *)(uintptr_t)dy, c->k, u->positions, a);
+    quarters_of((float *)(uintptr_t)x, c->c, u->positions, b);
+    for (int q = 0, n; q < u->half; q += n) {
+        n = conv_least(u->at_once, u->half - q);
+        run_band(u, a, b, images, q, n, false);
+    }
+    if (u->positions % 2)
+        run_band(u, a, b, images, u->positions - 1, 1, true);
 }
 
 void strassen_backward_weights(const struct conv *c, const float *x,
                                const float *dy, float *dw, float *scratch)
 {
     struct sums u = sums_of(c);
-    struct matrix a[QUARTERS], b[QUARTERS];
+    struct conv_view v;
+    view_spread(&v, c);
     u.sum = scratch;
     u.s = u.sum + SUMS * sum_floats(&u, u.outputs);
     u.t = u.s + QUARTERS * band_floats(&u, u.widest);
+    u.dense = u.t + QUARTERS * band_floats(&u, u.chunk);
     memset(u.sum, 0, SUMS * sum_floats(&u, u.outputs) * sizeof(float));
-    quarters_of((float *)(uintptr_t)dy, c->k, u.positions, a);
-    quarters_of((float *)(uintptr_t)x, c->c, u.positions, b);
     for (int i = 0, images; i < c->n; i += images) {
+        const float *from = x + conv_blocked(i, c->c, c->h, c->w);
         images = conv_least(u.images, c->n - i);
-        for (int q = 0, n; q < u.half; q += n) {
-            n = conv_least(u.at_once, u.half - q);
-            run_band(&u, a, b, images, q, n, false);
+        if (apart(c)) {
+            strassen_gather(&v, from, images, u.dense);
+            from = u.dense;
         }
-        if (u.positions % 2)
-            run_band(&u, a, b, images, u.positions - 1, 1, true);
-        for (int k = 0; k < QUARTERS; k++) {
-            a[k].at += (size_t)images * a[k].image;
-            b[k].at += (size_t)images * b[k].image;
-        }
+        run_images(&u, c, from, dy + conv_blocked(i, c->k, c->out_h, c->out_w),
+                   images);
     }
-    finish(&u, c, dw);
+    finish(&u, c, &v, dw);
 }
