@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of Winograd's algorithm have in common: tiles on their way to
+ * places and back, and kernels likewise. */
+#ifndef TRAINER_KERNELS_CONV_WINOGRAD_H
+#define TRAINER_KERNELS_CONV_WINOGRAD_H
+
+#include "kernels/conv_pack.h"
+
+/* Floats between matrices, so that places do not fall on the same lines. */
+enum { WINOGRAD_APART = CONV_BLOCK };
+
+/* All tiles of all images, so many at a time. */
+struct winograd_tiles {
+    const struct conv_view *view;
+    const struct conv_transforms *to;
+    int stride;
+    size_t places;
+    int rows, columns; /* of tiles in an image */
+    int all, at_once;
+    bool add;                         /* outputs to what is there */
+    bool from_last;                   /* done from the last to the first */
+    size_t x_image, y_image, x_plane; /* floats of all groups */
+};
+
+/* Floats between the matrices of two places, of so many channels and tiles. */
+static inline size_t winograd_matrix(const struct winograd_tiles *t,
+                                     int channels)
+{
+    return (size_t)conv_blocks(channels) * CONV_BLOCK * (size_t)t->at_once
+           + WINOGRAD_APART;
+}
+
+/* Of so many outputs of a group. */
+struct winograd_tiles winograd_tiles_of(const struct conv_view *,
+                                        const struct conv *, int outputs);
+
+/* What follows does n tiles from `first` on. V: [place][block][tile][16]; back:
+ * adds what the transpose makes of V to x. */
+void winograd_input(const struct winograd_tiles *, float *x, int first, int n,
+                    float *v, bool back);
+
+/* y from M, which is as V. */
+void winograd_output(const struct winograd_tiles *, int outputs, int first,
+                     int n, const float *m, const float *bias, float *y);
+
+/* Its transpose: M from dy. */
+void winograd_dy(const struct winograd_tiles *, int outputs, const float *dy,
+                 int first, int n, float *m);
+
+/* Blocks of outputs whose U is there: all, or some at a time. */
+struct winograd_chunk {
+    int first, blocks, widest; /* of tiles */
+    const int *most;
+};
+
+/* Floats between the matrices of two places: [tile][block][channel][nk][16], as
+ * for one tap. */
+static inline size_t winograd_place_floats(const struct conv_view *v,
+                                           int blocks)
+{
+    return (size_t)blocks * CONV_BLOCK * (size_t)v->channels + WINOGRAD_APART;
+}
+
+/* What a tile of outputs has, packed. */
+static inline size_t winograd_packed_floats(const struct conv_view *v,
+                                            int outputs)
+{
+    return conv_packed(v, conv_least(outputs, TILE_BLOCKS * CONV_BLOCK));
+}
+
+/* The first chunk. Where all tiles are done at once, each part of U is there
+ * only for as long as it takes, in a cache. */
+struct winograd_chunk winograd_chunk_of(const struct winograd_tiles *,
+                                        int outputs, const int *most,
+                                        int widest);
+
+/* The next one; false: there is none. Only the last may be shorter. */
+bool winograd_next_chunk(struct winograd_chunk *, int outputs);
+
+/* U of w, or, back, what U says of the gradient added to w. */
+void winograd_weights(const struct winograd_tiles *, const struct conv_view *,
+                      const struct conv_weights *order,
+                      const struct winograd_chunk *, float *w, float *packed,
+                      float *u, bool back);
+
+#endif

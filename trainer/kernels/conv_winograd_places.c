@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/* Tiles of inputs to places, of places to outputs, and the transposes of both.
+ */
+#include <string.h>
+
+#include "kernels/conv_winograd.h"
+
+enum {
+    NEAR = 3 << 15, /* floats of V and M that the second cache has beside U */
+    FAR = 4 << 20,  /* and the last one */
+    SOON = 4,       /* tiles from one to that which is asked for */
+    NEW = 4,        /* rows and columns of a tile that those before have not */
+    SHARE = 2,      /* of U; where it is large it is read for so many at once */
+};
+
+struct winograd_tiles winograd_tiles_of(const struct conv_view *v,
+                                        const struct conv *c, int outputs)
+{
+    const size_t blocks_y =
+        (size_t)(conv_blocks(outputs) * c->groups) * CONV_BLOCK;
+    struct winograd_tiles t = {
+        .view = v,
+        .to = conv_isa()->transforms[conv_winograd_kind(c)],
+        .stride = v->stride_h,
+        .x_image = conv_blocked(1, v->channels * c->groups, v->h, v->w),
+        .y_image = blocks_y * (size_t)v->rows * (size_t)v->columns,
+        .x_plane = (size_t)v->h * (size_t)v->w * CONV_BLOCK,
+    };
+    t.rows = conv_up(v->rows, t.to->side);
+    t.columns = conv_up(v->columns, t.to->side);
+    t.all = c->n * t.rows * t.columns;
+    const int blocks = v->blocks + conv_blocks(outputs);
+    t.places = (size_t)(t.to->wide * t.to->wide);
+    const double weights = (double)t.places * v->channels * conv_blocks(outputs)
+                           * CONV_BLOCK / SHARE;
+    const double room = weights < NEAR ? NEAR : weights > FAR ? FAR : weights;
+    t.at_once = (int)(room / ((double)t.places * CONV_BLOCK * blocks))
+                / TILE_POSITIONS * TILE_POSITIONS;
+    if (t.at_once < TILE_POSITIONS)
+        t.at_once = TILE_POSITIONS;
+    if (t.all < 2 * t.at_once && weights * SHARE > FAR)
+        t.at_once = t.all; /* rather than to read all of U for a few more */
+    t.at_once = conv_least(t.at_once, t.all > 0 ? t.all : 1);
+    return t;
+}
+
+/* Where a tile is: its image, and the first row and column of its outputs. */
+struct place {
+    int image, row, column;
+};
+
+static struct place place_of(const struct winograd_tiles *t, int i)
+{
+    const int in_image = t->rows * t->columns, side = t->to->side;
+    return (struct place){i / in_image, i % in_image / t->columns * side,
+                          i % t->columns * side};
+}
+
+static void advance(const struct winograd_tiles *t, struct place *at)
+{
+    const int side = t->to->side;
+    at->column += side;
+    if (at->column < t->columns * side)
+        return;
+    at->column = 0;
+    at->row += side;
+    if (at->row < t->rows * side)
+        return;
+    at->row = 0;
+    at->image++;
+}
+
+/* What of `size` rows and columns from these on lies in h x w; false if all. */
+static bool leaves(int row, int column, int size, int h, int w,
+                   struct conv_inside *in)
+{
+    *in = (struct conv_inside){
+        .top = row < 0 ? -row : 0,
+        .bottom = conv_least(size, h - row),
+        .left = column < 0 ? -column : 0,
+        .right = conv_least(size, w - column),
+    };
+    return in->top || in->left || in->bottom < size || in->right < size;
+}
+
+/* Asks for the lines of a tile that is to be read or written soon: those of its
+ * outputs, or as many of its inputs. The processor does not foresee them, as
+ * tiles are short pieces of several rows. Inline, as gcc takes calls of what
+ * only prefetches for calls without effect. */
+static inline __attribute__((always_inline)) void
+prefetch(const struct place *soon, const float *x, size_t image, size_t row,
+         int stride, int size)
+{
+    x += (size_t)soon->image * image
+         + (size_t)stride
+               * ((size_t)soon->row * row + (size_t)soon->column * CONV_BLOCK);
+    for (int i = 0; i < size; i++)
+        for (int j = 0; j < size; j++)
+            __builtin_prefetch(x + (size_t)i * row + j * CONV_BLOCK);
+}
+
+void winograd_input(const struct winograd_tiles *t, float *x, int first, int n,
+                    float *v, bool back)
+{
+    const struct conv_view *view = t->view;
+    const size_t next = winograd_matrix(t, view->channels);
+    const size_t line = (size_t)view->w * CONV_BLOCK;
+    /* Of the rows that a tile reads the first are in a cache since those above
+     * it. */
+    const float *newest =
+        x + (ptrdiff_t)(view->row0 + t->to->wide - NEW) * (ptrdiff_t)line;
+    struct conv_inside in;
+    for (int b = 0; b < view->blocks; b++) {
+        struct place at = place_of(t, first), soon = place_of(t, first + SOON);
+        for (int i = 0; i < n; i++, advance(t, &at), advance(t, &soon)) {
+            const int row = view->row0 + t->stride * at.row;
+            const int column = view->column0 + t->stride * at.column;
+            const bool edge =
+                leaves(row, column, t->to->wide, view->h, view->w, &in);
+            float *here = x + (size_t)at.image * t->x_image
+                          + (size_t)b * t->x_plane
+                          + ((ptrdiff_t)row * view->w + column) * CONV_BLOCK;
+            prefetch(&soon, newest + (size_t)b * t->x_plane, t->x_image, line,
+                     t->stride, NEW);
+            (back ? t->to->input_back : t->to->input)(
+                here, line, edge ? &in : NULL,
+                v + ((size_t)b * (size_t)t->at_once + (size_t)i) * CONV_BLOCK,
+                next);
+        }
+    }
+}
+
+void winograd_output(const struct winograd_tiles *t, int outputs, int first,
+                     int n, const float *m, const float *bias, float *y)
+{
+    const struct conv_view *view = t->view;
+    const int blocks = conv_blocks(outputs);
+    const size_t row = (size_t)view->columns * CONV_BLOCK;
+    const size_t plane = row * (size_t)view->rows;
+    for (int b = 0; b < blocks; b++) {
+        float more[CONV_BLOCK] = {0};
+        const int lanes = conv_least(CONV_BLOCK, outputs - b * CONV_BLOCK);
+        if (bias)
+            memcpy(more, bias + b * CONV_BLOCK, (size_t)lanes * sizeof(float));
+        struct place at = place_of(t, first), soon = place_of(t, first + SOON);
+        for (int i = 0; i < n; i++, advance(t, &at), advance(t, &soon)) {
+            prefetch(&soon, y + (size_t)b * plane, t->y_image, row, 1,
+                     t->to->side);
+            t->to->output(
+                m + ((size_t)b * (size_t)t->at_once + (size_t)i) * CONV_BLOCK,
+                winograd_matrix(t, outputs), t->add ? NULL : more,
+                y + (size_t)at.image * t->y_image + (size_t)b * plane
+                    + (size_t)at.row * row + (size_t)at.column * CONV_BLOCK,
+                row, conv_least(t->to->side, view->rows - at.row),
+                conv_least(t->to->side, view->columns - at.column));
+        }
+    }
+}
+
+void winograd_dy(const struct winograd_tiles *t, int outputs, const float *dy,
+                 int first, int n, float *m)
+{
+    const int h = t->view->rows, w = t->view->columns;
+    const int blocks = conv_blocks(outputs);
+    const size_t plane = (size_t)h * (size_t)w * CONV_BLOCK;
+    struct conv_inside in;
+    for (int b = 0; b < blocks; b++) {
+        struct place at = place_of(t, first), soon = place_of(t, first + SOON);
+        for (int i = 0; i < n; i++, advance(t, &at), advance(t, &soon)) {
+            const bool edge = leaves(at.row, at.column, t->to->side, h, w, &in);
+            prefetch(&soon, dy + (size_t)b * plane, t->y_image,
+                     (size_t)w * CONV_BLOCK, 1, t->to->side);
+            t->to->output_back(
+                dy + (size_t)at.image * t->y_image + (size_t)b * plane
+                    + ((size_t)at.row * (size_t)w + (size_t)at.column)
+                          * CONV_BLOCK,
+                (size_t)w * CONV_BLOCK, edge ? &in : NULL,
+                m + ((size_t)b * (size_t)t->at_once + (size_t)i) * CONV_BLOCK,
+                winograd_matrix(t, outputs));
+        }
+    }
+}
