@@ -131,8 +131,9 @@ static coll_status make_node(coll_comm *c)
         .crowded = c->spins == 0,
     };
     const bool wanted = strcmp(setting_text(SETTING_TRANSPORT), "ucx") != 0;
-    const coll_status status =
-        c->nranks > 1 && wanted ? node_create(&c->node, &job) : COLL_OK;
+    const coll_status status = c->nranks > c->nhosts && wanted
+                                   ? node_create(&c->node, &job)
+                                   : COLL_OK;
     c->job.node = c->node;
     if (c->node && c->nhosts == 1)
         c->select.node = (struct select_node){c->nranks, c->node->inline_bytes};

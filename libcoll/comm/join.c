@@ -174,6 +174,18 @@ static coll_status check_transport_setting(const char *wanted)
                 near ? "?" : "");
 }
 
+/* What the user has named, or all but what could join no two ranks: there they
+ * would only tell one another that each is alone. */
+static bool is_offered(const coll_comm *c, const struct transport_ops *ops,
+                       const char *wanted)
+{
+    if (ops->simulated)
+        return false;
+    if (strcmp(wanted, "auto"))
+        return !strcmp(wanted, ops->name);
+    return c->nhosts < c->nranks || ops != transport_find("shm");
+}
+
 coll_status comm_connect(coll_comm *c)
 {
     const char *wanted = setting_text(SETTING_TRANSPORT);
@@ -189,8 +201,7 @@ coll_status comm_connect(coll_comm *c)
     if (status == COLL_OK)
         status = matrix_create(&reached, (size_t)c->nranks);
     for (int i = 0; i < ntransports && status == COLL_OK && !complete; i++) {
-        if (transports[i]->simulated
-            || (strcmp(wanted, "auto") && strcmp(wanted, transports[i]->name)))
+        if (!is_offered(c, transports[i], wanted))
             continue;
         status = offer(c, transports[i], &reached);
         complete = status == COLL_OK && matrix_add(&served, &reached);
