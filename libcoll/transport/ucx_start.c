@@ -152,9 +152,22 @@ static const char *choose_window(const struct transport_rail *rail, char *text,
     return may_receive(window) ? text : NULL;
 }
 
+/* UCX connects to one rank after another, each in a system call that waits for
+ * a round trip. Where those take milliseconds it is to connect to all at once.
+ * Elsewhere it is left alone: it warns of connections that busy machines reset.
+ * NULL: what UCX thinks. */
+static const char *choose_waiting(const struct transport_rail *rail)
+{
+    static const double far_seconds = 2e-3;
+    return rail && rail->round_trip > far_seconds && !getenv("UCX_TCP_CONN_NB")
+               ? "y"
+               : NULL;
+}
+
 static ucs_status_t configure(const struct ucx_api *api, const char *tls,
                               const char *devices, const char *rendezvous,
-                              const char *window, ucp_config_t **config)
+                              const char *window, const char *at_once,
+                              ucp_config_t **config)
 {
     ucs_status_t status = api->ucp_config_read(NULL, NULL, config);
     if (status == UCS_OK && tls)
@@ -168,6 +181,10 @@ static ucs_status_t configure(const struct ucx_api *api, const char *tls,
     if (status == UCS_OK && window) {
         api->ucp_config_modify(*config, "RCVBUF", window);
         api->ucp_config_modify(*config, "TCP_RCVBUF", window);
+    }
+    if (status == UCS_OK && at_once) {
+        api->ucp_config_modify(*config, "CONN_NB", at_once);
+        api->ucp_config_modify(*config, "TCP_CONN_NB", at_once);
     }
     return status;
 }
@@ -193,7 +210,8 @@ coll_status ucx_start(const struct ucx_api *api,
     ucp_config_t *config = NULL;
     ucs_status_t status =
         configure(api, tls, devices, choose_rendezvous(job, rail),
-                  choose_window(rail, window, sizeof(window)), &config);
+                  choose_window(rail, window, sizeof(window)),
+                  choose_waiting(rail), &config);
     if (status == UCS_OK)
         status = api->ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params,
                                        config, context);
