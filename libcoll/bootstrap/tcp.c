@@ -80,32 +80,43 @@ static bool is_own_end(int fd)
            && !memcmp(&a, &b, na);
 }
 
-int tcp_call(const struct sockaddr_storage *a, socklen_t length,
-             double deadline)
+static int give_up(int fd, int error)
 {
-    const int fd = socket(a->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int error = 0;
-    socklen_t size = sizeof(error);
-    if (fd < 0)
-        return -1;
-    tcp_tune(fd);
-    if (connect(fd, (const struct sockaddr *)a, length) < 0) {
-        struct pollfd p = {.fd = fd, .events = POLLOUT};
-        error = errno;
-        if (error == EINPROGRESS) {
-            const int ready =
-                poll(&p, 1, tcp_milliseconds(deadline, tcp_clock()));
-            error = ETIMEDOUT;
-            if (ready > 0)
-                getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
-        }
-    }
-    /* A port of the ephemeral range may connect to itself. */
-    if (!error && is_own_end(fd))
-        error = ECONNREFUSED;
-    if (!error)
-        return fd;
     close(fd);
     errno = error;
     return -1;
+}
+
+int tcp_dial(const struct sockaddr_storage *a, socklen_t length)
+{
+    const int fd = socket(a->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    tcp_tune(fd);
+    if (connect(fd, (const struct sockaddr *)a, length) == 0
+        || errno == EINPROGRESS)
+        return fd;
+    return give_up(fd, errno);
+}
+
+/* A port of the ephemeral range may connect to itself. */
+int tcp_answer(int fd)
+{
+    int error = 0;
+    socklen_t size = sizeof(error);
+    getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+    return !error && is_own_end(fd) ? ECONNREFUSED : error;
+}
+
+int tcp_call(const struct sockaddr_storage *a, socklen_t length,
+             double deadline)
+{
+    const int fd = tcp_dial(a, length);
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    if (fd < 0)
+        return -1;
+    const bool ready =
+        poll(&p, 1, tcp_milliseconds(deadline, tcp_clock())) > 0;
+    const int error = ready ? tcp_answer(fd) : ETIMEDOUT;
+    return error ? give_up(fd, error) : fd;
 }

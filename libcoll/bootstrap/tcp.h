@@ -31,6 +31,11 @@ void serve_await_end(const unsigned char key[FRAME_KEY], double seconds);
  * anything until the deadline, of tcp_clock()). */
 int tcp_call(const struct sockaddr_storage *, socklen_t, double deadline);
 
+/* Its two halves, for several at once: begins, -1 with errno; and once that is
+ * writable 0 or errno. */
+int tcp_dial(const struct sockaddr_storage *, socklen_t);
+int tcp_answer(int fd);
+
 /* Until a deadline, for poll(): rounded up, -1 for ever. */
 int tcp_milliseconds(double deadline, double now);
 
