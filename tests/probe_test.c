@@ -111,6 +111,58 @@ Test(probe, all_find_the_same_with_few_messages)
         cr_assert_eq(run_on(places[i], quick, measure), 0, "%s", places[i]);
 }
 
+/* All take it for known that hosts are far; beta 0: but not how fast. */
+static int measure_known(coll_comm *c, int rank, int nranks, float beta)
+{
+    int host[8];
+    struct probe_groups g;
+    const int nhosts = layout_number_hosts(nranks, c->host_of, host);
+    const int nrounds = nearby_rounds(nhosts);
+    const bool leads = rank == 0 || host[rank] != host[rank - 1];
+    c->ways = calloc((size_t)(nhosts * nrounds), sizeof(*c->ways));
+    EXPECT(c->ways, "rank %d", rank);
+    for (int i = 0; i < nhosts * nrounds; i++)
+        if (nearby_partner(nhosts, i / nrounds, i % nrounds) >= 0)
+            c->ways[i] = (struct nearby_pair){
+                .alpha = 5e-3f, .beta = i % nrounds ? 0 : beta};
+    EXPECT(probe_hosts(c, host, nhosts, &g) == COLL_OK, "rank %d", rank);
+    const struct probe_cost *cost = &g.cost;
+    unsigned waits = 0;
+    for (int i = 0; i < PHASES; i++)
+        waits += i == PHASE_INSIDE ? 0 : cost->parts[i].waits;
+    const unsigned gathers = beta <= 0 || nranks > nhosts;
+    EXPECT(cost->gathers == gathers, "%u", cost->gathers);
+    EXPECT(beta <= 0 || waits == gathers + leads, "%u waits", waits);
+    EXPECT(g.ngroups == 1, "%d", g.ngroups);
+    EXPECT(g.inside.alpha == (double)5e-3f, "%g", g.inside.alpha);
+    EXPECT(beta > 0 ? g.inside.beta == (double)beta : g.inside.beta > 0, "%g",
+           g.inside.beta);
+    EXPECT((g.local.beta > 0) == (nranks > nhosts), "%g", g.local.beta);
+    probe_free(&g);
+    return 0;
+}
+
+static int measure_told(coll_comm *c, int rank, int nranks)
+{
+    return measure_known(c, rank, nranks, 80e-9f);
+}
+
+static int measure_rates(coll_comm *c, int rank, int nranks)
+{
+    return measure_known(c, rank, nranks, 0);
+}
+
+/* A wait for the greeting and no other; and a gather where something is found
+ * inside hosts. */
+Test(probe, what_is_known_of_far_hosts_is_not_asked)
+{
+    static const char *const places[] = {"01", "0123", "00112233"};
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+        cr_assert_eq(run_on(places[i], quick, measure_told), 0, "%s",
+                     places[i]);
+    cr_assert_eq(run_on("0123", quick, measure_rates), 0);
+}
+
 static int sound(coll_comm *c, int rank, int nranks)
 {
     struct probe_cost cost = {.messages = 0};

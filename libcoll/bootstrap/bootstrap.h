@@ -11,6 +11,7 @@
 #ifndef BOOTSTRAP_BOOTSTRAP_H
 #define BOOTSTRAP_BOOTSTRAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -119,20 +120,37 @@ struct bootstrap_interface {
  * at most so many. Returns how many. */
 int bootstrap_interfaces(struct bootstrap_interface *, int most);
 
-/* A door of this host on one interface, at which the previous host of a ring
- * knocks, to see that packets pass and how fast. Opening returns a descriptor,
- * or -1: no door. */
+/* A door of this host on one interface, at which others knock, to see that
+ * packets pass and how fast. Opening returns a descriptor, or -1: no door. */
 struct bootstrap_door {
     struct bootstrap_end at;
     uint32_t port; /* 0: there is none */
 };
 int bootstrap_open_door(const char *interface, struct bootstrap_door *);
 
-/* Returns 0 or errno; waits so long for the next host to answer. All hosts do
- * it at the same time. *bytes_per_second: of what came in at this host's own
- * door, all or what half a second brought; 0: not known. */
-int bootstrap_knock(int door, const struct bootstrap_door *next, double seconds,
-                    double *bytes_per_second);
+enum { BOOTSTRAP_VISITS_MAX = 16 };
+
+/* What hosts ask of one another's doors, all at the same time. Each sends the
+ * next one of a ring a stream. */
+struct bootstrap_knock {
+    struct bootstrap_door next, visited[BOOTSTRAP_VISITS_MAX];
+    int nvisited;
+    bool far; /* a round trip takes milliseconds */
+    /* What is found. Of what came in at this host's own door, all or what half
+     * a second brought; and the same without a pause for windows to open; 0: not
+     * known. */
+    double bytes_per_second, seconds_per_byte;
+    /* Of the visited ones, as the kernels say, who answer at once; 0: not
+     * known. */
+    double round_trip[BOOTSTRAP_VISITS_MAX];
+};
+
+/* Returns 0 or errno; waits so long for the next host to answer. */
+int bootstrap_knock(int door, struct bootstrap_knock *, double seconds);
 void bootstrap_close_door(int fd);
+
+/* A datagram to nobody there, so that what leads to that host is found before
+ * it is measured. */
+void bootstrap_wave(const struct bootstrap_end *);
 
 #endif

@@ -1,20 +1,33 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether packets pass between hosts, and how fast: a door that listens, and a
- * stream round the ring of hosts. The kernel answers a knock by itself, so that
- * a host that is late is no hole in the network. */
+/* Whether packets pass between hosts, how soon and how fast: doors that listen,
+ * and a stream round the ring of hosts. The kernel answers a knock by itself,
+ * so that a host that is late is no hole in the network. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "bootstrap/arrivals.h"
 #include "bootstrap/bootstrap.h"
+#include "bootstrap/ends.h"
 #include "bootstrap/id.h"
 #include "bootstrap/tcp.h"
 
-/* Bytes to the next host. The first ones empty token buckets. */
-enum { PIECE = 65536, SKIPPED = 4 * PIECE, ALL = 8 * PIECE };
+/* Bytes to the next host, half as many if it is far. */
+enum { PIECE = 65536, ALL = 8 * PIECE };
+/* To a far host so many connections that all bytes are in their first windows,
+ * of 10 packets each: they come without a pause, where one connection would
+ * take five round trips. */
+enum {
+    PARTS = 20,
+    CALLS_MAX = PARTS + BOOTSTRAP_VISITS_MAX,
+    GUESTS_MAX = 2 * CALLS_MAX,
+    DISCARD = 9 /* a port */
+};
 static const double stream_seconds = 0.5;
 
 int bootstrap_open_door(const char *interface, struct bootstrap_door *door)
@@ -29,7 +42,8 @@ int bootstrap_open_door(const char *interface, struct bootstrap_door *door)
     socklen_t length = id_socket_address(&id, 0, &a);
     if (fd < 0)
         return -1;
-    if (bind(fd, (struct sockaddr *)&a, length) < 0 || listen(fd, 8) < 0
+    if (bind(fd, (struct sockaddr *)&a, length) < 0
+        || listen(fd, GUESTS_MAX) < 0
         || getsockname(fd, (struct sockaddr *)&a, &length) < 0) {
         close(fd);
         return -1;
@@ -42,91 +56,228 @@ int bootstrap_open_door(const char *interface, struct bootstrap_door *door)
     return fd;
 }
 
-/* One host's part of the ring: what it sends on, and what comes. */
-struct stream {
-    int door, out, in;
-    size_t sent, received;
-    double met, begun, ended; /* when the first, SKIPPED and ALL bytes had come;
-                                 0: not yet */
+/* A call to a door. */
+struct call {
+    int fd, error; /* EINPROGRESS: no answer yet */
+    size_t left;   /* of what is to be sent there */
 };
 
-static void push(struct stream *s, char *bytes)
+/* One host's part of the ring: what it sends on, and what comes. */
+struct stream {
+    struct call call[CALLS_MAX]; /* visits, then parts */
+    int nvisits, ncalls, door, nin, in[GUESTS_MAX];
+    bool stamped; /* by the kernel */
+    struct arrivals arrivals;
+};
+
+static bool has_sent(const struct stream *s)
 {
-    const size_t left = ALL - s->sent;
-    const ssize_t n =
-        send(s->out, bytes, left < PIECE ? left : PIECE, MSG_NOSIGNAL);
-    s->sent = n > 0 ? s->sent + (size_t)n : errno == EAGAIN ? s->sent : ALL;
+    size_t left = 0;
+    for (int i = 0; i < s->ncalls; i++)
+        left += s->call[i].left;
+    return left == 0;
 }
 
-/* False: the other side has gone. */
-static bool pull(struct stream *s, char *bytes)
+static bool awaits_answers(const struct stream *s)
 {
-    const ssize_t n = recv(s->in, bytes, PIECE, MSG_DONTWAIT);
-    if (n <= 0)
-        return n < 0 && errno == EAGAIN;
-    s->received += (size_t)n;
-    if (!s->met)
-        s->met = tcp_clock();
-    if (!s->begun && s->received >= SKIPPED)
-        s->begun = tcp_clock();
-    if (s->received >= ALL)
-        s->ended = tcp_clock();
+    bool waits = false;
+    for (int i = 0; i < s->ncalls; i++)
+        waits |= s->call[i].error == EINPROGRESS;
+    return waits;
+}
+
+static void push(struct call *c, char *bytes)
+{
+    const ssize_t n =
+        send(c->fd, bytes, c->left < PIECE ? c->left : PIECE, MSG_NOSIGNAL);
+    c->left = n > 0 ? c->left - (size_t)n : errno == EAGAIN ? c->left : 0;
+}
+
+static double seconds_of(const struct timespec *t)
+{
+    return (double)t->tv_sec + 1e-9 * (double)t->tv_nsec;
+}
+
+/* The clock of the kernel's stamps, or the usual one. */
+static double clock_of(const struct stream *s)
+{
+    struct timespec t;
+    clock_gettime(s->stamped ? CLOCK_REALTIME : CLOCK_MONOTONIC, &t);
+    return seconds_of(&t);
+}
+
+/* So that a rank that was late to read does not take what had come meanwhile
+ * for fast. */
+static void ask_for_stamps(const struct stream *s, int fd)
+{
+    const int on = 1;
+    if (s->stamped)
+        setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof(on));
+}
+
+static double stamp_of(const struct stream *s, struct msghdr *message)
+{
+    struct timespec t;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c;
+         c = CMSG_NXTHDR(message, c))
+        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_TIMESTAMPNS) {
+            memcpy(&t, CMSG_DATA(c), sizeof(t));
+            return seconds_of(&t);
+        }
+    return clock_of(s);
+}
+
+/* A part of a stream, or a guest who has seen what it came for, ends. */
+static void pull(struct stream *s, int i, char *bytes)
+{
+    union {
+        struct cmsghdr aligned;
+        char bytes[CMSG_SPACE(sizeof(struct timespec))];
+    } control;
+    struct iovec piece = {.iov_base = bytes, .iov_len = PIECE};
+    struct msghdr message = {.msg_iov = &piece,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control)};
+    const ssize_t n = recvmsg(s->in[i], &message, MSG_DONTWAIT);
+    if (n > 0) {
+        arrivals_add(&s->arrivals, stamp_of(s, &message), (size_t)n);
+    } else if (n == 0 || errno != EAGAIN) {
+        close(s->in[i]);
+        s->in[i] = s->in[--s->nin];
+    }
+}
+
+static void let_in(struct stream *s)
+{
+    const int fd = accept4(s->door, NULL, NULL, SOCK_CLOEXEC);
+    if (fd < 0)
+        return;
+    ask_for_stamps(s, fd);
+    s->in[s->nin++] = fd;
+}
+
+/* False: nothing happened until the deadline. */
+static bool step(struct stream *s, double deadline, char *bytes)
+{
+    enum { DOOR, OUT, IN = OUT + CALLS_MAX, N = IN + GUESTS_MAX };
+    const bool listens = !arrivals_complete(&s->arrivals);
+    const int nin = s->nin;
+    struct pollfd p[N];
+    for (int i = 0; i < N; i++)
+        p[i] = (struct pollfd){.fd = -1, .events = POLLIN};
+    if (listens && nin < GUESTS_MAX)
+        p[DOOR].fd = s->door;
+    for (int i = 0; i < s->ncalls; i++)
+        if (s->call[i].left || s->call[i].error == EINPROGRESS)
+            p[OUT + i] =
+                (struct pollfd){.fd = s->call[i].fd, .events = POLLOUT};
+    for (int i = 0; i < nin && listens; i++)
+        p[IN + i].fd = s->in[i];
+    if (poll(p, N, tcp_milliseconds(deadline, tcp_clock())) <= 0)
+        return false;
+    for (int i = nin - 1; i >= 0; i--) /* the last replaces one that ends */
+        if (p[IN + i].revents)
+            pull(s, i, bytes);
+    for (int i = 0; i < s->ncalls; i++)
+        if (p[OUT + i].revents && s->call[i].left)
+            push(&s->call[i], bytes);
+        else if (p[OUT + i].revents)
+            s->call[i].error = tcp_answer(s->call[i].fd);
+    if (p[DOOR].revents)
+        let_in(s);
     return true;
 }
 
-static void pass_on(struct stream *s, double deadline)
+static void stop_waiting(struct stream *s)
+{
+    for (int i = 0; i < s->ncalls; i++)
+        if (s->call[i].error == EINPROGRESS)
+            s->call[i].error = ETIMEDOUT;
+}
+
+/* What is to be sent, by the parts that have answered. */
+static void share_out(struct stream *s)
+{
+    size_t nparts = 0;
+    for (int i = s->nvisits; i < s->ncalls; i++)
+        nparts += !s->call[i].error;
+    size_t rest = nparts ? s->arrivals.all % nparts : 0;
+    for (int i = s->nvisits; i < s->ncalls; i++)
+        if (!s->call[i].error) {
+            s->call[i].left = s->arrivals.all / nparts + rest;
+            rest = 0;
+        }
+}
+
+/* Until all has come and gone. What comes is heard from the beginning, else it
+ * would seem to come at once; what is sent would delay answers. */
+static void pass_on(struct stream *s, double seconds)
 {
     char *bytes = calloc(1, PIECE);
-    bool here = bytes != NULL;
-    while (here && (!s->ended || s->sent < ALL)) {
-        struct pollfd p[2] = {
-            {.fd = s->in < 0 ? s->door : s->in, .events = POLLIN },
-            {.fd = s->sent < ALL ? s->out : -1, .events = POLLOUT},
-        };
-        if (s->ended)
-            p[0].fd = -1;
-        if (poll(p, 2, tcp_milliseconds(deadline, tcp_clock())) <= 0)
-            break;
-        if (p[1].revents)
-            push(s, bytes);
-        if (p[0].revents && s->in < 0)
-            s->in = accept4(s->door, NULL, NULL, SOCK_CLOEXEC);
-        else if (p[0].revents)
-            here = pull(s, bytes);
-    }
+    const double patience = tcp_clock() + seconds;
+    while (bytes && awaits_answers(s) && step(s, patience, bytes))
+        ;
+    stop_waiting(s);
+    share_out(s);
+    const double deadline = tcp_clock() + stream_seconds;
+    while (bytes && !s->call[s->nvisits].error
+           && !(arrivals_complete(&s->arrivals) && has_sent(s))
+           && step(s, deadline, bytes))
+        ;
     free(bytes);
 }
 
-/* Bytes per second; 0: unknown. A stream that did not end came slowly. */
-static double rate_of(const struct stream *s, double now)
-{
-    if (s->ended > s->begun)
-        return (ALL - SKIPPED) / (s->ended - s->begun);
-    return s->met && !s->ended && now > s->met
-               ? (double)s->received / (now - s->met)
-               : 0;
-}
-
-int bootstrap_knock(int door, const struct bootstrap_door *next, double seconds,
-                    double *bytes_per_second)
+static struct call call_door(const struct bootstrap_door *door)
 {
     struct sockaddr_storage a;
-    struct id id = {.port = (uint16_t)next->port, .naddresses = 1};
-    id.addresses[0].family = (int)next->at.family;
-    memcpy(id.addresses[0].bytes, next->at.bytes, sizeof(next->at.bytes));
+    struct id id = {.port = (uint16_t)door->port, .naddresses = 1};
+    id.addresses[0].family = (int)door->at.family;
+    memcpy(id.addresses[0].bytes, door->at.bytes, sizeof(door->at.bytes));
     const socklen_t length = id_socket_address(&id, 0, &a);
-    struct stream s = {.door = door,
-                       .out = tcp_call(&a, length, tcp_clock() + seconds),
-                       .in = -1};
-    *bytes_per_second = 0;
-    if (s.out < 0)
-        return errno;
-    pass_on(&s, tcp_clock() + stream_seconds);
-    *bytes_per_second = rate_of(&s, tcp_clock());
-    close(s.out);
-    if (s.in >= 0)
-        close(s.in);
-    return 0;
+    const int fd = tcp_dial(&a, length);
+    return (struct call){.fd = fd, .error = fd < 0 ? errno : EINPROGRESS};
+}
+
+int bootstrap_knock(int door, struct bootstrap_knock *k, double seconds)
+{
+    struct stream s = {
+        .door = door,
+        .nvisits = k->nvisited,
+        .ncalls = k->nvisited + (k->far ? PARTS : 1),
+        .stamped = k->far,
+        .arrivals = {.all = k->far ? ALL / 2 : ALL},
+    };
+    ask_for_stamps(&s, door);
+    for (int i = 0; i < s.ncalls; i++)
+        s.call[i] = call_door(i < k->nvisited ? &k->visited[i] : &k->next);
+    pass_on(&s, seconds);
+    arrivals_sort(&s.arrivals);
+    k->bytes_per_second = arrivals_rate(&s.arrivals, clock_of(&s));
+    k->seconds_per_byte = arrivals_without_pause(&s.arrivals);
+    for (int i = 0; i < k->nvisited; i++)
+        k->round_trip[i] = s.call[i].error ? 0 : ends_round_trip(s.call[i].fd);
+    for (int i = 0; i < s.nin; i++)
+        close(s.in[i]);
+    for (int i = 0; i < s.ncalls; i++)
+        if (s.call[i].fd >= 0)
+            close(s.call[i].fd);
+    return s.call[k->nvisited].error;
+}
+
+void bootstrap_wave(const struct bootstrap_end *end)
+{
+    struct sockaddr_storage a;
+    struct id id = {.port = DISCARD, .naddresses = 1};
+    id.addresses[0].family = (int)end->family;
+    memcpy(id.addresses[0].bytes, end->bytes, sizeof(end->bytes));
+    const socklen_t length = id_socket_address(&id, 0, &a);
+    const int fd =
+        socket(a.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return;
+    (void)sendto(fd, "", 0, MSG_NOSIGNAL, (struct sockaddr *)&a, length);
+    close(fd);
 }
 
 void bootstrap_close_door(int fd)

@@ -196,15 +196,14 @@ static void open_recorder(coll_comm *c)
 static coll_status set_up(coll_comm *c)
 {
     struct rank_info mine;
-    struct bootstrap_end end = {0};
     coll_status status = describe(c, &mine);
     if (c->bootstrap)
-        bootstrap_ends(c->bootstrap, &end, &mine.hub);
+        bootstrap_ends(c->bootstrap, &mine.own, &mine.hub);
     if (status == COLL_OK)
         status = comm_exchange(c, &mine);
     if (status < 0)
         return status;
-    find_interface(c, &end);
+    find_interface(c, &mine.own);
     c->job = (struct transport_job){
         .rank = c->rank,
         .nranks = c->nranks,

@@ -27,7 +27,7 @@ struct rank_info {
     uint64_t settings; /* hash of what must be equal on all ranks */
     uint64_t cpus[16]; /* bit i: may run on CPU i */
     uint64_t machine;  /* equal where the kernel is; hosts may be namespaces */
-    struct bootstrap_end hub; /* where this rank reached the hub */
+    struct bootstrap_end own, hub; /* of its link to the hub */
     int32_t quota;            /* CPUs that its cgroups grant; 0: all */
     int32_t described;        /* of a split: which host of COLL_CLUSTER its
                                  host is; of the job: set once all have met */
@@ -107,6 +107,7 @@ struct coll_comm {
     int lanes;          /* COLL_UCX_LANES */
     struct transport_rail rails[TRANSPORT_RAILS_MAX]; /* of the job */
     struct transport_job job;
+    struct nearby_pair *ways; /* as reach.h says; NULL: not known */
     struct transport *open[MAX_TRANSPORTS];
     int nopen;
     struct transport **to; /* per rank; NULL for this one */

@@ -36,6 +36,7 @@ void comm_release(coll_comm *c, bool in_order)
     free(c->meeting);
     free(c->rules);
     free(c->to);
+    free(c->ways);
     free(c->host_of);
     free(c->ranks);
     pthread_mutex_destroy(&c->mutex);

@@ -9,6 +9,7 @@
 #include "comm/here.h"
 #include "comm/pair.h"
 #include "comm/sound.h"
+#include "comm/ways.h"
 
 static const double budget_seconds = 0.024; /* of the rates of all rounds, */
 static const double most_seconds = 0.004;   /* and of a pair's */
@@ -29,6 +30,8 @@ struct probing {
     coll_comm *comm;
     const int *host; /* per rank */
     struct leaders *leader;
+    const struct nearby_pair *ways; /* [nhosts][nrounds]; NULL: none is known */
+    bool all_known;
     int nhosts, nrounds;
     struct pair_meter meter;
 };
@@ -64,6 +67,15 @@ static int meets(const struct probing *p, int round)
                : -1;
 }
 
+/* What was found when hosts reached one another; NULL: nothing. */
+static const struct nearby_pair *known(const struct probing *p, int host,
+                                       int round)
+{
+    const struct nearby_pair *way =
+        p->ways ? &p->ways[host * p->nrounds + round] : NULL;
+    return way && way->alpha > 0 ? way : NULL;
+}
+
 /* All that are met later, and how many; the round of each. */
 static int all_met(const struct probing *p, int *peers, int *round)
 {
@@ -88,6 +100,25 @@ struct report {
     struct nearby_pair pairs[NEARBY_MAX_ROUNDS], local;
 };
 
+/* Leaves those of n of whom nothing is known; how many. */
+static int take_known(const struct probing *p, int *peers, int *round, int n,
+                      bool *far, struct nearby_pair *mine)
+{
+    int left = 0;
+    for (int i = 0; i < n; i++) {
+        const int k = round[i];
+        const struct nearby_pair *way = known(p, p->host[p->comm->rank], k);
+        if (way) {
+            far[k] = true;
+            mine[k] = *way;
+        } else {
+            round[left] = k;
+            peers[left++] = peers[i];
+        }
+    }
+    return left;
+}
+
 /* Of all pairs at once whether they are far, which is all that is asked of
  * those, then of the near ones round by round. Where ranks take turns a reply
  * waits for those to others: then it has to be later, and with many rounds it
@@ -97,13 +128,16 @@ static coll_status meet_shortly(struct probing *p, bool *far,
 {
     int peers[NEARBY_MAX_ROUNDS], round[NEARBY_MAX_ROUNDS];
     double round_trip[NEARBY_MAX_ROUNDS];
-    const int n = all_met(p, peers, round);
+    const int nmet = all_met(p, peers, round);
+    const int n = take_known(p, peers, round, nmet, far, mine);
     const bool crowded = p->comm->crowded;
     const bool sounds = !crowded || p->nrounds <= CROWDED_ROUNDS;
     const double limit = (crowded ? p->nrounds : 1) * pair_far_seconds;
     coll_status status = COLL_OK;
     phases_begin(p->meter.cost, PHASE_LATENCY);
-    if (sounds)
+    if (n > 0 && n < nmet) /* they may have waited for others, who are far */
+        status = pair_greet(&p->meter, peers, n);
+    if (sounds && n > 0 && status == COLL_OK)
         status = sound_peers(&p->meter, peers, n, round_trip);
     for (int i = 0; i < n && status == COLL_OK; i++) {
         struct nearby_pair now = {0};
@@ -115,6 +149,22 @@ static coll_status meet_shortly(struct probing *p, bool *far,
         nearby_keep_better(&mine[round[i]], &now);
     }
     return status;
+}
+
+/* The rate of one round's pair, if it was not known before. */
+static coll_status meet_for_long(struct probing *p, bool first, int k, bool far,
+                                 struct nearby_pair *pair)
+{
+    const struct nearby_pair *way = known(p, p->host[p->comm->rank], k);
+    if (meets(p, k) < 0)
+        return COLL_OK;
+    if (way && (p->all_known || way->beta > 0)) {
+        p->meter.settled = true;
+        p->meter.beta = (double)way->beta;
+        return COLL_OK;
+    }
+    return first && far ? pair_find_far_rate(&p->meter, meets(p, k), pair)
+                        : pair_find_rate(&p->meter, meets(p, k), first, pair);
 }
 
 /* All rounds: latencies while nothing fills the queues, then rates. First to
@@ -133,11 +183,7 @@ static coll_status meet_all(struct probing *p, bool backwards,
     for (int i = 0; i < n + !settled && status == COLL_OK; i++) {
         const int k = backwards ? n - 1 - i : i % n;
         p->meter.sure = i == 0;
-        if (meets(p, k) >= 0)
-            status =
-                i == 0 && far[k]
-                    ? pair_find_far_rate(&p->meter, meets(p, k), &mine[k])
-                    : pair_find_rate(&p->meter, meets(p, k), i == 0, &mine[k]);
+        status = meet_for_long(p, i == 0, k, far[k], &mine[k]);
         if (i == 0 && !backwards)
             settled = p->meter.settled;
     }
@@ -193,6 +239,11 @@ static struct sim_link link_inside(const struct probing *p,
         .alpha = figures[0], .overhead = figures[1], .beta = figures[2]};
 }
 
+static bool is_far(double alpha)
+{
+    return 2 * alpha > pair_far_seconds;
+}
+
 /* Seconds per byte between hosts h and h xor mask that are in different groups:
  * of the first most such pairs at once, host 0's is the first; the slower half
  * begins there. Who has no part waits for the others. */
@@ -217,7 +268,7 @@ static coll_status meet_across(struct probing *p, const struct probe_groups *g,
     phases_begin(p->meter.cost, PHASE_TRAIN);
     if (p->leader[me].first == p->comm->rank && takes_part)
         status = pair_run_train(&p->meter, p->leader[other].first, n, bytes,
-                                false, &found);
+                                most == 1 && is_far(g->across.alpha), &found);
     const float mine = (float)found;
     if (status == COLL_OK)
         status = gather(p, &mine, all, sizeof(mine));
@@ -285,8 +336,7 @@ static bool all_are_far(const struct nearby_table *t)
 {
     bool far = true;
     for (int i = 0; i < t->nhosts * t->nrounds; i++)
-        far &= t->pairs[i].alpha <= 0
-               || 2 * (double)t->pairs[i].alpha > pair_far_seconds;
+        far &= t->pairs[i].alpha <= 0 || is_far((double)t->pairs[i].alpha);
     return far;
 }
 
@@ -305,11 +355,20 @@ static coll_status find_groups(struct probing *p, struct probe_groups *g,
                                struct report *mine, struct report *all)
 {
     const int me = p->comm->rank;
-    const float floor = p->comm->crowded ? crowded_beta : 0;
+    /* One rate a host tells no groups. */
+    const float floor = p->all_known       ? INFINITY
+                        : p->comm->crowded ? crowded_beta
+                                           : 0;
     /* Where ranks take turns, some come late to most that they do. */
     const int most = p->comm->crowded ? 3 : 2;
     bool certain = false;
     coll_status status = greet(p);
+    if (p->all_known && p->comm->nranks == p->nhosts && status == COLL_OK) {
+        memcpy(t->pairs, p->ways,
+               sizeof(*t->pairs) * (size_t)(t->nhosts * t->nrounds));
+        g->ngroups = nearby_find(t, floor, g->group_of, &certain);
+        return COLL_OK;
+    }
     for (int i = 0; i < most && !certain && status == COLL_OK; i++) {
         status = meet_all(p, i % 2, mine->pairs);
         if (status == COLL_OK && i == 0 && p->comm->nranks > p->nhosts)
@@ -358,6 +417,7 @@ coll_status probe_hosts(coll_comm *c, const int *host, int nhosts,
         .comm = c,
         .host = host,
         .leader = malloc((size_t)nhosts * sizeof(*p.leader)),
+        .ways = c->ways,
         .nhosts = nhosts,
         .nrounds = nrounds,
         .meter = {.comm = c,
@@ -377,6 +437,7 @@ coll_status probe_hosts(coll_comm *c, const int *host, int nhosts,
     if (status < 0)
         goto out;
     find_leaders(c, host, nhosts, p.leader);
+    p.all_known = c->ways && ways_are_all(nhosts, c->ways);
     status = find_groups(&p, g, &table, &mine, all);
     if (status < 0)
         goto out;

@@ -4,7 +4,9 @@
  *
  * One rank of each host takes part. It greets all that it will meet, which
  * makes the connections, and asks all at once whether they are far (sound.h;
- * where ranks outnumber processors not of more than 3).
+ * where ranks outnumber processors not of more than 3), unless that was known
+ * before (reach.h): then such pairs, and if all are, all that follows is left
+ * out.
  * Then in round k, host i meets host i xor k, all pairs at the same time, as a
  * collective would (pair.h): short messages in all rounds, then long ones in
  * all rounds. Then the first two ranks of each host do the same. All tell all,

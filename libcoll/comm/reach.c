@@ -9,10 +9,13 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/env.h"
 #include "base/log.h"
+#include "comm/pair.h"
 #include "comm/rails.h"
+#include "comm/ways.h"
 
 enum { CANDIDATES = 8 /* networks that a host offers, the first one's too */ };
 
@@ -33,6 +36,7 @@ struct offers {
 struct found {
     double bytes_per_second; /* 0: unknown; -1: this rank does not speak */
     int64_t error;
+    struct ways_seen seen;
 };
 
 struct search {
@@ -44,24 +48,22 @@ struct search {
     int fd[CANDIDATES];
     struct offers mine, *all;
     struct found *found;
+    double longest; /* round trip to the hub */
+    int nhosts;
+    int *host, *first; /* of a rank; the lowest rank of a host */
 };
 
-/* The first rank of this host speaks for it; -1 if there is no other host. */
-static int next_host(const coll_comm *c)
+/* The first rank of the host that comes after a rank's. The first rank of a
+ * host speaks for it; -1 for others, and if there is no other host. */
+static int next_host(const struct search *s, int rank)
 {
-    int first = 0;
-    while (c->host_of[first] != c->host_of[c->rank])
-        first++;
-    if (first != c->rank)
+    const int nranks = s->comm->nranks, own = s->host[rank];
+    if (s->first[own] != rank)
         return -1;
-    for (int i = 1; i < c->nranks; i++) {
-        const int r = (c->rank + i) % c->nranks;
-        if (c->host_of[r] == c->host_of[c->rank])
-            continue;
-        first = 0;
-        while (c->host_of[first] != c->host_of[r])
-            first++;
-        return first;
+    for (int i = 1; i < nranks; i++) {
+        const int host = s->host[(rank + i) % nranks];
+        if (host != own)
+            return s->first[host];
     }
     return -1;
 }
@@ -161,19 +163,64 @@ static bool is_same(const struct search *s, int k)
     return own->port && !memcmp(&own->at, &next->at, sizeof(own->at));
 }
 
-/* 0 or errno. A bridge that each host has for itself has the same address on
- * all; so have containers that share all of a host's network. */
-static int knock(const struct search *s, int k, double *rate)
+static bool is_far(const struct search *s)
+{
+    return s->longest > pair_far_seconds;
+}
+
+/* Doors of those that this host meets in the rounds of probe.c. */
+static void choose_visits(const struct search *s, int k, int *round,
+                          struct bootstrap_knock *knock)
+{
+    const int me = s->host[s->comm->rank];
+    for (int i = 0; i < nearby_rounds(s->nhosts); i++) {
+        const int other = nearby_partner(s->nhosts, me, i);
+        if (other < 0)
+            continue;
+        round[knock->nvisited] = i;
+        knock->visited[knock->nvisited++] = *door_of(s, s->first[other], k);
+    }
+}
+
+/* Hosts hear from the hub sooner or later, and are to begin at the same time:
+ * what one sends would delay the answers that others wait for. */
+static void await_the_farthest(const struct search *s)
+{
+    const double seconds = (s->longest - s->mine.round_trip) / 2;
+    if (is_far(s) && seconds > 0)
+        nanosleep(&(struct timespec){.tv_sec = (time_t)seconds,
+                                     .tv_nsec = (long)(1e9 * fmod(seconds, 1))},
+                  NULL);
+}
+
+/* A bridge that each host has for itself has the same address on all; so have
+ * containers that share all of a host's network. */
+static void knock(const struct search *s, int k, struct found *found)
 {
     const int mine = offer_of(s, s->comm->rank, k);
-    const struct bootstrap_door *next = door_of(s, s->next, k);
-    if (!next->port)
-        return k == 0 ? 0 : EHOSTUNREACH;
-    if (is_same(s, k) && !is_same(s, 0))
-        return EADDRINUSE;
-    return bootstrap_knock(s->fd[mine < 0 ? 0 : mine], next,
-                           k == 0 || s->named ? patience_seconds : try_seconds,
-                           rate);
+    int round[NEARBY_MAX_ROUNDS];
+    struct bootstrap_knock knock = {
+        .next = *door_of(s, s->next, k),
+        .far = is_far(s),
+    };
+    if (!knock.next.port) {
+        found->error = k == 0 ? 0 : EHOSTUNREACH;
+        return;
+    }
+    if (is_same(s, k) && !is_same(s, 0)) {
+        found->error = EADDRINUSE;
+        return;
+    }
+    if (is_far(s) && k == 0)
+        choose_visits(s, k, round, &knock);
+    await_the_farthest(s);
+    found->error =
+        bootstrap_knock(s->fd[mine < 0 ? 0 : mine], &knock,
+                        k == 0 || s->named ? patience_seconds : try_seconds);
+    found->bytes_per_second = knock.bytes_per_second;
+    found->seen.seconds_per_byte = (float)knock.seconds_per_byte;
+    for (int i = 0; i < knock.nvisited; i++)
+        found->seen.round_trip[round[i]] = (float)knock.round_trip[i];
 }
 
 /* The rank that does not reach its next host, or -1. All hosts at once. */
@@ -184,7 +231,7 @@ static coll_status try_network(struct search *s, int k, double *rate,
     struct found mine = {.bytes_per_second = -1};
     if (s->next >= 0) {
         mine.bytes_per_second = 0;
-        mine.error = knock(s, k, &mine.bytes_per_second);
+        knock(s, k, &mine);
     }
     *failed = -1;
     *rate = 0;
@@ -261,9 +308,10 @@ static void take_rails(struct search *s, const int *tried, const double *rates,
     c->job.nrails =
         rails_choose(rates, n, s->named, TRANSPORT_RAILS_MAX, used, share);
     c->job.rails = c->rails;
-    double longest = 0;
-    for (int r = 0; r < c->nranks; r++)
-        longest = fmax(longest, s->all[r].round_trip);
+    if (tried[used[0]] != 0) { /* messages go another way */
+        free(c->ways);
+        c->ways = NULL;
+    }
     for (int i = 0; i < c->job.nrails; i++) {
         const int k = tried[used[i]];
         struct transport_rail *rail = &c->rails[i];
@@ -271,7 +319,7 @@ static void take_rails(struct search *s, const int *tried, const double *rates,
                sizeof(rail->interface));
         rail->bytes_per_second = rates[used[i]];
         /* Ranks met on the first network, unless others are named. */
-        rail->round_trip = k == 0 && !s->named ? longest : 0;
+        rail->round_trip = k == 0 && !s->named ? s->longest : 0;
         rail->share = share[i];
         if (c->rank == 0)
             log_line(COLL_LOG_INFO, "comm",
@@ -305,6 +353,33 @@ static coll_status try_again(struct search *s, const int *tried, double *rates,
     return status;
 }
 
+/* All, or none. */
+static coll_status find_ways(struct search *s)
+{
+    const size_t n = (size_t)s->nhosts;
+    struct ways_seen *seen = calloc(n, sizeof(*seen));
+    int *next = calloc(n, sizeof(*next));
+    struct nearby_pair *ways =
+        calloc(n * (size_t)nearby_rounds(s->nhosts), sizeof(*ways));
+    const coll_status status =
+        seen && next && ways
+            ? COLL_OK
+            : fail(COLL_ERR_MEMORY, "comm", "no memory for %zu hosts", n);
+    for (int h = 0; h < s->nhosts && status == COLL_OK; h++) {
+        seen[h] = s->found[s->first[h]].seen;
+        next[h] = s->host[next_host(s, s->first[h])];
+    }
+    if (status == COLL_OK
+        && ways_find(s->nhosts, seen, next, (float)pair_far_seconds, ways)) {
+        s->comm->ways = ways;
+        ways = NULL;
+    }
+    free(ways);
+    free(next);
+    free(seen);
+    return status;
+}
+
 /* The network by which the ranks met is the first; it needs no name. */
 static coll_status try_all(struct search *s)
 {
@@ -331,6 +406,8 @@ static coll_status try_all(struct search *s)
             left_out(s, k, strerror((int)s->found[failed].error));
         else
             tried[n++] = k;
+        if (status == COLL_OK && k == 0 && is_far(s) && !transport_one_rail())
+            status = find_ways(s);
     }
     if (status == COLL_OK && n > 1)
         status = try_again(s, tried, rates, n);
@@ -339,30 +416,73 @@ static coll_status try_all(struct search *s)
     return status;
 }
 
+static void number_hosts(struct search *s)
+{
+    const coll_comm *c = s->comm;
+    s->nhosts = layout_number_hosts(c->nranks, c->host_of, s->host);
+    for (int r = c->nranks - 1; r >= 0; r--)
+        s->first[s->host[r]] = r;
+    s->next = next_host(s, c->rank);
+}
+
+/* By the time that all have told what they offer, who has what address on the
+ * wire is known too; round trips would have that in them. Ranks beside the hub
+ * have seen all others, and these them. */
+static void wave(const struct search *s)
+{
+    const coll_comm *c = s->comm;
+    if (s->next < 0 || s->mine.round_trip <= pair_far_seconds)
+        return;
+    for (int i = 0; i < nearby_rounds(s->nhosts); i++) {
+        const int other = nearby_partner(s->nhosts, s->host[c->rank], i);
+        if (other >= 0)
+            bootstrap_wave(&c->ranks[s->first[other]].own);
+    }
+}
+
+static coll_status tell_offers(struct search *s)
+{
+    const coll_comm *c = s->comm;
+    open_doors(s);
+    wave(s);
+    const coll_status status =
+        bootstrap_allgather(c->bootstrap, &s->mine, s->all, sizeof(s->mine));
+    for (int r = 0; r < c->nranks && status == COLL_OK; r++)
+        s->longest = fmax(s->longest, s->all[r].round_trip);
+    return status;
+}
+
 coll_status comm_reach(coll_comm *c)
 {
+    const size_t n = (size_t)c->nranks;
     struct search s = {
         .comm = c,
-        .next = next_host(c),
-        .all = calloc((size_t)c->nranks, sizeof(*s.all)),
-        .found = calloc((size_t)c->nranks, sizeof(*s.found)),
+        .all = calloc(n, sizeof(*s.all)),
+        .found = calloc(n, sizeof(*s.found)),
+        .host = calloc(n, sizeof(*s.host)),
+        .first = calloc(n, sizeof(*s.first)),
     };
+    const double begun = comm_clock();
     for (int i = 0; i < CANDIDATES; i++)
         s.fd[i] = -1;
-    coll_status status = s.all && s.found
-                             ? COLL_OK
-                             : fail(COLL_ERR_MEMORY, "comm",
-                                    "no memory for %d ranks", c->nranks);
+    coll_status status =
+        s.all && s.found && s.host && s.first
+            ? COLL_OK
+            : fail(COLL_ERR_MEMORY, "comm", "no memory for %zu ranks", n);
     if (status == COLL_OK) {
-        open_doors(&s);
-        status =
-            bootstrap_allgather(c->bootstrap, &s.mine, s.all, sizeof(s.mine));
+        number_hosts(&s);
+        status = tell_offers(&s);
     }
     if (status == COLL_OK)
         status = try_all(&s);
+    if (status == COLL_OK && c->rank == 0)
+        log_line(COLL_LOG_DEBUG, "comm", "networks were tried in %.1f ms",
+                 1e3 * (comm_clock() - begun));
     for (int i = 0; i < CANDIDATES; i++)
         bootstrap_close_door(s.fd[i]);
     free(s.all);
     free(s.found);
+    free(s.host);
+    free(s.first);
     return status;
 }
