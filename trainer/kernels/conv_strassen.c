@@ -7,9 +7,9 @@
  *        A21 A22                 B21          B22
  *         inputs
  *
- * Order of work: images, bands of positions, blocks of outputs. What a band
- * makes of x is read by all outputs; the products that meet are of a tile's
- * outputs, so that they stay in the second cache.
+ * Order of work: images, bands of positions, chunks of inputs, blocks of
+ * outputs. What a chunk makes of x is read by all outputs; the products that
+ * meet are of a tile's outputs, so that they stay in the second cache.
  */
 #include "kernels/conv_strassen.h"
 
@@ -19,8 +19,10 @@
 
 enum {
     NEAR = 180000, /* floats that the products of a tile read of x, at most, */
+    CHUNK = 16,    /* blocks of inputs of a half */
     FEWEST = 49,   /* but of so many positions at least */
-    FEW = 196,     /* positions of half; of less, several images at once */
+    FEW = 196,     /* positions of half; of less, several images at once, */
+    ALL = 392,     /* and of much less as many as there may be */
     HALVES = 2 * CONV_BLOCK,
 };
 
@@ -46,12 +48,14 @@ struct pass {
     struct conv_weights order;
     const float *w;
     int inputs, outputs; /* blocks of a half */
+    int chunk; /* blocks of inputs of a half that are added up at once */
     int positions, half; /* of an image */
     bool apart;          /* strides leave some out */
     int at_once, images; /* positions of a half, and images */
     int widest;          /* tile, in blocks of outputs */
-    const float *bias;   /* NULL: 0 */
-    bool add;            /* to what is there */
+    bool once; /* all that reads weights does so before the next are packed */
+    const float *bias; /* NULL: 0 */
+    bool add;          /* to what is there */
     float *packed, *sums, *products, *dense;
 };
 
@@ -74,18 +78,20 @@ static struct pass pass_of(const struct conv *c, enum conv_pass pass,
         view_forward(&p.view, c);
     p.inputs = p.view.blocks / 2;
     p.outputs = conv_blocks(p.order.outputs) / 2;
-    const int most = NEAR / ((WEIGHTS - 1) * p.inputs * CONV_BLOCK);
+    p.chunk = conv_even_parts(p.inputs, CHUNK);
+    const int most = NEAR / ((WEIGHTS - 1) * p.chunk * CONV_BLOCK);
     const int half = p.half > 0 ? p.half : 1;
     p.at_once = conv_even_parts(half, most < FEWEST ? FEWEST : most);
-    p.images = conv_up(FEW, half);
+    p.images = conv_up(half < FEWEST ? ALL : FEW, half);
+    p.once = p.images >= c->n && p.at_once >= p.half;
     p.widest = conv_widest_for(p.isa->most, p.at_once);
     return p;
 }
 
-/* Floats of what is multiplied by, of so many blocks of outputs. */
-static size_t packed_floats(const struct pass *p, int outputs)
+/* Floats of what is multiplied by, of so many blocks of outputs and inputs. */
+static size_t packed_floats(int outputs, int inputs)
 {
-    return (size_t)(outputs * p->inputs) * CONV_BLOCK * CONV_BLOCK;
+    return (size_t)(outputs * inputs) * CONV_BLOCK * CONV_BLOCK;
 }
 
 /* Of a quarter of so many blocks, of a band. */
@@ -97,8 +103,8 @@ static size_t band_floats(const struct pass *p, int blocks)
 static void lay_out(struct pass *p, float *scratch)
 {
     p->packed = scratch;
-    p->sums = p->packed + WEIGHTS * packed_floats(p, p->outputs);
-    p->products = p->sums + QUARTERS * band_floats(p, p->inputs);
+    p->sums = p->packed + WEIGHTS * packed_floats(p->outputs, p->inputs);
+    p->products = p->sums + QUARTERS * band_floats(p, p->chunk);
     p->dense = p->products + QUARTERS * band_floats(p, p->widest);
 }
 
@@ -107,36 +113,34 @@ static size_t scratch_of(const struct conv *c, enum conv_pass pass)
     if (pass == CONV_BACKWARD_WEIGHTS)
         return strassen_scratch_of_weights(c);
     const struct pass p = pass_of(c, pass, NULL);
-    return WEIGHTS * packed_floats(&p, p.outputs)
-           + QUARTERS * band_floats(&p, p.inputs)
+    return WEIGHTS * packed_floats(p.outputs, p.inputs)
+           + QUARTERS * band_floats(&p, p.chunk)
            + QUARTERS * band_floats(&p, p.widest)
            + (p.apart ? conv_blocked(p.images, c->c, c->out_h, c->out_w) : 0);
 }
 
-/* For nk blocks of outputs of each half, from kb on. */
-static void pack(const struct pass *p, int kb, int nk, float *to)
+/* What is done at once: of so many images n positions of each half, nk blocks
+ * of outputs of each from kb on, and so many of inputs from `first` on. */
+struct tile {
+    int images, n, kb, nk, first, inputs;
+    float *w;    /* as pack() leaves it */
+    size_t each; /* floats of one that is multiplied by */
+};
+
+static void pack(const struct pass *p, const struct tile *t)
 {
-    const size_t each = packed_floats(p, nk);
     const float *a[QUARTERS];
     float *s[QUARTERS];
     for (int i = 0; i < QUARTERS; i++) {
-        const struct conv_part part =
-            strassen_part(i, kb, nk, p->outputs, p->inputs);
-        float *const at = to + (size_t)i * each;
+        const struct conv_part part = {i / 2 * p->outputs + t->kb, t->nk,
+                                       i % 2 * p->inputs + t->first, t->inputs};
+        float *const at = t->w + (size_t)i * t->each;
         conv_pack_part(&p->view, &p->order, &part, p->w, at);
         a[i] = at;
-        s[i] = at + SUMS * each;
+        s[i] = at + SUMS * t->each;
     }
-    p->isa->lanes->quarters->left(a, s, each);
+    p->isa->lanes->quarters->left(a, s, t->each);
 }
-
-/* What is done at once: of so many images n positions of each half, and nk
- * blocks of outputs of each. */
-struct tile {
-    int images, n, nk;
-    const float *w; /* as pack() leaves it */
-    size_t each;    /* floats of one that is multiplied by */
-};
 
 /* y = x w, or y += that; soon: what is written soon, or NULL. */
 static void multiply(const struct pass *p, const struct tile *t, int w,
@@ -149,7 +153,7 @@ static void multiply(const struct pass *p, const struct tile *t, int w,
         .x_block = x.block,
         .tap = tap,
         .ntaps = 1,
-        .nblocks = p->inputs,
+        .nblocks = t->inputs,
         .last = CONV_BLOCK,
         .w = t->w + (size_t)w * t->each,
         .y_block = y.block,
@@ -183,12 +187,13 @@ static const float *bias_of(const struct pass *p, int block)
 /* The sums of four products to y, of the blocks from kb on. */
 static void meet(const struct pass *p, const struct tile *t,
                  const struct matrix product[QUARTERS],
-                 const struct matrix y[QUARTERS], int kb)
+                 const struct matrix y[QUARTERS])
 {
+    const bool add = p->add || t->first;
     for (int image = 0; image < t->images; image++)
         for (int k = 0; k < t->nk; k++) {
-            const float *const plus[] = {bias_of(p, kb + k),
-                                         bias_of(p, p->outputs + kb + k)};
+            const float *const plus[] = {bias_of(p, t->kb + k),
+                                         bias_of(p, p->outputs + t->kb + k)};
             const float *from[QUARTERS];
             float *to[QUARTERS];
             for (int i = 0; i < QUARTERS; i++) {
@@ -197,7 +202,7 @@ static void meet(const struct pass *p, const struct tile *t,
                 to[i] = y[i].at + (size_t)image * y[i].image
                         + (size_t)k * y[i].block;
             }
-            p->isa->lanes->quarters->meet(from, p->add ? NULL : plus, to,
+            p->isa->lanes->quarters->meet(from, add ? NULL : plus, to,
                                           (size_t)t->n);
         }
 }
@@ -206,7 +211,7 @@ static void meet(const struct pass *p, const struct tile *t,
 static void run_tile(const struct pass *p, const struct tile *t,
                      const struct matrix x[QUARTERS],
                      const struct matrix sums[QUARTERS],
-                     const struct matrix y[QUARTERS], int kb)
+                     const struct matrix y[QUARTERS])
 {
     const size_t block = (size_t)t->n * CONV_BLOCK;
     const size_t image = (size_t)t->nk * block;
@@ -214,49 +219,51 @@ static void run_tile(const struct pass *p, const struct tile *t,
     for (size_t i = 0; i < QUARTERS; i++) {
         product[i] = (struct matrix){
             p->products + i * (size_t)t->images * image, image, block};
-        to[i] = matrix_from(y[i], (size_t)kb * y[i].block);
+        to[i] = matrix_from(y[i], (size_t)t->kb * y[i].block);
     }
     multiply(p, t, Q11, x[Q11], product[0], false, &to[0]);
     multiply(p, t, SUMS + 1, sums[1], product[1], false, &to[1]);
     multiply(p, t, SUMS + 0, sums[0], product[2], false, &to[2]);
     multiply(p, t, SUMS + 2, sums[2], product[3], false, &to[3]);
-    meet(p, t, product, to, kb);
+    meet(p, t, product, to);
     multiply(p, t, Q12, x[Q21], to[Q11], true, NULL);
     multiply(p, t, SUMS + 3, x[Q22], to[Q12], true, NULL);
     multiply(p, t, Q22, sums[3], to[Q21], true, NULL);
 }
 
 /* The position that no half has, as it is defined. */
-static void run_last(const struct pass *p, const struct tile *t,
+static void run_last(const struct pass *p, struct tile t,
                      const struct matrix x[QUARTERS],
-                     const struct matrix y[QUARTERS], int kb)
+                     const struct matrix y[QUARTERS])
 {
     const size_t last = (size_t)(p->positions - 1) * CONV_BLOCK;
+    t.n = 1;
     for (int k = 0; k < 2; k++) { /* each half of the outputs */
         const struct matrix to =
-            matrix_from(y[2 * k], last + (size_t)kb * y->block);
-        for (int i = 0; i < t->images && !p->add; i++)
-            for (int b = 0; b < t->nk; b++)
+            matrix_from(y[2 * k], last + (size_t)t.kb * y->block);
+        for (int i = 0; i < t.images && !p->add && !t.first; i++)
+            for (int b = 0; b < t.nk; b++)
                 memcpy(to.at + (size_t)i * to.image + (size_t)b * to.block,
-                       bias_of(p, k * p->outputs + kb + b),
+                       bias_of(p, k * p->outputs + t.kb + b),
                        CONV_BLOCK * sizeof(float));
         for (int c = 0; c < 2; c++)
-            multiply(p, t, 2 * k + c, matrix_from(x[2 * c], last), to, true,
+            multiply(p, &t, 2 * k + c, matrix_from(x[2 * c], last), to, true,
                      NULL);
     }
 }
 
-/* What the products read of x, n positions from `first` on. */
+/* What the products read of x. */
 static void make_sums(const struct pass *p, const struct matrix x[QUARTERS],
-                      int images, int n, struct matrix sums[QUARTERS])
+                      int images, int inputs, int n,
+                      struct matrix sums[QUARTERS])
 {
     const size_t block = (size_t)n * CONV_BLOCK;
-    const size_t image = (size_t)p->inputs * block;
+    const size_t image = (size_t)inputs * block;
     for (size_t i = 0; i < QUARTERS; i++)
         sums[i] =
             (struct matrix){p->sums + i * (size_t)images * image, image, block};
     for (size_t m = 0; m < (size_t)images; m++)
-        for (size_t b = 0; b < (size_t)p->inputs; b++) {
+        for (size_t b = 0; b < (size_t)inputs; b++) {
             const float *from[QUARTERS];
             float *to[QUARTERS];
             for (int i = 0; i < QUARTERS; i++) {
@@ -267,44 +274,53 @@ static void make_sums(const struct pass *p, const struct matrix x[QUARTERS],
         }
 }
 
-/* All outputs; sums NULL: of the last position. */
-static void run_tiles(const struct pass *p, const struct matrix x[QUARTERS],
-                      const struct matrix *sums,
-                      const struct matrix y[QUARTERS], int images, int n,
-                      bool packs)
+/* n positions from `first` on of each half, and after the last of them the one
+ * that no half has; of x so many blocks from b0 on. */
+static void run_band(const struct pass *p, const struct matrix x[QUARTERS],
+                     const struct matrix y[QUARTERS], int images, int first,
+                     int n, int b0, bool packs)
 {
+    const bool last = p->positions % 2 && first + n == p->half;
+    const int inputs = conv_least(p->chunk, p->inputs - b0);
+    const size_t at = (size_t)first * CONV_BLOCK;
+    struct matrix sums[QUARTERS], all[QUARTERS], from[QUARTERS], to[QUARTERS];
     float *w = p->packed;
+    if (!p->once)
+        w += WEIGHTS * packed_floats(p->outputs, b0);
+    for (int i = 0; i < QUARTERS; i++) {
+        all[i] = matrix_from(x[i], (size_t)b0 * x[i].block);
+        from[i] = matrix_from(all[i], at);
+        to[i] = matrix_from(y[i], at);
+    }
+    make_sums(p, from, images, inputs, n, sums);
     for (int kb = 0, nk; kb < p->outputs; kb += nk) {
         nk = conv_tile_blocks(p->isa->most, p->widest, p->outputs - kb);
-        const struct tile t = {images, n, nk, w, packed_floats(p, nk)};
+        const struct tile t = {images, n,      kb, nk,
+                               b0,     inputs, w,  packed_floats(nk, inputs)};
         if (packs)
-            pack(p, kb, nk, w);
-        if (sums)
-            run_tile(p, &t, x, sums, y, kb);
-        else
-            run_last(p, &t, x, y, kb);
-        w += WEIGHTS * t.each;
+            pack(p, &t);
+        if (n)
+            run_tile(p, &t, from, sums, to);
+        if (last)
+            run_last(p, t, all, y);
+        if (!p->once)
+            w += WEIGHTS * t.each;
     }
 }
 
-static void run_images(const struct pass *p, const float *from_x, float *to_y,
+static void run_images(const struct pass *p, const float *from, float *to,
                        int images, bool packs)
 {
     struct matrix x[QUARTERS], y[QUARTERS];
-    struct matrix sums[QUARTERS], from[QUARTERS], to[QUARTERS];
-    quarters_of((float *)(uintptr_t)from_x, p->view.channels, p->positions, x);
-    quarters_of(to_y, p->order.outputs, p->positions, y);
-    for (int first = 0, n; first < p->half; first += n, packs = false) {
-        n = conv_least(p->at_once, p->half - first);
-        for (int i = 0; i < QUARTERS; i++) {
-            from[i] = matrix_from(x[i], (size_t)first * CONV_BLOCK);
-            to[i] = matrix_from(y[i], (size_t)first * CONV_BLOCK);
-        }
-        make_sums(p, from, images, n, sums);
-        run_tiles(p, from, sums, to, images, n, packs);
-    }
-    if (p->positions % 2)
-        run_tiles(p, x, NULL, y, images, 1, packs);
+    quarters_of((float *)(uintptr_t)from, p->view.channels, p->positions, x);
+    quarters_of(to, p->order.outputs, p->positions, y);
+    int first = 0;
+    do {
+        const int n = conv_least(p->at_once, p->half - first);
+        for (int b = 0; b < p->inputs; b += p->chunk)
+            run_band(p, x, y, images, first, n, b, packs && first == 0);
+        first += n;
+    } while (first < p->half);
 }
 
 void strassen_gather(const struct conv_view *v, const float *x, int images,

@@ -45,15 +45,6 @@ static inline struct matrix matrix_from(struct matrix m, size_t floats)
     return m;
 }
 
-/* Of a quarter of the weights all inputs and so many outputs. */
-static inline struct conv_part strassen_part(int quarter, int output,
-                                             int outputs, int half_outputs,
-                                             int half_inputs)
-{
-    return (struct conv_part){quarter / 2 * half_outputs + output, outputs,
-                              quarter % 2 * half_inputs, half_inputs};
-}
-
 /* The gradient of the weights, and floats of scratch for it. */
 void strassen_backward_weights(const struct conv *, const float *x,
                                const float *dy, float *dw, float *scratch);

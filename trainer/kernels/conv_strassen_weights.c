@@ -203,8 +203,8 @@ static void finish(const struct sums *u, const struct conv *c,
         u->isa->lanes->quarters->meet(from, NULL, to,
                                       sum_floats(u, nk) / CONV_BLOCK);
         for (int i = 0; i < QUARTERS; i++) {
-            const struct conv_part part =
-                strassen_part(i, kb, nk, u->outputs, u->inputs);
+            const struct conv_part part = {i / 2 * u->outputs + kb, nk,
+                                           i % 2 * u->inputs, u->inputs};
             conv_unpack_part(v, &order, &part, to[i], dw);
         }
     }
