@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const span_names[SPANS] = {"cache", "numa", "package",
-                                              "machine"};
+const char *const node_span_names[SPANS] = {"cache", "numa", "package",
+                                            "machine"};
 
 /* The price of a cache line from a member, in lines from within a cache, and of
  * the first, for which one waits, in lines that follow it. Assumed, not
@@ -244,7 +244,7 @@ static bool add_level(struct building *b, int span)
             label_parts(level, b->label);
             largest = group_by(b, level, b->label);
         }
-        level->what = split ? "part" : span_names[span];
+        level->what = split ? "part" : node_span_names[span];
         b->price += price_of(largest, !split && span == SPAN_MACHINE, line);
         b->levels->nlevels++;
         go_on_with_leaders(b, level);

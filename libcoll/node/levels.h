@@ -30,6 +30,7 @@ enum {
 /* What the members of a group have in common, the closest first. */
 enum node_span { SPAN_CACHE, SPAN_NUMA, SPAN_PACKAGE, SPAN_MACHINE, SPANS };
 extern const int node_line_price[SPANS]; /* of a cache line from a member */
+extern const char *const node_span_names[SPANS];
 
 /* Where a rank of this host runs: indices that ranks can be compared by;
  * negative: unknown, or several. Caches are taken to lie within NUMA nodes
