@@ -88,124 +88,6 @@ static void bytes(long count)
            "free");
 }
 
-enum near_kind {
-    NEAR_ALLREDUCE,
-    NEAR_REDUCE,
-    NEAR_REDUCE_SCATTER,
-    NEAR_BROADCAST,
-    NEAR_ALLGATHER,
-    NEAR_KINDS
-};
-
-/* One call on vectors of so many elements, of which a rank's part is one n-th.
- * Returns what this rank read and wrote; the result is right. */
-static uint64_t near_call(enum near_kind kind, int *in, int *out, size_t count,
-                          int turn)
-{
-    const size_t m = (size_t)nranks, part = count / m;
-    const int root = turn % nranks;
-    const int all = 7 * (turn + 1) * (nranks * (nranks - 1) / 2);
-    coll_statistics before, after;
-    coll_status status = COLL_ERR_INVALID;
-    size_t got = count, first = 0;
-    for (size_t i = 0; i < count; i++)
-        in[i] = (int)(i % 1021) + 7 * rank * (turn + 1);
-    EXPECT(coll_stats(comm, &before) == COLL_OK, "before");
-    switch (kind) {
-    case NEAR_ALLREDUCE:
-        status = coll_allreduce(in, out, count, COLL_I32, COLL_SUM, comm, NULL);
-        break;
-    case NEAR_REDUCE:
-        status =
-            coll_reduce(in, out, count, COLL_I32, COLL_SUM, root, comm, NULL);
-        got = rank == root ? count : 0;
-        break;
-    case NEAR_REDUCE_SCATTER:
-        status =
-            coll_reduce_scatter(in, out, part, COLL_I32, COLL_SUM, comm, NULL);
-        got = part;
-        first = (size_t)rank * part;
-        break;
-    case NEAR_BROADCAST:
-        status = coll_broadcast(in, out, count, COLL_I32, root, comm, NULL);
-        break;
-    default:
-        status = coll_allgather(in, out, part, COLL_I32, comm, NULL);
-        got = part * m;
-    }
-    EXPECT(status == COLL_OK, "kind %d", kind);
-    EXPECT(coll_stats(comm, &after) == COLL_OK, "after");
-    for (size_t i = 0; i < got; i++) {
-        const bool gathered = kind == NEAR_ALLGATHER;
-        const int from = gathered ? (int)(i / part) : root;
-        const int x = (int)((gathered ? i % part : first + i) % 1021);
-        const int want = kind <= NEAR_REDUCE_SCATTER
-                             ? nranks * x + all
-                             : x + 7 * from * (turn + 1);
-        EXPECT(out[i] == want, "kind %d, count %zu, element %zu: %d for %d",
-               kind, count, i, out[i], want);
-    }
-    return after.bytes_read - before.bytes_read + after.bytes_written
-           - before.bytes_written;
-}
-
-/* What a rank of two packages with q each moves of S bytes if it goes by them,
- * see libcoll/node/near.c. Each way else moves another number. */
-static uint64_t near_bytes(enum near_kind kind, uint64_t all, int root)
-{
-    const uint64_t m = (uint64_t)nranks, slice = all / (m / 2);
-    const bool root_near = root * 2 / nranks == rank * 2 / nranks;
-    switch (kind) {
-    case NEAR_ALLREDUCE:
-        return 2 * all + 3 * slice;
-    case NEAR_REDUCE:
-        return all + slice + (root_near ? 3 * slice : 0);
-    case NEAR_REDUCE_SCATTER:
-        return all + 5 * (all / m);
-    default:
-        return all + slice;
-    }
-}
-
-/* number 0: by groups no sums, 1: all; 2: nobody asks. Copies go so if that is
- * fast, and are tried once at least. */
-static void near(long number)
-{
-    /* Slices of the last two end where lines do. No two lengths share what is
-     * known of ways, which goes by powers of two. */
-    enum { TURNS = 40, SOME = 115200, MOST = 1600000 };
-    static const struct {
-        size_t count;
-        int turns;
-    } calls[] = {
-        {1,     TURNS},
-        {100,   4    },
-        {3001,  TURNS},
-        {60001, 4    },
-        {SOME,  TURNS},
-        {MOST,  2    }, /* of several blocks */
-    };
-    int *in = shared(MOST * sizeof(int)), *out = shared(MOST * sizeof(int));
-    for (size_t k = 0; k < sizeof(calls) / sizeof(calls[0]); k++)
-        for (int kind = 0; kind < NEAR_KINDS; kind++) {
-            const size_t count = calls[k].count;
-            int seen = 0;
-            for (int turn = 0; turn < calls[k].turns; turn++)
-                seen += near_call(kind, in, out, count, turn)
-                        == near_bytes(kind, count * sizeof(int), turn % nranks);
-            if (count < SOME || number == 2)
-                continue;
-            EXPECT(kind >= NEAR_BROADCAST
-                       ? seen > 0 || count > SOME
-                       : seen == (number ? calls[k].turns : 0),
-                   "kind %d, count %zu: %d", kind, count, seen);
-        }
-    for (int turn = 0; turn < 2; turn++) /* in place */
-        near_call(NEAR_ALLREDUCE, in, in, MOST, turn);
-    EXPECT(coll_mem_free(in) == COLL_OK && coll_mem_free(out) == COLL_OK,
-           "free");
-}
-
 static float of_bf16(uint16_t x)
 {
     const uint32_t bits = (uint32_t)x << 16;
@@ -527,7 +409,6 @@ int main(int argc, char **argv)
         {"blocks",     blocks,     60   },
         {"cycles",     cycles,     100  },
         {"many",       many,       300  },
-        {"near",       near,       1    },
     };
     const char *name = argc > 1 ? argv[1] : "";
     EXPECT(coll_comm_init(&comm) == COLL_OK, "init");

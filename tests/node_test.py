@@ -82,16 +82,42 @@ def sixteen_ranks_on_machines_that_are_not_here():
         expect(any(groups in text for text in line), machine, err)
 
 
+BOARD = "package:2 [numa] l3:2 core:4 pu:1"
+QUARTERS = "package:2 group:2 [numa] l3:2 core:4 pu:1"
+NESTS = [  # machine, ranks, and the levels of near_checks
+    (BOARD, 12, "3x2x2"),
+    (BOARD, 8, "4x2 4x2 4x2 2x2x2"),  # sums of two in a cache need no level
+    (BOARD, 7, "-"),  # packages have 4 and 3
+    ("package:3 [numa] l3:2 core:2 pu:1", 12, "4x3 - 4x3 2x2x3"),
+    ("package:1 group:2 [numa] core:2 pu:1", 4, "- - - 2x2"),
+    *tap.cases([
+        (BOARD, 14, "7x2"),  # caches have 4 and 3
+        (QUARTERS, 16, "4x2x2 4x2x2 4x2x2 2x2x2x2"),
+        (QUARTERS, 24, "3x2x2x2 3x4x2 3x4x2 3x2x2x2"),
+        ("package:2 group:2 [numa] l3:1 core:2 pu:1", 8, "2x2x2 - 2x2x2"),
+        ("package:2 [numa] l3:3 core:2 pu:1", 12, "6x2 6x2 6x2 2x3x2"),
+        ("package:2 [numa] l3:3 core:3 pu:1", 18, "3x3x2"),
+        ("package:3 [numa] l3:2 core:3 pu:1", 18, "3x2x3"),
+        ("machine:server_1x32", 16, "4x4 - 4x4"),
+        ("machine:server_2x32", 20, "10x2"),
+        ("machine:ft2000plus", 16, "- - - 2x8"),
+    ], []),
+]
+
+
 @case
-def long_vectors_on_packages_that_are_not_here():
-    """By groups where that pays: sums of 10 ranks in each of 2 packages."""
-    here = {"COLL_CLUSTER": "machine:server_2x32"}
-    ranks(20, "node_checks", "near", 1, **here)
-    ranks(4, "node_checks", "near", 0, **here)
-    if tap.cases(True, False):
-        ranks(20, "node_checks", "near", 0, COLL_DETERMINISM="layout", **here)
-        ranks(20, "soak", 150, 20, 600000, **here)
-        ranks(16, "node_checks", "near", 2, COLL_CLUSTER="machine:ft2000plus")
+def long_vectors_by_groups_on_machines_that_are_not_here():
+    for machine, n, levels in NESTS:
+        ranks(n, "near_checks", *levels.split(), COLL_CLUSTER=machine)
+    ranks(8, "near_checks", *"- - - 2x2x2".split(), COLL_CLUSTER=BOARD,
+          COLL_DETERMINISM="layout")
+
+
+@case
+def random_long_vectors_by_groups():
+    for machine, n in tap.cases([(BOARD, 12), (QUARTERS, 24), (BOARD, 13),
+                                 ("machine:server_2x32", 20)], [(BOARD, 12)]):
+        ranks(n, "soak", 100, 20, 600000, COLL_CLUSTER=machine)
 
 
 @case

@@ -1,161 +1,67 @@
 /* SPDX-License-Identifier: MIT */
-/* Long vectors on a machine of several packages, NUMA nodes or last caches:
- * every rank carries a slice across, and its group has the rest near.
+/* Long vectors by groups within groups, see nest.h: every rank carries a slice
+ * up, and ever smaller pieces of it, so that least crosses where it is dearest.
  *
- *                group 0                    group 1
- *             rank 0   rank 1            rank 2   rank 3
- *   in        [ 0 | 1 ][ 0 | 1 ]         [ 0 | 1 ][ 0 | 1 ]
- *                 sums of the group, a slice each
- *   area      [ 0 ]    [ 1 ]     <--->   [ 0 ]    [ 1 ]
- *                 sums of all groups, from those with the same slice
- *   out       [ 0 | 1 ][ 0 | 1 ]         [ 0 | 1 ][ 0 | 1 ]
+ *             package 0                       package 1
+ *             cache 0         cache 1         cache 2         cache 3
+ *   ranks     0       1       2       3       4       5       6       7
+ *   in        [0 1 2 3] ...
+ *             sums of the cache, a slice each: level 0
+ *   area      [0 1]   [2 3]   [0 1]   [2 3]   [0 1]   [2 3]   [0 1]   [2 3]
+ *             sums of the package, a piece each: level 1
+ *   area      [0]     [2]     [1]     [3]     [0]     [2]     [1]     [3]
+ *             sums of all, from who has the same piece: level 2
+ *   out       [0   2  ]       [  1   3]       [0   2  ]       [  1   3]
+ *             and what the other cache has: level 1
+ *   out       [0 1 2 3] ...
  *
- *   bytes     of S in q ranks of each of G groups, between groups: allreduce
- *             G (G - 1) S instead of 2 q (G - 1) S by slices of all ranks;
- *             broadcast and allgather (G - 1) S instead of q (G - 1) S
- *   order     within a group by place, then by group, always where the prices
- *             of levels.h say so: results do not depend on what is measured
+ * Who makes or fetches a piece of the result writes it to the ranks of its own
+ * level 0. Those of the next group take it from the vector of the one with the
+ * same slice, so nothing is held in between.
  *
- * Sums of a group pass through the segment, a block of a slice at a time. In
- * place, too: what of a vector is written was read before, by the same rank.
+ *   bytes     of S that cross within each group of a level, between the G of
+ *             the level below; slices of all ranks: q times as much on the last
+ *             level, where these have q ranks each
+ *               reduce_scatter                       (G - 1) S
+ *               reduce                               (G - 1) S, and to the root
+ *                                                    on inner levels at most S
+ *               broadcast, allgather                 (G - 1) S
+ *               allreduce                          2 (G - 1) S
+ *   order     of sums: in a group of level 0 by place, then of level 1 by
+ *             group, and so on. Places and prices say which levels there are,
+ *             so results do not depend on what is measured
+ *
+ * All goes block by block of a rank's slice, so that a block stays in the cache
+ * on its way. In place, too: what of a vector is written was read before, by
+ * the same rank or by one whose sums the writer waited for.
  */
-#include "node/large.h"
 #include "node/lines.h"
-
-enum { BLOCK, SUMS, END };
-
-static int where(const struct node_place *p, enum node_span span)
-{
-    return span == SPAN_PACKAGE ? p->package
-           : span == SPAN_NUMA  ? p->numa
-                                : p->cache;
-}
-
-/* Whether two ranks have such a place, and all around it, in common. */
-static bool together(const struct node_place *a, const struct node_place *b,
-                     enum node_span span)
-{
-    for (enum node_span s = span; s < SPAN_MACHINE; s++)
-        if (where(a, s) != where(b, s))
-            return false;
-    return true;
-}
-
-/* Groups of ranks that share such a place, if all have as many. */
-static bool group(struct node *n, const struct node_place places[],
-                  enum node_span span)
-{
-    struct node_near *near = &n->near;
-    int *const of = near->place_of, ngroups = 0, first = 0;
-    for (int i = 0; i < n->n; i++) {
-        if (where(&places[i], span) < 0)
-            return false;
-        first += together(&places[0], &places[i], span);
-    }
-    if (first < 2 || first == n->n || n->n % first)
-        return false;
-    for (int i = 0; i < n->n; i++)
-        of[i] = -1;
-    for (int i = 0; i < n->n; i++) {
-        int g = 0, index = 0;
-        while (g < ngroups
-               && !together(&places[of[g * first]], &places[i], span))
-            g++;
-        if (g == n->n / first)
-            return false;
-        ngroups += g == ngroups;
-        while (index < first && of[g * first + index] >= 0)
-            index++;
-        if (index == first)
-            return false;
-        of[g * first + index] = i;
-        if (i == n->me) {
-            near->group = g;
-            near->index = index;
-        }
-    }
-    near->size = first;
-    near->price = node_line_price[span];
-    near->across = node_line_price[span + 1];
-    near->ngroups = ngroups;
-    return true;
-}
-
-void near_group(struct node *n, const struct node_place places[])
-{
-    for (int span = SPAN_PACKAGE; span >= SPAN_CACHE; span--)
-        if (group(n, places, (enum node_span)span))
-            return;
-}
-
-/* Lines that a rank waits for, by price, in n-ths of a vector's: of all inputs
- * its slice of one n-th; or a slice of one q-th of what is near, and of the
- * groups' sums. An allreduce writes as many. */
-static bool sums_pay(const struct node *n)
-{
-    const struct node_near *g = &n->near;
-    const int q = g->size, far = n->n - q;
-    const int times = n->call.kind == ALLREDUCE ? 2 : 1;
-    const int flat = times * (q * g->price + far * g->across);
-    const int sums = g->ngroups * (g->price + (g->ngroups - 1) * g->across);
-    return times * n->n * g->price + sums < flat;
-}
+#include "node/near.h"
 
 bool near_can(const struct node *n)
 {
     const struct node_call *c = &n->call;
-    if (!n->near.ngroups || c->parts || c->whole || c->apart)
+    if (!near_nest(n)->depth || c->parts || c->whole || c->apart)
         return false;
-    return kind_reduces(c->kind)
-               ? !c->flat && !op_narrow(c->dtype) && sums_pay(n)
-               : c->kind == BROADCAST || c->kind == ALLGATHER;
+    return !kind_reduces(c->kind) || (!c->flat && !op_narrow(c->dtype));
 }
 
-static int member(const struct node *n, int group, int index)
+/* Steps of a block, in this order: a sum on each level, of which the last makes
+ * the result, or, of copies, one that fetches a piece of it; and down again,
+ * level by level, what others made or fetched. */
+static int first_step(const struct node *n)
 {
-    return n->near.place_of[group * n->near.size + index];
+    return kind_reduces(n->call.kind) ? 0 : near_top(n);
 }
 
-/* Of a vector, or of a part for each rank, what the ranks with an index do. */
-static struct large_share slice(const struct node *n, int index)
+static int last_step(const struct node *n)
 {
-    const struct node_call *c = &n->call;
-    const size_t line = 64 / c->elem_bytes, size = (size_t)n->near.size;
-    const size_t each = ((c->count + size - 1) / size + line - 1) / line * line;
-    const size_t first = each * (size_t)index;
-    if (c->kind == REDUCE_SCATTER) /* whole parts */
-        return (struct large_share){0, c->count};
-    if (first >= c->count)
-        return (struct large_share){0, 0};
-    return (struct large_share){
-        first, c->count - first < each ? c->count - first : each};
+    return near_top(n) + nest_last_spread(near_nest(n), n->call.kind);
 }
 
-/* Of a rank's area: what of how many parts lies there at a time. */
-static size_t parts(const struct node *n)
+static int level_of(const struct node *n, int step)
 {
-    return n->call.kind == REDUCE_SCATTER ? (size_t)n->near.ngroups : 1;
-}
-
-static size_t block_count(const struct node *n)
-{
-    return NODE_STAGE_BYTES / n->call.elem_bytes / parts(n);
-}
-
-static size_t nblocks(const struct node *n)
-{
-    const size_t each = block_count(n);
-    return kind_reduces(n->call.kind) ? (slice(n, 0).count + each - 1) / each
-                                      : 0;
-}
-
-/* Block b of this rank's slice. */
-static struct large_share block(const struct node *n, size_t b)
-{
-    const struct large_share all = slice(n, n->near.index);
-    const size_t each = block_count(n), first = b * each;
-    const size_t left = all.count > first ? all.count - first : 0;
-    return (struct large_share){all.first + first, left < each ? left : each};
+    return step <= near_top(n) ? step : last_step(n) - step + 1;
 }
 
 static void count_bytes(struct node *n, int nsrc, int ndst, size_t bytes)
@@ -164,132 +70,174 @@ static void count_bytes(struct node *n, int nsrc, int ndst, size_t bytes)
     n->bytes_written += (size_t)ndst * bytes;
 }
 
-static char *area(const struct node *n, int place, size_t b)
+/* Past the caches where nobody reads it in a later step. */
+static bool streams(const struct node *n, int step)
 {
-    return (char *)n->peers[place].region->in[b % 2];
+    return n->stage_stream && step == last_step(n);
 }
 
-/* Of the group's vectors, block b of this rank's slice: of a part for each rank
- * those of the ranks with its index. */
-static void sum_near(struct node *n, size_t b)
+/* Sets n->dst to where what lies `there` is wanted, if it is not the same: so
+ * many bytes from the beginning of results. Returns how many. */
+static int wanted_at(struct node *n, size_t at, const void *there)
 {
     const struct node_call *c = &n->call;
-    const struct large_share s = block(n, b);
-    const size_t bytes = s.count * c->elem_bytes;
-    for (size_t p = 0; p < parts(n) && s.count; p++) {
-        const size_t part =
-            parts(n) > 1 ? large_part_at(c, member(n, (int)p, n->near.index))
-                         : 0;
-        void *dst[] = {area(n, n->me, b) + p * bytes};
-        for (int i = 0; i < n->near.size; i++)
-            n->src[i] = n->ins[member(n, n->near.group, i)].address
-                        + (part + s.first) * c->elem_bytes;
-        op_run(c->combine, dst, 1, n->src, n->near.size, s.count, 1, false);
-        count_bytes(n, n->near.size, 1, bytes);
-    }
-}
-
-/* Puts what n->src has where the group wants it, `at` bytes into its results.
- */
-static void spread(struct node *n, int nsrc, size_t at, size_t count)
-{
-    const struct node_call *c = &n->call;
-    const size_t bytes = count * c->elem_bytes;
+    const bool one = c->kind == REDUCE || c->kind == REDUCE_SCATTER;
+    const int ranks = one ? 1 : near_nest(n)->size[0];
     int ndst = 0;
-    for (int i = 0; i < n->near.size; i++) {
-        const int place = member(n, n->near.group, i);
-        if (!large_writes(c, place)
-            || (c->kind == REDUCE_SCATTER && place != n->me))
-            continue;
+    for (int i = 0; i < ranks; i++) {
+        int place = c->kind == REDUCE ? c->root : n->me;
+        if (!one)
+            place = near_sibling(n, 0, i);
         char *const to = n->outs[place].address + at;
-        if (to != n->src[0])
+        if (to != there)
             n->dst[ndst++] = to;
     }
-    if (!ndst || !count)
+    return ndst;
+}
+
+/* Where part k of this rank's piece s lies that a sibling has, or has summed on
+ * the level below. */
+static const char *summand(const struct node *n, int level, int i, size_t k,
+                           struct large_share s, size_t b)
+{
+    const struct node_call *c = &n->call;
+    const int from = near_sibling(n, level, i);
+    if (level == 0)
+        return n->ins[from].address
+               + (near_part_at(n, 0, n->me, k) + s.first) * c->elem_bytes;
+    const struct large_share below = near_piece(n, level - 1, n->me, b);
+    size_t at = s.first - below.first;
+    if (kind_has_parts(c->kind))
+        at = s.count
+             * (k * (size_t)near_nest(n)->size[level]
+                + (size_t)near_digit(n, level));
+    return near_area(n, level - 1, from, b) + at * c->elem_bytes;
+}
+
+/* This rank's piece of the sum of those that it meets on a level; the last one
+ * makes the result, of a reduce in the root's group. */
+static void sum(struct node *n, int level, size_t b)
+{
+    const struct node_call *c = &n->call;
+    const int nsrc = near_nest(n)->size[level];
+    const bool last = level == near_top(n);
+    const struct large_share s = near_piece(n, level, n->me, b);
+    const size_t bytes = s.count * c->elem_bytes;
+    if (!s.count || (last && c->kind == REDUCE && !near_has_root(n, level)))
         return;
-    if (c->combine)
-        op_run(c->combine, n->dst, ndst, n->src, nsrc, count, n->n,
-               n->stage_stream);
+    for (size_t k = 0; k < near_parts(n, level); k++) {
+        int ndst = 1;
+        for (int i = 0; i < nsrc; i++)
+            n->src[i] = summand(n, level, i, k, s, b);
+        if (last)
+            ndst = wanted_at(n, s.first * c->elem_bytes, NULL);
+        else
+            n->dst[0] = near_area(n, level, n->me, b) + k * bytes;
+        op_run(c->combine, n->dst, ndst, n->src, nsrc, s.count, last ? n->n : 1,
+               last && streams(n, level));
+        count_bytes(n, nsrc, ndst, bytes);
+    }
+}
+
+/* Where part k of a rank's piece is from the beginning on, `first` bytes from
+ * that of the part. */
+static const char *origin_of(const struct node *n, int level, int place,
+                             size_t k, size_t first)
+{
+    const int from = n->call.kind == BROADCAST
+                         ? n->call.root
+                         : near_part_of(n, level, place, k);
+    return n->ins[from].address + first;
+}
+
+/* Copies a rank's piece, from where it is from the beginning or from that
+ * rank's result, for this one's group. */
+static void copy(struct node *n, int level, int place, bool origin, size_t b,
+                 bool stream)
+{
+    const size_t elem = n->call.elem_bytes, parts = near_parts(n, level);
+    const struct large_share s = near_piece(n, level, place, b);
+    const size_t bytes = s.count * elem, first = s.first * elem;
+    for (size_t i = 0; i < parts && s.count; i++) {
+        const size_t k = (i + (size_t)n->me) % parts; /* not all at one rank */
+        const size_t at = near_part_at(n, level, place, k) * elem + first;
+        n->src[0] = origin ? origin_of(n, level, place, k, first)
+                           : n->outs[place].address + at;
+        const int ndst = wanted_at(n, at, n->src[0]);
+        if (!ndst)
+            continue;
+        op_copy(n->dst, ndst, n->src[0], bytes, stream);
+        count_bytes(n, 1, ndst, bytes);
+    }
+}
+
+/* What the others have that this rank meets on a level. What the root's group
+ * has of the root need not come back from another one. */
+static void spread(struct node *n, int level, size_t b, bool stream)
+{
+    const bool origin = n->call.kind == BROADCAST && near_has_root(n, level);
+    const int size = near_nest(n)->size[level], mine = near_digit(n, level);
+    for (int i = 1; i < size; i++)
+        copy(n, level, near_sibling(n, level, (mine + i) % size), origin, b,
+             stream);
+}
+
+static void run_step(struct node *n, int step, size_t b)
+{
+    const int top = near_top(n);
+    if (step > top)
+        spread(n, level_of(n, step), b, streams(n, step));
+    else if (kind_reduces(n->call.kind))
+        sum(n, step, b);
     else
-        op_copy(n->dst, ndst, n->src[0], bytes, n->stage_stream);
-    count_bytes(n, nsrc, ndst, bytes);
+        copy(n, top - 1, n->me, true, b, streams(n, step));
 }
 
-/* Block b of this rank's slice of the result, for its group. */
-static void sum_far(struct node *n, size_t b)
+/* How far a rank is that has done a step of block b. */
+static uint32_t mark(const struct node *n, int step, size_t b)
 {
-    const struct large_share s = block(n, b);
-    const size_t elem = n->call.elem_bytes;
-    const size_t part = parts(n) > 1 ? (size_t)n->near.group : 0;
-    for (int g = 0; g < n->near.ngroups; g++)
-        n->src[g] =
-            area(n, member(n, g, n->near.index), b) + part * s.count * elem;
-    spread(n, n->near.ngroups, s.first * elem, s.count);
+    const int first = first_step(n), all = last_step(n) - first + 1;
+    return LARGE_STAGE + 1 + (uint32_t)b * (uint32_t)all
+           + (uint32_t)(step - first);
 }
 
-static void copy_from(struct node *n, int place, size_t part)
+/* Those whom this rank meets in a step: until they have done the one before. */
+static coll_status await_siblings(struct node *n, int step, size_t b)
 {
-    const struct large_share s = slice(n, n->near.index);
-    const size_t elem = n->call.elem_bytes;
-    n->src[0] = n->ins[place].address + s.first * elem;
-    spread(n, 1, (part + s.first) * elem, s.count);
-}
-
-/* Block b of the slice is summed near; after the last block: all is done. */
-static uint32_t block_step(size_t b)
-{
-    return LARGE_STAGE + 1 + (uint32_t)b;
-}
-
-/* Those with the same slice. */
-static coll_status await_others(struct node *n, uint32_t step)
-{
-    for (; n->at < n->near.ngroups; n->at++) {
-        const int place = member(n, n->at, n->near.index);
-        if (place != n->me && !large_is_at(n, place, step)) {
+    const int level = level_of(n, step);
+    if (step == first_step(n))
+        return COLL_OK;
+    for (; n->at < near_nest(n)->size[level]; n->at++) {
+        const int place = near_sibling(n, level, n->at);
+        if (place != n->me && !large_is_at(n, place, mark(n, step - 1, b))) {
             n->awaited = place;
             return COLL_IN_PROGRESS;
         }
     }
-    n->at = 0;
     return COLL_OK;
 }
 
 void near_begin(struct node *n)
 {
-    const struct node_call *c = &n->call;
     n->stage_stream = large_bytes(n) >= n->cache_bytes;
     n->block = 0;
     n->at = 0;
-    n->level = BLOCK;
-    if (c->kind == BROADCAST)
-        copy_from(n, c->root, 0);
-    for (int k = 0; k < n->n && c->kind == ALLGATHER; k++) {
-        const int from = (n->me + k) % n->n; /* not all at the same one */
-        copy_from(n, from, large_part_at(c, from));
-    }
+    n->level = first_step(n);
 }
 
 /* A rank may use an area again as soon as it has awaited those who read it for
  * the block in between: they began that one when they had done with this. */
 coll_status near_step(struct node *n)
 {
-    const size_t last = nblocks(n);
-    for (; n->level != END; n->block++) {
-        const size_t b = n->block;
-        if (n->level == BLOCK) {
-            if (b < last)
-                sum_near(n, b);
-            large_mark(n, block_step(b));
-            n->level = b < last ? SUMS : END;
+    const size_t blocks = near_blocks(n);
+    const int first = first_step(n), last = last_step(n);
+    for (; n->block < blocks; n->block++, n->level = first)
+        for (; n->level <= last; n->level++) {
+            const coll_status status = await_siblings(n, n->level, n->block);
+            if (status != COLL_OK)
+                return status;
+            run_step(n, n->level, n->block);
+            large_mark(n, mark(n, n->level, n->block));
         }
-        if (n->level == END)
-            break;
-        const coll_status status = await_others(n, block_step(b));
-        if (status != COLL_OK)
-            return status;
-        sum_far(n, b);
-        n->level = BLOCK;
-    }
-    return large_await(n, block_step(last));
+    return large_await(n, mark(n, last, blocks - 1));
 }

@@ -62,6 +62,7 @@ static struct node *allocate(int n)
     node->n = n;
     node->rank_of = calloc((size_t)n, sizeof(*node->rank_of));
     node->near.place_of = calloc((size_t)n, sizeof(*node->near.place_of));
+    node->near.position_of = calloc((size_t)n, sizeof(*node->near.position_of));
     node->peers = calloc((size_t)n, sizeof(*node->peers));
     node->ins = calloc((size_t)n, sizeof(*node->ins));
     node->outs = calloc((size_t)n, sizeof(*node->outs));
@@ -73,8 +74,9 @@ static struct node *allocate(int n)
     node->announced.most = most_views(n);
     for (int i = 0; i < n && node->peers; i++)
         node->peers[i].large.most = node->peers[i].pulled.most = most_views(n);
-    if (node->rank_of && node->near.place_of && node->peers && node->ins
-        && node->outs && node->src && node->dst && node->scratch && node->modes)
+    if (node->rank_of && node->near.place_of && node->near.position_of
+        && node->peers && node->ins && node->outs && node->src && node->dst
+        && node->scratch && node->modes)
         return node;
     node_free(node);
     return NULL;
@@ -110,6 +112,7 @@ void node_free(struct node *n)
     segment_detach(&n->view);
     segment_free(n->segment);
     free(n->near.place_of);
+    free(n->near.position_of);
     free(n->rank_of);
     free(n->peers);
     free(n->ins);
@@ -231,8 +234,9 @@ static coll_status group(struct node *n, const struct introduction *all)
         return fail(COLL_ERR_MEMORY, "shm", "no memory for %d ranks", n->n);
     for (int i = 0; i < n->n; i++)
         places[i] = all[n->rank_of[i]].place;
-    near_group(n, places);
-    const coll_status status = node_levels_build(&n->levels, places, n->n);
+    coll_status status = node_levels_build(&n->levels, places, n->n);
+    if (status == COLL_OK)
+        status = near_group(n, places);
     free(places);
     if (status < 0)
         return fail(status, "shm", "no groups for %d ranks of one host", n->n);
@@ -242,9 +246,6 @@ static coll_status group(struct node *n, const struct introduction *all)
     if (n->me == 0) {
         node_levels_print(&n->levels, text, sizeof(text));
         log_line(COLL_LOG_INFO, "shm", "small collectives: %s", text);
-        if (n->near.ngroups)
-            log_line(COLL_LOG_INFO, "shm", "long ones: as one, or %d by %d",
-                     n->near.ngroups, n->near.size);
     }
     return COLL_OK;
 }

@@ -23,6 +23,7 @@
 #include "node/heap.h"
 #include "node/levels.h"
 #include "node/modes.h"
+#include "node/nest.h"
 #include "node/segment.h"
 #include "node/views.h"
 #include "op/op.h"
@@ -128,12 +129,11 @@ struct node_place_of {
     bool foreign;
 };
 
-/* Groups of equal size for long vectors, see near.c; ngroups 0: none. */
+/* Groups for long vectors, see nest.h. */
 struct node_near {
-    int ngroups, size;
-    int price, across; /* of a line from the group's ranks, and from others */
-    int group, index;  /* this rank's, and which of its members it is */
-    int *place_of;     /* [ngroups * size], group by group */
+    struct nest nest[NKINDS]; /* by kind */
+    int *place_of;            /* [n], by position */
+    int *position_of;         /* [n], by place */
 };
 
 /* The last long operation, and what it took on this rank. */
@@ -215,8 +215,8 @@ struct node_job {
     bool crowded; /* ranks have to take turns on the processors */
 };
 
-/* near.c: the groups of node->near, if there are any. */
-void near_group(struct node *, const struct node_place places[]);
+/* near_pieces.c: the groups of node->near. */
+coll_status near_group(struct node *, const struct node_place places[]);
 
 /* Collective over the job. *node is NULL where this host has one rank, or where
  * its ranks cannot share memory: the reason is logged. */
