@@ -26,9 +26,9 @@ HEAD_KEYS = {'format', 'net', 'batch', 'dtype', 'threads', 'machine', 'isa',
              'peak_gflops', 'results', 'sums'}
 ROW_KEYS = {'layer', 'times', 'pass', 'kernel', 'isa'}
 FIGURES = {'gflops', 'percent_of_peak', 'time_ms', 'max_rel_error'}
+KERNELS = ('auto', 'direct', 'gemm', 'strassen', 'winograd')
 # As trainer/bench/error.c derives them; LeNet's sums have at most 2 * 24 * 24
 # or 50 * 25 products.
-KERNELS = ('auto', 'direct', 'gemm', 'strassen', 'winograd')
 BOUNDS = {'direct': 1e-5, 'gemm': 1e-5, 'tile': 1e-5, 'strassen': 2e-5,
           'winograd': 1.5e-4}
 
@@ -237,7 +237,7 @@ def test_what_is_left_out_is_told():
 
 def check_cannot(kernel, layers):
     """Layers of the odd net: what fills no block is left to gemm, and what is
-    neither 3x3 nor 5x5 with stride 1 to others than Winograd, as what is not 1x1
+    neither 3x3 nor 5x5 to others than Winograd, what is not 1x1 with many channels
     to others than Strassen."""
     if kernel == 'strassen':
         check({'a', 'first'} <= layers, layers)
@@ -265,6 +265,21 @@ def test_all_odd_layers_are_right_by_every_kernel():
                 cannot = {key for key, r in rows.items() if 'cannot' in r}
                 check_cannot(kernel, {layer for layer, _ in cannot})
                 check(out.count('cannot: ') == len(cannot), out)
+
+
+@tap.case
+def test_strides_and_single_points_have_ways_of_their_own():
+    with tempfile.TemporaryDirectory() as folder:
+        net = own_net(folder, 'input 32x9x9\nconv 64 1x1\nconv 96 1x1 stride 2\n'
+                      'conv 32 3x3 stride 2 pad 1\ndense 10\nsoftmax_loss\n')
+        for kernel, can in (('strassen', {'0.conv', '1.conv'}),
+                            ('winograd', {'2.conv'})):
+            found, _ = measured('--net', net, '--kernel', kernel, *QUICK)
+            check_file(found, kernel)
+            done = [r for r in found['results'] if 'cannot' not in r]
+            check({r['layer'] for r in done} == can, kernel, done)
+            for row in done:
+                check(row['max_rel_error'] < BOUNDS['strassen'], row)
 
 
 @tap.slow_case

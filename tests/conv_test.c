@@ -431,6 +431,9 @@ static void layers_of_known_nets(void)
         {2, 640, 14, 14, 32, 1, 1,  1,  1, 1, 0, 0, 1, 1, 0, 0, false, false},
         {3, 64,  9,  12, 96, 1, 1,  1,  2, 2, 0, 0, 1, 1, 0, 0, false, false},
         {5, 32,  7,  10, 64, 1, 1,  1,  3, 1, 0, 0, 1, 1, 0, 0, false, false},
+        {2, 64,  6,  9,  32, 1, 1,  1,  1, 2, 0, 0, 1, 1, 0, 0, false, false},
+        {3, 544, 21, 19, 32, 1, 1,  1,  1, 1, 0, 0, 1, 1, 0, 0, false, false},
+        {3, 64,  41, 38, 32, 1, 1,  1,  2, 2, 0, 0, 1, 1, 0, 0, false, false},
         {2, 33,  9,  12, 47, 1, 3,  3,  2, 2, 1, 1, 1, 1, 0, 0, false, false},
         {3, 64,  6,  5,  96, 2, 3,  3,  2, 2, 0, 2, 1, 1, 0, 0, false, false},
         {1, 16,  3,  3,  16, 1, 3,  3,  2, 2, 0, 0, 1, 1, 0, 0, false, false},
@@ -463,6 +466,42 @@ static void no_image_depends_on_another(void)
     float *all[] = {x, w, y, alone, scratch};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         free(all[i]);
+}
+
+/* Threads and last batches do with the scratch of a part of the batch. */
+static void no_part_needs_more_scratch(void)
+{
+    static const struct conv some[] = {
+        {0, 2048, 16, 16, 96,   1, 3, 3, 2, 2, 1, 1, 1, 1, 0, 0, false, false},
+        {0, 1280, 16, 16, 96,   1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false, false},
+        {0, 96,   16, 16, 2048, 1, 3, 3, 2, 2, 1, 1, 1, 1, 0, 0, false, false},
+        {0, 512,  7,  7,  512,  1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false, false},
+        {0, 512,  14, 14, 512,  1, 3, 3, 2, 2, 1, 1, 1, 1, 0, 0, false, false},
+        {0, 1280, 8,  8,  64,   1, 5, 5, 1, 1, 2, 2, 1, 1, 0, 0, false, false},
+        {0, 2048, 7,  7,  512,  1, 1, 1, 1, 1, 0, 0, 1, 1, 0, 0, false, false},
+    };
+    static const struct conv_method *const methods[] = {
+        &conv_direct, &conv_bf16, &conv_strassen, &conv_winograd};
+    enum { NMETHODS = sizeof(methods) / sizeof(methods[0]), MOST = 40 };
+    conv_use(NULL);
+    for (size_t i = 0; i < sizeof(some) / sizeof(some[0]) * NMETHODS; i++) {
+        const struct conv_method *m = methods[i % NMETHODS];
+        struct conv c = some[i / NMETHODS];
+        conv_set_outputs(&c);
+        for (int pass = 0; pass < CONV_PASSES; pass++) {
+            size_t most = 0;
+            if (m->cannot(&c, (enum conv_pass)pass))
+                continue;
+            for (c.n = 1; c.n <= MOST; c.n++) {
+                const size_t floats = m->scratch(&c, (enum conv_pass)pass);
+                require(floats >= most,
+                        "%s, pass %d of %d to %d channels: %zu floats for %d "
+                        "images, %zu for fewer",
+                        m->name, pass, c.c, c.k, floats, c.n, most);
+                most = floats;
+            }
+        }
+    }
 }
 
 static unsigned shapes;
@@ -516,6 +555,27 @@ static void they_know_what_they_cannot_do(void)
     require(!conv_direct.cannot(&c, CONV_FORWARD), "it can");
     require(conv_bf16.cannot(&c, CONV_FORWARD) != NULL, "it cannot");
     require(conv_direct.cannot(&c, CONV_BACKWARD_DATA) != NULL, "it cannot");
+    struct conv point = {1, 32, 8, 8, 64, 1, 1, 1,     2,
+                         2, 0,  0, 1, 1,  0, 0, false, false};
+    require(!conv_strassen.cannot(&point, CONV_FORWARD), "it can");
+    point.pad_w = 1;
+    require(conv_strassen.cannot(&point, CONV_FORWARD) != NULL, "it cannot");
+    point.pad_w = 0;
+    point.k = 48;
+    require(conv_strassen.cannot(&point, CONV_FORWARD) != NULL, "it cannot");
+    point.k = 64;
+    point.groups = 2;
+    require(conv_strassen.cannot(&point, CONV_FORWARD) != NULL, "it cannot");
+    struct conv strides = {1, 32, 8, 8, 64, 1, 3, 3,     2,
+                           2, 1,  1, 1, 1,  0, 0, false, false};
+    require(!conv_winograd.cannot(&strides, CONV_FORWARD), "it can");
+    strides.stride_h = 1;
+    require(conv_winograd.cannot(&strides, CONV_FORWARD) != NULL, "it cannot");
+    strides.stride_h = strides.stride_w = 3;
+    require(conv_winograd.cannot(&strides, CONV_FORWARD) != NULL, "it cannot");
+    strides.stride_h = strides.stride_w = 2;
+    strides.kernel_h = strides.kernel_w = 5;
+    require(conv_winograd.cannot(&strides, CONV_FORWARD) != NULL, "it cannot");
     c.kernel_h = 12; /* larger than image and padding */
     require(!conv_set_outputs(&c), "there is no window");
     require(!conv_use("mmx"), "it can");
@@ -529,6 +589,7 @@ int main(int argc, char **argv)
         {"odd shapes",                        odd_shapes                     },
         {"Winograd's comes to the same",      winograd_comes_to_the_same     },
         {"no image depends on another",       no_image_depends_on_another    },
+        {"no part needs more scratch",        no_part_needs_more_scratch     },
         {"numbers are rounded to bf16",       numbers_are_rounded            },
         {"products are of rounded numbers",   products_are_of_rounded_numbers},
         {"the ways know what they cannot do", they_know_what_they_cannot_do  },

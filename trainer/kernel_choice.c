@@ -22,9 +22,8 @@
 #include "programs/options.h"
 #include "random.h"
 
-static const struct conv_method *const methods[] = {&conv_direct, &conv_gemm,
-                                                    &conv_winograd, &conv_strassen,
-                                                    &conv_bf16};
+static const struct conv_method *const methods[] = {
+    &conv_direct, &conv_gemm, &conv_winograd, &conv_strassen, &conv_bf16};
 enum { NMETHODS = sizeof(methods) / sizeof(methods[0]), MOST = 4096 };
 
 static const char *precision(bool bf16)

@@ -11,9 +11,9 @@
 /* "auto": by rule. "measured": each layer's passes are timed once on a machine,
  * and what was the fastest is kept in ~/.cache/libcoll/conv.txt (or
  * $XDG_CACHE_HOME/libcoll/conv.txt) for later runs. "gemm", "direct",
- * "winograd": that, where it can. For nets that are created afterwards, whose
+ * "winograd", "strassen": that, where it can. For nets that are created afterwards, whose
  * images are shared out over so many threads, and what conv_allow_bf16() has
- * set: with it "direct" is conv_bf16, and the last two are not valid. Not
+ * set: with it "direct" is conv_bf16, and the other three are not valid. Not
  * thread-safe. -1 with what is valid in error for other names. */
 int kernel_choose(const char *name, int nthreads, char *error,
                   size_t error_bytes);

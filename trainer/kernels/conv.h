@@ -77,8 +77,9 @@ struct conv_method {
 
 /* As it is defined; any kernel of up to 256 elements. */
 extern const struct conv_method conv_direct;
-/* Winograd's F(4x4, 3x3) and F(4x4, 5x5), with strides of 1. Its rounding
- * errors are some ten and twenty times those of the other. */
+/* Winograd's F(4x4, 3x3) and F(4x4, 5x5), with strides of 1, whose rounding
+ * errors are some ten and twenty times those of the other; and 3x3 with strides
+ * of 2, whose errors are no larger. */
 extern const struct conv_method conv_winograd;
 /* 1x1 without padding: 7 products of matrices' quarters where the definition
  * takes 8 (Strassen 1969). */

@@ -9,7 +9,6 @@ static const double transform[] = {600, 800, 250};
 static const double weight[] = {1600, 2000, 1200};
 /* Of Strassen's sums of what is read and written, an element of either, and of
  * weights; for the gradient of the weights less. */
-static const double strassen_share = 7 / 8.0;
 static const double strassen_sums[] = {12.5, 12.5, 8};
 static const double strassen_weight = 20;
 static const double gemm_slower =
@@ -62,9 +61,10 @@ static double winograd_work(const struct conv *c, enum conv_pass pass)
 
 static double strassen_work(const struct conv *c, enum conv_pass pass)
 {
-    const double positions = (double)c->n * c->out_h * c->out_w;
-    return strassen_share * direct_work(c, pass)
-           + strassen_sums[pass] * positions * (c->c + c->k)
+    const int positions = c->out_h * c->out_w;
+    const double saved = 1 / 8.0 * (positions / 2 * 2) / positions;
+    return (1 - saved) * direct_work(c, pass)
+           + strassen_sums[pass] * c->n * positions * (c->c + c->k)
            + strassen_weight * c->c * c->k;
 }
 
@@ -102,8 +102,7 @@ const struct conv_method *conv_best(const struct conv *c, enum conv_pass pass)
         best = &conv_bf16;
         least = bf16_work(c, pass);
     }
-    if (!conv_strassen.cannot(c, pass) && c->n > 1
-        && strassen_work(c, pass) < least) {
+    if (!conv_strassen.cannot(c, pass) && strassen_work(c, pass) < least) {
         best = &conv_strassen;
         least = strassen_work(c, pass);
     }

@@ -27,7 +27,7 @@ enum {
 };
 
 /* What is multiplied by: the quarters and their sums. */
-enum { SUMS = QUARTERS, WEIGHTS = 2 * QUARTERS };
+enum { FIRST_SUM = QUARTERS, WEIGHTS = 2 * QUARTERS };
 
 static const char *cannot(const struct conv *c, enum conv_pass pass)
 {
@@ -36,7 +36,7 @@ static const char *cannot(const struct conv *c, enum conv_pass pass)
         return "the kernel is not 1x1";
     if (c->pad_h || c->pad_w)
         return "padding is not 0";
-    if (c->groups != 1 || c->c % HALVES || c->k % HALVES)
+    if (c->groups != 1 || c->plain || c->c % HALVES || c->k % HALVES)
         return "channels are in groups, or no multiple of 32";
     return NULL;
 }
@@ -70,7 +70,7 @@ static struct pass pass_of(const struct conv *c, enum conv_pass pass,
         .w = w,
         .positions = c->out_h * c->out_w,
         .half = c->out_h * c->out_w / 2,
-        .apart = c->stride_h > 1 || c->stride_w > 1,
+        .apart = strassen_apart(c),
     };
     if (back)
         view_backward(&p.view, c, 0, 0);
@@ -137,15 +137,15 @@ static void pack(const struct pass *p, const struct tile *t)
         float *const at = t->w + (size_t)i * t->each;
         conv_pack_part(&p->view, &p->order, &part, p->w, at);
         a[i] = at;
-        s[i] = at + SUMS * t->each;
+        s[i] = at + FIRST_SUM * t->each;
     }
     p->isa->lanes->quarters->left(a, s, t->each);
 }
 
 /* y = x w, or y += that; soon: what is written soon, or NULL. */
 static void multiply(const struct pass *p, const struct tile *t, int w,
-                     struct matrix x, struct matrix y, bool add,
-                     const struct matrix *soon)
+                     struct quarter x, struct quarter y, bool add,
+                     const struct quarter *soon)
 {
     static const float zeros[TILE_BLOCKS * CONV_BLOCK];
     static const int32_t tap[1];
@@ -186,8 +186,8 @@ static const float *bias_of(const struct pass *p, int block)
 
 /* The sums of four products to y, of the blocks from kb on. */
 static void meet(const struct pass *p, const struct tile *t,
-                 const struct matrix product[QUARTERS],
-                 const struct matrix y[QUARTERS])
+                 const struct quarter product[QUARTERS],
+                 const struct quarter y[QUARTERS])
 {
     const bool add = p->add || t->first;
     for (int image = 0; image < t->images; image++)
@@ -209,90 +209,90 @@ static void meet(const struct pass *p, const struct tile *t,
 
 /* The outputs from kb on. */
 static void run_tile(const struct pass *p, const struct tile *t,
-                     const struct matrix x[QUARTERS],
-                     const struct matrix sums[QUARTERS],
-                     const struct matrix y[QUARTERS])
+                     const struct quarter x[QUARTERS],
+                     const struct quarter sums[QUARTERS],
+                     const struct quarter y[QUARTERS])
 {
     const size_t block = (size_t)t->n * CONV_BLOCK;
     const size_t image = (size_t)t->nk * block;
-    struct matrix product[QUARTERS], to[QUARTERS];
+    struct quarter product[QUARTERS], to[QUARTERS];
     for (size_t i = 0; i < QUARTERS; i++) {
-        product[i] = (struct matrix){
+        product[i] = (struct quarter){
             p->products + i * (size_t)t->images * image, image, block};
-        to[i] = matrix_from(y[i], (size_t)t->kb * y[i].block);
+        to[i] = quarter_from(y[i], (size_t)t->kb * y[i].block);
     }
     multiply(p, t, Q11, x[Q11], product[0], false, &to[0]);
-    multiply(p, t, SUMS + 1, sums[1], product[1], false, &to[1]);
-    multiply(p, t, SUMS + 0, sums[0], product[2], false, &to[2]);
-    multiply(p, t, SUMS + 2, sums[2], product[3], false, &to[3]);
+    multiply(p, t, FIRST_SUM + 1, sums[1], product[1], false, &to[1]);
+    multiply(p, t, FIRST_SUM + 0, sums[0], product[2], false, &to[2]);
+    multiply(p, t, FIRST_SUM + 2, sums[2], product[3], false, &to[3]);
     meet(p, t, product, to);
     multiply(p, t, Q12, x[Q21], to[Q11], true, NULL);
-    multiply(p, t, SUMS + 3, x[Q22], to[Q12], true, NULL);
+    multiply(p, t, FIRST_SUM + 3, x[Q22], to[Q12], true, NULL);
     multiply(p, t, Q22, sums[3], to[Q21], true, NULL);
 }
 
 /* The position that no half has, as it is defined. */
 static void run_last(const struct pass *p, struct tile t,
-                     const struct matrix x[QUARTERS],
-                     const struct matrix y[QUARTERS])
+                     const struct quarter x[QUARTERS],
+                     const struct quarter y[QUARTERS])
 {
     const size_t last = (size_t)(p->positions - 1) * CONV_BLOCK;
     t.n = 1;
     for (int k = 0; k < 2; k++) { /* each half of the outputs */
-        const struct matrix to =
-            matrix_from(y[2 * k], last + (size_t)t.kb * y->block);
+        const struct quarter to =
+            quarter_from(y[2 * k], last + (size_t)t.kb * y->block);
         for (int i = 0; i < t.images && !p->add && !t.first; i++)
             for (int b = 0; b < t.nk; b++)
                 memcpy(to.at + (size_t)i * to.image + (size_t)b * to.block,
                        bias_of(p, k * p->outputs + t.kb + b),
                        CONV_BLOCK * sizeof(float));
         for (int c = 0; c < 2; c++)
-            multiply(p, &t, 2 * k + c, matrix_from(x[2 * c], last), to, true,
+            multiply(p, &t, 2 * k + c, quarter_from(x[2 * c], last), to, true,
                      NULL);
     }
 }
 
-/* What the products read of x. */
-static void make_sums(const struct pass *p, const struct matrix x[QUARTERS],
-                      int images, int inputs, int n,
-                      struct matrix sums[QUARTERS])
+void strassen_sums(strassen_sums_fn *fn, const struct quarter from[QUARTERS],
+                   int images, int blocks, int n, float *to,
+                   struct quarter sums[QUARTERS])
 {
     const size_t block = (size_t)n * CONV_BLOCK;
-    const size_t image = (size_t)inputs * block;
+    const size_t image = (size_t)blocks * block;
     for (size_t i = 0; i < QUARTERS; i++)
         sums[i] =
-            (struct matrix){p->sums + i * (size_t)images * image, image, block};
+            (struct quarter){to + i * (size_t)images * image, image, block};
     for (size_t m = 0; m < (size_t)images; m++)
-        for (size_t b = 0; b < (size_t)inputs; b++) {
-            const float *from[QUARTERS];
-            float *to[QUARTERS];
+        for (size_t b = 0; b < (size_t)blocks; b++) {
+            const float *x[QUARTERS];
+            float *y[QUARTERS];
             for (int i = 0; i < QUARTERS; i++) {
-                from[i] = x[i].at + m * x[i].image + b * x[i].block;
-                to[i] = sums[i].at + m * image + b * block;
+                x[i] = from[i].at + m * from[i].image + b * from[i].block;
+                y[i] = sums[i].at + m * image + b * block;
             }
-            p->isa->lanes->quarters->right(from, to, block);
+            fn(x, y, block);
         }
 }
 
 /* n positions from `first` on of each half, and after the last of them the one
  * that no half has; of x so many blocks from b0 on. */
-static void run_band(const struct pass *p, const struct matrix x[QUARTERS],
-                     const struct matrix y[QUARTERS], int images, int first,
+static void run_band(const struct pass *p, const struct quarter x[QUARTERS],
+                     const struct quarter y[QUARTERS], int images, int first,
                      int n, int b0, bool packs)
 {
     const bool last = p->positions % 2 && first + n == p->half;
     const int inputs = conv_least(p->chunk, p->inputs - b0);
     const size_t at = (size_t)first * CONV_BLOCK;
-    struct matrix sums[QUARTERS], all[QUARTERS], from[QUARTERS], to[QUARTERS];
+    struct quarter sums[QUARTERS], all[QUARTERS], from[QUARTERS], to[QUARTERS];
     float *w = p->packed;
     if (!p->once)
         w += WEIGHTS * packed_floats(p->outputs, b0);
     for (int i = 0; i < QUARTERS; i++) {
-        all[i] = matrix_from(x[i], (size_t)b0 * x[i].block);
-        from[i] = matrix_from(all[i], at);
-        to[i] = matrix_from(y[i], at);
+        all[i] = quarter_from(x[i], (size_t)b0 * x[i].block);
+        from[i] = quarter_from(all[i], at);
+        to[i] = quarter_from(y[i], at);
     }
-    make_sums(p, from, images, inputs, n, sums);
+    strassen_sums(p->isa->lanes->quarters->right, from, images, inputs, n,
+                  p->sums, sums);
     for (int kb = 0, nk; kb < p->outputs; kb += nk) {
         nk = conv_tile_blocks(p->isa->most, p->widest, p->outputs - kb);
         const struct tile t = {images, n,      kb, nk,
@@ -311,7 +311,7 @@ static void run_band(const struct pass *p, const struct matrix x[QUARTERS],
 static void run_images(const struct pass *p, const float *from, float *to,
                        int images, bool packs)
 {
-    struct matrix x[QUARTERS], y[QUARTERS];
+    struct quarter x[QUARTERS], y[QUARTERS];
     quarters_of((float *)(uintptr_t)from, p->view.channels, p->positions, x);
     quarters_of(to, p->order.outputs, p->positions, y);
     int first = 0;

@@ -63,17 +63,14 @@ static size_t band_floats(const struct sums *u, int blocks)
     return (size_t)(blocks * u->at_once * u->images) * CONV_BLOCK;
 }
 
-static bool apart(const struct conv *c)
-{
-    return c->stride_h > 1 || c->stride_w > 1;
-}
-
 size_t strassen_scratch_of_weights(const struct conv *c)
 {
     const struct sums u = sums_of(c);
     return SUMS * sum_floats(&u, u.outputs)
            + QUARTERS * (band_floats(&u, u.widest) + band_floats(&u, u.chunk))
-           + (apart(c) ? conv_blocked(u.images, c->c, c->out_h, c->out_w) : 0);
+           + (strassen_apart(c)
+                  ? conv_blocked(u.images, c->c, c->out_h, c->out_w)
+                  : 0);
 }
 
 /* What is done at once: n positions of so many images, nk blocks of outputs and
@@ -82,34 +79,9 @@ struct part {
     int images, n, nk, first, blocks;
 };
 
-typedef void sums_fn(const float *const from[QUARTERS],
-                     float *const to[QUARTERS], size_t n);
-
-/* Of so many blocks; sets `made` to where they are. */
-static void make(sums_fn *fn, const struct matrix from[QUARTERS],
-                 const struct part *p, int blocks, float *to,
-                 struct matrix made[QUARTERS])
-{
-    const size_t block = (size_t)p->n * CONV_BLOCK;
-    const size_t image = (size_t)blocks * block;
-    for (size_t i = 0; i < QUARTERS; i++)
-        made[i] =
-            (struct matrix){to + i * (size_t)p->images * image, image, block};
-    for (size_t m = 0; m < (size_t)p->images; m++)
-        for (size_t b = 0; b < (size_t)blocks; b++) {
-            const float *a[QUARTERS];
-            float *s[QUARTERS];
-            for (int i = 0; i < QUARTERS; i++) {
-                a[i] = from[i].at + m * from[i].image + b * from[i].block;
-                s[i] = made[i].at + m * image + b * block;
-            }
-            fn(a, s, block);
-        }
-}
-
 /* Adds one product to its sums. */
-static void sum_up(const struct sums *u, const struct part *p, struct matrix dy,
-                   struct matrix x, float *sum)
+static void sum_up(const struct sums *u, const struct part *p,
+                   struct quarter dy, struct quarter x, float *sum)
 {
     struct conv_sum t = {
         .dy = dy.at,
@@ -132,22 +104,24 @@ static void sum_up(const struct sums *u, const struct part *p, struct matrix dy,
 
 /* All products; a and b: of the part, t: what they read of x. */
 static void sum_halves(const struct sums *u, const struct part *p,
-                       const struct matrix a[QUARTERS],
-                       const struct matrix b[QUARTERS],
-                       const struct matrix t[QUARTERS], float *sum)
+                       const struct quarter a[QUARTERS],
+                       const struct quarter b[QUARTERS],
+                       const struct quarter t[QUARTERS], float *sum)
 {
-    struct matrix s[QUARTERS];
-    make(u->isa->lanes->quarters->left, a, p, p->nk, u->s, s);
-    const struct matrix dy[] = {a[Q11], s[1], s[0], s[2], a[Q12], s[3], a[Q22]};
-    const struct matrix x[] = {b[Q11], t[1], t[0], t[2], b[Q21], b[Q22], t[3]};
+    struct quarter s[QUARTERS];
+    strassen_sums(u->isa->lanes->quarters->left, a, p->images, p->nk, p->n,
+                  u->s, s);
+    const struct quarter dy[] = {a[Q11], s[1], s[0],  s[2],
+                                 a[Q12], s[3], a[Q22]};
+    const struct quarter x[] = {b[Q11], t[1], t[0], t[2], b[Q21], b[Q22], t[3]};
     for (int i = 0; i < SUMS - 1; i++)
         sum_up(u, p, dy[i], x[i], sum + (size_t)i * sum_floats(u, u->outputs));
 }
 
 /* The position that no half has, as it is defined. */
 static void sum_last(const struct sums *u, const struct part *p,
-                     const struct matrix a[QUARTERS],
-                     const struct matrix b[QUARTERS], float *sum)
+                     const struct quarter a[QUARTERS],
+                     const struct quarter b[QUARTERS], float *sum)
 {
     for (int i = 0; i < QUARTERS; i++)
         sum_up(u, p, a[i / 2 * 2], b[i % 2],
@@ -155,26 +129,27 @@ static void sum_last(const struct sums *u, const struct part *p,
 }
 
 /* n positions from `first` on of each half, or the last one. */
-static void run_band(const struct sums *u, const struct matrix dy[QUARTERS],
-                     const struct matrix x[QUARTERS], int images, int first,
+static void run_band(const struct sums *u, const struct quarter dy[QUARTERS],
+                     const struct quarter x[QUARTERS], int images, int first,
                      int n, bool last)
 {
     struct part p = {.images = images, .n = n};
-    struct matrix a[QUARTERS], b[QUARTERS], t[QUARTERS];
+    struct quarter a[QUARTERS], b[QUARTERS], t[QUARTERS];
     for (p.first = 0; p.first < u->inputs; p.first += p.blocks) {
         p.blocks = conv_least(u->chunk, u->inputs - p.first);
         for (int i = 0; i < QUARTERS; i++) /* x is turned */
-            b[i] = matrix_from(x[i % 2 * 2 + i / 2],
-                               (size_t)first * CONV_BLOCK
-                                   + (size_t)p.first * x->block);
+            b[i] = quarter_from(x[i % 2 * 2 + i / 2],
+                                (size_t)first * CONV_BLOCK
+                                    + (size_t)p.first * x->block);
         if (!last)
-            make(u->isa->lanes->quarters->right, b, &p, p.blocks, u->t, t);
+            strassen_sums(u->isa->lanes->quarters->right, b, images, p.blocks,
+                          n, u->t, t);
         for (int kb = 0; kb < u->outputs; kb += p.nk) {
             p.nk =
                 conv_tile_blocks(u->isa->sum_most, u->widest, u->outputs - kb);
             for (int i = 0; i < QUARTERS; i++)
-                a[i] = matrix_from(dy[i], (size_t)first * CONV_BLOCK
-                                              + (size_t)kb * dy->block);
+                a[i] = quarter_from(dy[i], (size_t)first * CONV_BLOCK
+                                               + (size_t)kb * dy->block);
             float *const sum =
                 u->sum + sum_floats(u, kb)
                 + (size_t)(p.first * p.nk) * CONV_BLOCK * CONV_BLOCK;
@@ -213,7 +188,7 @@ static void finish(const struct sums *u, const struct conv *c,
 static void run_images(const struct sums *u, const struct conv *c,
                        const float *x, const float *dy, int images)
 {
-    struct matrix a[QUARTERS], b[QUARTERS];
+    struct quarter a[QUARTERS], b[QUARTERS];
     quarters_of((float *)(uintptr_t)dy, c->k, u->positions, a);
     quarters_of((float *)(uintptr_t)x, c->c, u->positions, b);
     for (int q = 0, n; q < u->half; q += n) {
@@ -238,7 +213,7 @@ void strassen_backward_weights(const struct conv *c, const float *x,
     for (int i = 0, images; i < c->n; i += images) {
         const float *from = x + conv_blocked(i, c->c, c->h, c->w);
         images = conv_least(u.images, c->n - i);
-        if (apart(c)) {
+        if (strassen_apart(c)) {
             strassen_gather(&v, from, images, u.dense);
             from = u.dense;
         }

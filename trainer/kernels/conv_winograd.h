@@ -13,7 +13,6 @@ enum { WINOGRAD_APART = CONV_BLOCK };
 struct winograd_tiles {
     const struct conv_view *view;
     const struct conv_transforms *to;
-    int stride;
     size_t places;
     int rows, columns; /* of tiles in an image */
     int all, at_once;
@@ -47,7 +46,8 @@ void winograd_output(const struct winograd_tiles *, int outputs, int first,
 void winograd_dy(const struct winograd_tiles *, int outputs, const float *dy,
                  int first, int n, float *m);
 
-/* Blocks of outputs whose U is there: all, or some at a time. */
+/* Blocks of outputs whose U is there: all, or so many at a time. */
+enum { WINOGRAD_CHUNK = TILE_BLOCKS };
 struct winograd_chunk {
     int first, blocks, widest; /* of tiles */
     const int *most;

@@ -12,10 +12,7 @@
 #ifndef TRAINER_KERNELS_CONV_WINOGRAD_PHASES_H
 #define TRAINER_KERNELS_CONV_WINOGRAD_PHASES_H
 
-#define INLINE static inline __attribute__((always_inline))
-
-typedef float block __attribute__((vector_size(64)));
-typedef float loose __attribute__((vector_size(64), aligned(4), may_alias));
+#include "kernels/conv_winograd_block.h"
 
 INLINE void times_b(const block *d, block *v, const int wide)
 {

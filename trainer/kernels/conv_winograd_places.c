@@ -21,7 +21,6 @@ struct winograd_tiles winograd_tiles_of(const struct conv_view *v,
     struct winograd_tiles t = {
         .view = v,
         .to = conv_isa()->transforms[conv_winograd_kind(c)],
-        .stride = v->stride_h,
         .x_image = conv_blocked(1, v->channels * c->groups, v->h, v->w),
         .y_image = blocks_y * (size_t)v->rows * (size_t)v->columns,
         .x_plane = (size_t)v->h * (size_t)v->w * CONV_BLOCK,
@@ -38,8 +37,12 @@ struct winograd_tiles winograd_tiles_of(const struct conv_view *v,
                 / TILE_POSITIONS * TILE_POSITIONS;
     if (t.at_once < TILE_POSITIONS)
         t.at_once = TILE_POSITIONS;
-    if (t.all < 2 * t.at_once && weights * SHARE > FAR)
-        t.at_once = t.all; /* rather than to read all of U for a few more */
+    /* Rather than to read all of U for a few more; where what chunks save of U
+     * is more than this takes, so that no part of a batch needs more scratch
+     * than all of it. */
+    if (t.all < 2 * t.at_once && weights * SHARE > FAR
+        && conv_least(v->blocks, conv_blocks(outputs)) >= 2 * WINOGRAD_CHUNK)
+        t.at_once = t.all;
     t.at_once = conv_least(t.at_once, t.all > 0 ? t.all : 1);
     return t;
 }
@@ -113,15 +116,15 @@ void winograd_input(const struct winograd_tiles *t, float *x, int first, int n,
     for (int b = 0; b < view->blocks; b++) {
         struct place at = place_of(t, first), soon = place_of(t, first + SOON);
         for (int i = 0; i < n; i++, advance(t, &at), advance(t, &soon)) {
-            const int row = view->row0 + t->stride * at.row;
-            const int column = view->column0 + t->stride * at.column;
+            const int row = view->row0 + view->stride_h * at.row;
+            const int column = view->column0 + view->stride_h * at.column;
             const bool edge =
                 leaves(row, column, t->to->wide, view->h, view->w, &in);
             float *here = x + (size_t)at.image * t->x_image
                           + (size_t)b * t->x_plane
                           + ((ptrdiff_t)row * view->w + column) * CONV_BLOCK;
             prefetch(&soon, newest + (size_t)b * t->x_plane, t->x_image, line,
-                     t->stride, NEW);
+                     view->stride_h, NEW);
             (back ? t->to->input_back : t->to->input)(
                 here, line, edge ? &in : NULL,
                 v + ((size_t)b * (size_t)t->at_once + (size_t)i) * CONV_BLOCK,

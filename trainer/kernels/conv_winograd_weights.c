@@ -2,8 +2,6 @@
 /* U: kernels to places, and their gradients back. */
 #include "kernels/conv_winograd.h"
 
-enum { CHUNK = TILE_BLOCKS }; /* blocks of outputs whose U is made at once */
-
 /* Calls the transform of each 16 weights of a packed part, or of their
  * gradient. at: where a kernel's elements are, by their row and column. */
 static void each_weight(const struct winograd_tiles *t,
@@ -52,7 +50,8 @@ struct winograd_chunk winograd_chunk_of(const struct winograd_tiles *t,
 {
     const int blocks = conv_blocks(outputs);
     return (struct winograd_chunk){
-        .blocks = t->at_once < t->all ? blocks : conv_least(blocks, CHUNK),
+        .blocks =
+            t->at_once < t->all ? blocks : conv_least(blocks, WINOGRAD_CHUNK),
         .widest = widest,
         .most = most,
     };
