@@ -6,7 +6,7 @@
 
 /* Of a tile's channel there or back, and of a kernel; by enum winograd_kind. */
 static const double transform[] = {600, 800, 250};
-static const double weight[] = {1600, 2000, 1200};
+static const double weight[] = {400, 2000, 1200};
 /* Of Strassen's sums of what is read and written, an element of either, and of
  * weights; for the gradient of the weights less. */
 static const double strassen_sums[] = {12.5, 12.5, 8};
