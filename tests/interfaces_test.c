@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The list of COLL_INTERFACE, and which interfaces a host offers. */
+/* The list of COLL_INTERFACE, which interfaces a host offers, and knocking at
+ * doors. */
 #include <criterion/criterion.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
@@ -76,4 +79,56 @@ Test(interfaces, what_is_offered_leads_to_other_hosts)
     }
     cr_expect_eq(bootstrap_interfaces(list, 0), 0);
     cr_expect_eq(bootstrap_interfaces(list, 1), n > 0);
+}
+
+/* So many descriptors. */
+static void leave(int n)
+{
+    const struct rlimit limit = {.rlim_cur = 256, .rlim_max = 256};
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    int last = 0;
+    for (int fd = dup(0); fd >= 0; fd = dup(0))
+        last = fd;
+    for (; n > 0; n--)
+        close(last--);
+}
+
+/* A host knocks at its own door. */
+static int knock(bool far, struct bootstrap_knock *k, int descriptors)
+{
+    struct bootstrap_door door;
+    const int fd = bootstrap_open_door("lo", &door);
+    cr_assert_geq(fd, 0);
+    *k = (struct bootstrap_knock){.next = door, .far = far};
+    if (far)
+        k->visited[k->nvisited++] = door;
+    if (descriptors)
+        leave(descriptors);
+    const int error = bootstrap_knock(fd, k, 3);
+    bootstrap_close_door(fd);
+    return error;
+}
+
+Test(doors, a_knock_finds_rate_and_round_trip, .timeout = 60)
+{
+    struct bootstrap_knock k;
+    cr_assert_eq(knock(true, &k, 0), 0);
+    cr_expect_gt(k.bytes_per_second, 0);
+    cr_expect_gt(k.round_trip[0], 0);
+}
+
+/* The guest stays at the door. */
+Test(doors, a_knock_ends_where_descriptors_run_out, .timeout = 60)
+{
+    struct bootstrap_knock k;
+    cr_assert_eq(knock(false, &k, 1), 0);
+    cr_expect_eq(k.bytes_per_second, 0);
+}
+
+/* One part suffices, and comes before visits. */
+Test(doors, with_one_descriptor_the_next_host_is_reached, .timeout = 60)
+{
+    struct bootstrap_knock k;
+    cr_assert_eq(knock(true, &k, 1), 0);
+    cr_expect_eq(k.round_trip[0], 0);
 }

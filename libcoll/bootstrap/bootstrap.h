@@ -145,7 +145,9 @@ struct bootstrap_knock {
     double round_trip[BOOTSTRAP_VISITS_MAX];
 };
 
-/* Returns 0 or errno; waits so long for the next host to answer. */
+/* Returns 0 or errno, also ENOMEM of its own; waits so long for the next host
+ * and those visited to answer, but no more than 0.4 s for others once the next
+ * one has. */
 int bootstrap_knock(int door, struct bootstrap_knock *, double seconds);
 void bootstrap_close_door(int fd);
 

@@ -3,6 +3,7 @@
  * and a stream round the ring of hosts. The kernel answers a knock by itself,
  * so that a host that is late is no hole in the network. */
 #include <errno.h>
+#include <math.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -29,6 +30,9 @@ enum {
     DISCARD = 9 /* a port */
 };
 static const double stream_seconds = 0.5;
+/* Once one part has been answered, for the others, whose packets may be lost:
+ * less than the next host waits for the stream. */
+static const double others_seconds = 0.4;
 
 int bootstrap_open_door(const char *interface, struct bootstrap_door *door)
 {
@@ -37,8 +41,8 @@ int bootstrap_open_door(const char *interface, struct bootstrap_door *door)
     *door = (struct bootstrap_door){.port = 0};
     if (id_local_addresses(&id, interface) < 0 || !id.naddresses)
         return -1;
-    const int fd =
-        socket(id.addresses[0].family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int fd = socket(id.addresses[0].family,
+                          SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     socklen_t length = id_socket_address(&id, 0, &a);
     if (fd < 0)
         return -1;
@@ -86,6 +90,15 @@ static bool awaits_answers(const struct stream *s)
     return waits;
 }
 
+/* One part suffices. */
+static bool is_answered(const struct stream *s)
+{
+    bool any = false;
+    for (int i = s->nvisits; i < s->ncalls; i++)
+        any |= !s->call[i].error;
+    return any;
+}
+
 static void push(struct call *c, char *bytes)
 {
     const ssize_t n =
@@ -107,7 +120,8 @@ static double clock_of(const struct stream *s)
 }
 
 /* So that a rank that was late to read does not take what had come meanwhile
- * for fast. */
+ * for fast. What is read at once has the stamp of its last packet: that tells
+ * it as long as parts come one after another, as they are sent. */
 static void ask_for_stamps(const struct stream *s, int fd)
 {
     const int on = 1;
@@ -148,22 +162,36 @@ static void pull(struct stream *s, int i, char *bytes)
     }
 }
 
+static bool is_want(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOMEM
+           || error == ENOBUFS;
+}
+
+/* Where something is wanting a guest stays at the door, which would be ready
+ * for ever. */
 static void let_in(struct stream *s)
 {
     const int fd = accept4(s->door, NULL, NULL, SOCK_CLOEXEC);
-    if (fd < 0)
+    if (fd < 0) {
+        if (is_want(errno))
+            s->door = -1;
         return;
+    }
     ask_for_stamps(s, fd);
     s->in[s->nin++] = fd;
 }
 
-/* False: nothing happened until the deadline. */
+/* False: the deadline is over. */
 static bool step(struct stream *s, double deadline, char *bytes)
 {
     enum { DOOR, OUT, IN = OUT + CALLS_MAX, N = IN + GUESTS_MAX };
     const bool listens = !arrivals_complete(&s->arrivals);
     const int nin = s->nin;
+    const double now = tcp_clock();
     struct pollfd p[N];
+    if (now >= deadline)
+        return false;
     for (int i = 0; i < N; i++)
         p[i] = (struct pollfd){.fd = -1, .events = POLLIN};
     if (listens && nin < GUESTS_MAX)
@@ -174,8 +202,9 @@ static bool step(struct stream *s, double deadline, char *bytes)
                 (struct pollfd){.fd = s->call[i].fd, .events = POLLOUT};
     for (int i = 0; i < nin && listens; i++)
         p[IN + i].fd = s->in[i];
-    if (poll(p, N, tcp_milliseconds(deadline, tcp_clock())) <= 0)
-        return false;
+    const int n = poll(p, N, tcp_milliseconds(deadline, now));
+    if (n <= 0)
+        return n < 0 && errno == EINTR;
     for (int i = nin - 1; i >= 0; i--) /* the last replaces one that ends */
         if (p[IN + i].revents)
             pull(s, i, bytes);
@@ -212,20 +241,21 @@ static void share_out(struct stream *s)
 
 /* Until all has come and gone. What comes is heard from the beginning, else it
  * would seem to come at once; what is sent would delay answers. */
-static void pass_on(struct stream *s, double seconds)
+static void pass_on(struct stream *s, double seconds, char *bytes)
 {
-    char *bytes = calloc(1, PIECE);
-    const double patience = tcp_clock() + seconds;
-    while (bytes && awaits_answers(s) && step(s, patience, bytes))
-        ;
+    double patience = tcp_clock() + seconds;
+    bool answered = false;
+    while (awaits_answers(s) && step(s, patience, bytes))
+        if (!answered && is_answered(s)) {
+            answered = true;
+            patience = fmin(patience, tcp_clock() + others_seconds);
+        }
     stop_waiting(s);
     share_out(s);
     const double deadline = tcp_clock() + stream_seconds;
-    while (bytes && !s->call[s->nvisits].error
-           && !(arrivals_complete(&s->arrivals) && has_sent(s))
+    while (is_answered(s) && !(arrivals_complete(&s->arrivals) && has_sent(s))
            && step(s, deadline, bytes))
         ;
-    free(bytes);
 }
 
 static struct call call_door(const struct bootstrap_door *door)
@@ -248,10 +278,17 @@ int bootstrap_knock(int door, struct bootstrap_knock *k, double seconds)
         .stamped = k->far,
         .arrivals = {.all = k->far ? ALL / 2 : ALL},
     };
+    char *bytes = calloc(1, PIECE);
+    if (!bytes)
+        return ENOMEM;
     ask_for_stamps(&s, door);
+    /* First the one part that is needed, should descriptors run out. */
+    s.call[k->nvisited] = call_door(&k->next);
     for (int i = 0; i < s.ncalls; i++)
-        s.call[i] = call_door(i < k->nvisited ? &k->visited[i] : &k->next);
-    pass_on(&s, seconds);
+        if (i != k->nvisited)
+            s.call[i] = call_door(i < k->nvisited ? &k->visited[i] : &k->next);
+    pass_on(&s, seconds, bytes);
+    free(bytes);
     arrivals_sort(&s.arrivals);
     k->bytes_per_second = arrivals_rate(&s.arrivals, clock_of(&s));
     k->seconds_per_byte = arrivals_without_pause(&s.arrivals);
@@ -262,7 +299,7 @@ int bootstrap_knock(int door, struct bootstrap_knock *k, double seconds)
     for (int i = 0; i < s.ncalls; i++)
         if (s.call[i].fd >= 0)
             close(s.call[i].fd);
-    return s.call[k->nvisited].error;
+    return is_answered(&s) ? 0 : s.call[k->nvisited].error;
 }
 
 void bootstrap_wave(const struct bootstrap_end *end)
