@@ -115,8 +115,10 @@ int tcp_call(const struct sockaddr_storage *a, socklen_t length,
     struct pollfd p = {.fd = fd, .events = POLLOUT};
     if (fd < 0)
         return -1;
-    const bool ready =
-        poll(&p, 1, tcp_milliseconds(deadline, tcp_clock())) > 0;
-    const int error = ready ? tcp_answer(fd) : ETIMEDOUT;
+    int n;
+    do
+        n = poll(&p, 1, tcp_milliseconds(deadline, tcp_clock()));
+    while (n < 0 && errno == EINTR);
+    const int error = n > 0 ? tcp_answer(fd) : ETIMEDOUT;
     return error ? give_up(fd, error) : fd;
 }
