@@ -163,6 +163,73 @@ Test(probe, what_is_known_of_far_hosts_is_not_asked)
     cr_assert_eq(run_on("0123", quick, measure_rates), 0);
 }
 
+/* Far is not transitive: host 1 is near to both of those that are not near each
+ * other. */
+static int measure_between(coll_comm *c, int rank, int nranks)
+{
+    struct probe_groups g;
+    struct figures all[8];
+    int host[8];
+    const int nhosts = layout_number_hosts(nranks, c->host_of, host);
+    const int nrounds = nearby_rounds(nhosts);
+    c->ways = calloc((size_t)(nhosts * nrounds), sizeof(*c->ways));
+    EXPECT(c->ways, "rank %d", rank);
+    for (int k = 0; k < nrounds; k++)
+        if (nearby_partner(nhosts, 0, k) == 2)
+            c->ways[k].alpha = c->ways[2 * nrounds + k].alpha = 5e-3f;
+    EXPECT(probe_hosts(c, host, nhosts, &g) == COLL_OK, "rank %d: %s", rank,
+           coll_last_error(c));
+    const struct figures mine = figures_of(&g, nhosts);
+    EXPECT(bootstrap_allgather(c->bootstrap, &mine, all, sizeof(mine))
+               == COLL_OK,
+           "rank %d", rank);
+    for (int r = 0; r < nranks; r++)
+        EXPECT(!memcmp(&all[r], &mine, sizeof(mine)), "ranks %d and %d", r,
+               rank);
+    probe_free(&g);
+    return 0;
+}
+
+Test(probe, one_host_may_be_near_to_two_that_are_far)
+{
+    cr_assert_eq(run_on("012", quick, measure_between), 0);
+}
+
+/* Two hosts and two, of one rank each: 3 ms inside, 50 between. The doors told
+ * no rate between them. */
+static int measure_two_and_two(coll_comm *c, int rank, int nranks)
+{
+    static const float inside = 1e-10f; /* less than messages take here */
+    int host[8];
+    struct probe_groups g;
+    const int nhosts = layout_number_hosts(nranks, c->host_of, host);
+    const int nrounds = nearby_rounds(nhosts);
+    c->ways = calloc((size_t)(nhosts * nrounds), sizeof(*c->ways));
+    EXPECT(c->ways, "rank %d", rank);
+    for (int i = 0; i < nhosts * nrounds; i++) {
+        const int h = i / nrounds, k = i % nrounds;
+        const int other = nearby_partner(nhosts, h, k);
+        if (other >= 0)
+            c->ways[i] = (struct nearby_pair){
+                .alpha = h / 2 == other / 2 ? 1.5e-3f : 25e-3f,
+                .beta = k == 0 ? inside : 0};
+    }
+    EXPECT(probe_hosts(c, host, nhosts, &g) == COLL_OK, "rank %d: %s", rank,
+           coll_last_error(c));
+    EXPECT(g.ngroups == 2, "%d groups", g.ngroups);
+    EXPECT(g.across.alpha == (double)25e-3f, "%g", g.across.alpha);
+    EXPECT(g.inside.beta == (double)inside, "%g", g.inside.beta);
+    EXPECT(g.across.beta > 0 && g.across.beta != g.inside.beta, "%g",
+           g.across.beta);
+    probe_free(&g);
+    return 0;
+}
+
+Test(probe, far_hosts_in_groups_are_asked_what_leads_out_of_them)
+{
+    cr_assert_eq(run_on("0123", quick, measure_two_and_two), 0);
+}
+
 static int sound(coll_comm *c, int rank, int nranks)
 {
     struct probe_cost cost = {.messages = 0};

@@ -68,11 +68,11 @@ static int meets(const struct probing *p, int round)
 }
 
 /* What was found when hosts reached one another; NULL: nothing. */
-static const struct nearby_pair *known(const struct probing *p, int host,
-                                       int round)
+static const struct nearby_pair *known(const struct probing *p, int round)
 {
+    const int me = p->host[p->comm->rank];
     const struct nearby_pair *way =
-        p->ways ? &p->ways[host * p->nrounds + round] : NULL;
+        p->ways ? &p->ways[me * p->nrounds + round] : NULL;
     return way && way->alpha > 0 ? way : NULL;
 }
 
@@ -107,10 +107,10 @@ static int take_known(const struct probing *p, int *peers, int *round, int n,
     int left = 0;
     for (int i = 0; i < n; i++) {
         const int k = round[i];
-        const struct nearby_pair *way = known(p, p->host[p->comm->rank], k);
+        const struct nearby_pair *way = known(p, k);
         if (way) {
             far[k] = true;
-            mine[k] = *way;
+            nearby_keep_better(&mine[k], way);
         } else {
             round[left] = k;
             peers[left++] = peers[i];
@@ -128,14 +128,15 @@ static coll_status meet_shortly(struct probing *p, bool *far,
 {
     int peers[NEARBY_MAX_ROUNDS], round[NEARBY_MAX_ROUNDS];
     double round_trip[NEARBY_MAX_ROUNDS];
-    const int nmet = all_met(p, peers, round);
-    const int n = take_known(p, peers, round, nmet, far, mine);
+    const int n =
+        take_known(p, peers, round, all_met(p, peers, round), far, mine);
     const bool crowded = p->comm->crowded;
     const bool sounds = !crowded || p->nrounds <= CROWDED_ROUNDS;
     const double limit = (crowded ? p->nrounds : 1) * pair_far_seconds;
     coll_status status = COLL_OK;
     phases_begin(p->meter.cost, PHASE_LATENCY);
-    if (n > 0 && n < nmet) /* they may have waited for others, who are far */
+    /* They may have waited for others, who are far; by what both know. */
+    if (n > 0 && p->ways)
         status = pair_greet(&p->meter, peers, n);
     if (sounds && n > 0 && status == COLL_OK)
         status = sound_peers(&p->meter, peers, n, round_trip);
@@ -155,7 +156,7 @@ static coll_status meet_shortly(struct probing *p, bool *far,
 static coll_status meet_for_long(struct probing *p, bool first, int k, bool far,
                                  struct nearby_pair *pair)
 {
-    const struct nearby_pair *way = known(p, p->host[p->comm->rank], k);
+    const struct nearby_pair *way = known(p, k);
     if (meets(p, k) < 0)
         return COLL_OK;
     if (way && (p->all_known || way->beta > 0)) {
@@ -389,6 +390,19 @@ static coll_status find_groups(struct probing *p, struct probe_groups *g,
     return status;
 }
 
+/* Whether nothing is left to ask: not what leads out of groups that latencies
+ * tell. */
+static bool tell_all(const struct nearby_table *t,
+                     const struct nearby_pair *ways, int *group_of)
+{
+    bool certain;
+    if (!ways || !ways_are_all(t->nhosts, ways))
+        return false;
+    memcpy(t->pairs, ways, sizeof(*ways) * (size_t)(t->nhosts * t->nrounds));
+    const int ngroups = nearby_find(t, INFINITY, group_of, &certain);
+    return ngroups == 1 || ngroups == t->nhosts;
+}
+
 static void take_links(const struct nearby_table *t, struct probe_groups *g)
 {
     if (g->ngroups == t->nhosts) { /* nobody is near anybody: all are alike */
@@ -437,7 +451,7 @@ coll_status probe_hosts(coll_comm *c, const int *host, int nhosts,
     if (status < 0)
         goto out;
     find_leaders(c, host, nhosts, p.leader);
-    p.all_known = c->ways && ways_are_all(nhosts, c->ways);
+    p.all_known = tell_all(&table, c->ways, g->group_of);
     status = find_groups(&p, g, &table, &mine, all);
     if (status < 0)
         goto out;
