@@ -22,6 +22,8 @@ enum { CANDIDATES = 8 /* networks that a host offers, the first one's too */ };
 /* For one that the job needs, and for one that may be none: a first packet that
  * was lost is sent again after a second. */
 static const double patience_seconds = 3, try_seconds = 1.5;
+/* No way is longer, whatever a rank says. */
+static const double most_seconds = 1;
 
 static const uint64_t UNKNOWN = UINT64_MAX;
 
@@ -30,6 +32,7 @@ struct offers {
     uint64_t network[CANDIDATES]; /* place in a list; else a hash; 0: no more */
     struct bootstrap_door door[CANDIDATES];
     double round_trip; /* to the hub */
+    uint64_t one_rail; /* whether UCX may go other ways than rails */
 };
 
 /* What a host found; travels. */
@@ -43,6 +46,8 @@ struct search {
     coll_comm *comm;
     int next; /* the first rank of the next host; -1: this one does not speak */
     bool named; /* rank 0's user has said which */
+    bool one_rail; /* of some rank */
+    bool visits;   /* all doors are asked for round trips */
     int noffers;
     char name[CANDIDATES][sizeof(((struct transport_rail *)0)->interface)];
     int fd[CANDIDATES];
@@ -53,19 +58,14 @@ struct search {
     int *host, *first; /* of a rank; the lowest rank of a host */
 };
 
-/* The first rank of the host that comes after a rank's. The first rank of a
+/* The first rank of the host that comes after a rank's, of all in a ring. The first rank of a
  * host speaks for it; -1 for others, and if there is no other host. */
 static int next_host(const struct search *s, int rank)
 {
-    const int nranks = s->comm->nranks, own = s->host[rank];
-    if (s->first[own] != rank)
-        return -1;
-    for (int i = 1; i < nranks; i++) {
-        const int host = s->host[(rank + i) % nranks];
-        if (host != own)
-            return s->first[host];
-    }
-    return -1;
+    const int own = s->host[rank];
+    return s->first[own] == rank && s->nhosts > 1
+               ? s->first[(own + 1) % s->nhosts]
+               : -1;
 }
 
 static void add_offer(struct search *s, const char *name, uint64_t network)
@@ -119,7 +119,8 @@ static void open_doors(struct search *s)
         offer_named(s, named);
     else
         offer_found(s);
-    if (s->noffers > 1 && transport_one_rail())
+    s->mine.one_rail = transport_one_rail();
+    if (s->noffers > 1 && s->mine.one_rail)
         s->noffers = 1;
     for (int i = s->noffers; i < CANDIDATES; i++)
         s->mine.network[i] = 0;
@@ -211,7 +212,7 @@ static void knock(const struct search *s, int k, struct found *found)
         found->error = EADDRINUSE;
         return;
     }
-    if (is_far(s) && k == 0)
+    if (s->visits)
         choose_visits(s, k, round, &knock);
     await_the_farthest(s);
     found->error =
@@ -391,7 +392,7 @@ static coll_status try_all(struct search *s)
         return too_many();
     for (int k = 0; k < CANDIDATES && status == COLL_OK; k++) {
         const bool needed = k == 0 || s->named;
-        if (k > 0 && !s->all[0].network[k])
+        if (k > 0 && (s->one_rail || !s->all[0].network[k]))
             break;
         if (!all_offer(s, k)) {
             if (needed)
@@ -399,6 +400,8 @@ static coll_status try_all(struct search *s)
             left_out(s, k, "not all hosts have an interface to it");
             continue;
         }
+        s->visits =
+            k == 0 && is_far(s) && s->comm->calibrates && !s->one_rail;
         status = try_network(s, k, &rates[n], &failed);
         if (status == COLL_OK && failed >= 0 && needed)
             status = unreached(s, k, failed);
@@ -406,8 +409,9 @@ static coll_status try_all(struct search *s)
             left_out(s, k, strerror((int)s->found[failed].error));
         else
             tried[n++] = k;
-        if (status == COLL_OK && k == 0 && is_far(s) && !transport_one_rail())
+        if (status == COLL_OK && s->visits)
             status = find_ways(s);
+        s->visits = false;
     }
     if (status == COLL_OK && n > 1)
         status = try_again(s, tried, rates, n);
@@ -447,8 +451,11 @@ static coll_status tell_offers(struct search *s)
     wave(s);
     const coll_status status =
         bootstrap_allgather(c->bootstrap, &s->mine, s->all, sizeof(s->mine));
-    for (int r = 0; r < c->nranks && status == COLL_OK; r++)
+    for (int r = 0; r < c->nranks && status == COLL_OK; r++) {
         s->longest = fmax(s->longest, s->all[r].round_trip);
+        s->one_rail |= s->all[r].one_rail != 0;
+    }
+    s->longest = fmin(s->longest, most_seconds);
     return status;
 }
 
