@@ -5,68 +5,19 @@
 #include "comm/reach.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/env.h"
 #include "base/log.h"
-#include "comm/pair.h"
 #include "comm/rails.h"
-#include "comm/ways.h"
+#include "comm/reach_inside.h"
 
-enum { CANDIDATES = 8 /* networks that a host offers, the first one's too */ };
-
-/* For one that the job needs, and for one that may be none: a first packet that
- * was lost is sent again after a second. */
-static const double patience_seconds = 3, try_seconds = 1.5;
 /* No way is longer, whatever a rank says. */
 static const double most_seconds = 1;
 
 static const uint64_t UNKNOWN = UINT64_MAX;
-
-/* What a rank offers; travels. */
-struct offers {
-    uint64_t network[CANDIDATES]; /* place in a list; else a hash; 0: no more */
-    struct bootstrap_door door[CANDIDATES];
-    double round_trip; /* to the hub */
-    uint64_t one_rail; /* whether UCX may go other ways than rails */
-};
-
-/* What a host found; travels. */
-struct found {
-    double bytes_per_second; /* 0: unknown; -1: this rank does not speak */
-    int64_t error;
-    struct ways_seen seen;
-};
-
-struct search {
-    coll_comm *comm;
-    int next; /* the first rank of the next host; -1: this one does not speak */
-    bool named; /* rank 0's user has said which */
-    bool one_rail; /* of some rank */
-    bool visits;   /* all doors are asked for round trips */
-    int noffers;
-    char name[CANDIDATES][sizeof(((struct transport_rail *)0)->interface)];
-    int fd[CANDIDATES];
-    struct offers mine, *all;
-    struct found *found;
-    double longest; /* round trip to the hub */
-    int nhosts;
-    int *host, *first; /* of a rank; the lowest rank of a host */
-};
-
-/* The first rank of the host that comes after a rank's, of all in a ring. The first rank of a
- * host speaks for it; -1 for others, and if there is no other host. */
-static int next_host(const struct search *s, int rank)
-{
-    const int own = s->host[rank];
-    return s->first[own] == rank && s->nhosts > 1
-               ? s->first[(own + 1) % s->nhosts]
-               : -1;
-}
 
 static void add_offer(struct search *s, const char *name, uint64_t network)
 {
@@ -129,99 +80,12 @@ static void open_doors(struct search *s)
     s->mine.round_trip = bootstrap_round_trip(s->comm->bootstrap);
 }
 
-/* Which offer of a rank is of the network of rank 0's k-th; -1: none. The first
- * of all are of the network by which they met, and of no other one. */
-static int offer_of(const struct search *s, int rank, int k)
-{
-    if (k == 0)
-        return 0;
-    for (int i = 1; i < CANDIDATES; i++)
-        if (s->all[rank].network[i] == s->all[0].network[k])
-            return i;
-    return -1;
-}
-
-static const struct bootstrap_door *door_of(const struct search *s, int rank,
-                                            int k)
-{
-    const int i = offer_of(s, rank, k);
-    return &s->all[rank].door[i < 0 ? 0 : i];
-}
-
 static bool all_offer(const struct search *s, int k)
 {
     for (int r = 0; r < s->comm->nranks; r++)
-        if (offer_of(s, r, k) < 0)
+        if (reach_offer_of(s, r, k) < 0)
             return false;
     return true;
-}
-
-/* Whether this host and the next one have the same address there. */
-static bool is_same(const struct search *s, int k)
-{
-    const struct bootstrap_door *own = door_of(s, s->comm->rank, k);
-    const struct bootstrap_door *next = door_of(s, s->next, k);
-    return own->port && !memcmp(&own->at, &next->at, sizeof(own->at));
-}
-
-static bool is_far(const struct search *s)
-{
-    return s->longest > pair_far_seconds;
-}
-
-/* Doors of those that this host meets in the rounds of probe.c. */
-static void choose_visits(const struct search *s, int k, int *round,
-                          struct bootstrap_knock *knock)
-{
-    const int me = s->host[s->comm->rank];
-    for (int i = 0; i < nearby_rounds(s->nhosts); i++) {
-        const int other = nearby_partner(s->nhosts, me, i);
-        if (other < 0)
-            continue;
-        round[knock->nvisited] = i;
-        knock->visited[knock->nvisited++] = *door_of(s, s->first[other], k);
-    }
-}
-
-/* Hosts hear from the hub sooner or later, and are to begin at the same time:
- * what one sends would delay the answers that others wait for. */
-static void await_the_farthest(const struct search *s)
-{
-    const double seconds = (s->longest - s->mine.round_trip) / 2;
-    if (is_far(s) && seconds > 0)
-        nanosleep(&(struct timespec){.tv_sec = (time_t)seconds,
-                                     .tv_nsec = (long)(1e9 * fmod(seconds, 1))},
-                  NULL);
-}
-
-/* A bridge that each host has for itself has the same address on all; so have
- * containers that share all of a host's network. */
-static void knock(const struct search *s, int k, struct found *found)
-{
-    const int mine = offer_of(s, s->comm->rank, k);
-    int round[NEARBY_MAX_ROUNDS];
-    struct bootstrap_knock knock = {
-        .next = *door_of(s, s->next, k),
-        .far = is_far(s),
-    };
-    if (!knock.next.port) {
-        found->error = k == 0 ? 0 : EHOSTUNREACH;
-        return;
-    }
-    if (is_same(s, k) && !is_same(s, 0)) {
-        found->error = EADDRINUSE;
-        return;
-    }
-    if (s->visits)
-        choose_visits(s, k, round, &knock);
-    await_the_farthest(s);
-    found->error =
-        bootstrap_knock(s->fd[mine < 0 ? 0 : mine], &knock,
-                        k == 0 || s->named ? patience_seconds : try_seconds);
-    found->bytes_per_second = knock.bytes_per_second;
-    found->seen.seconds_per_byte = (float)knock.seconds_per_byte;
-    for (int i = 0; i < knock.nvisited; i++)
-        found->seen.round_trip[round[i]] = (float)knock.round_trip[i];
 }
 
 /* The rank that does not reach its next host, or -1. All hosts at once. */
@@ -232,7 +96,7 @@ static coll_status try_network(struct search *s, int k, double *rate,
     struct found mine = {.bytes_per_second = -1};
     if (s->next >= 0) {
         mine.bytes_per_second = 0;
-        knock(s, k, &mine);
+        knock_at_doors(s, k, &mine);
     }
     *failed = -1;
     *rate = 0;
@@ -263,7 +127,7 @@ static coll_status unreached(const struct search *s, int k, int from)
                     "rank %d (host %s) does not reach the next host: %s; "
                     "COLL_INTERFACE names another interface",
                     from, c->ranks[from].hostname, why);
-    const struct bootstrap_end *at = &door_of(s, s->next, k)->at;
+    const struct bootstrap_end *at = &reach_door_of(s, s->next, k)->at;
     inet_ntop((int)at->family, at->bytes, address, sizeof(address));
     return fail(COLL_ERR_PEER, "comm",
                 "rank %d (host %s) does not reach rank %d (host %s) at %s: %s; "
@@ -275,7 +139,7 @@ static coll_status unreached(const struct search *s, int k, int from)
 static coll_status other_lists(const struct search *s, int k)
 {
     int r = 0;
-    while (offer_of(s, r, k) >= 0)
+    while (reach_offer_of(s, r, k) >= 0)
         r++;
     return fail(COLL_ERR_MISMATCH, "comm",
                 "rank 0 (host %s) has at least %d interfaces in "
@@ -316,7 +180,7 @@ static void take_rails(struct search *s, const int *tried, const double *rates,
     for (int i = 0; i < c->job.nrails; i++) {
         const int k = tried[used[i]];
         struct transport_rail *rail = &c->rails[i];
-        memcpy(rail->interface, s->name[offer_of(s, c->rank, k)],
+        memcpy(rail->interface, s->name[reach_offer_of(s, c->rank, k)],
                sizeof(rail->interface));
         rail->bytes_per_second = rates[used[i]];
         /* Ranks met on the first network, unless others are named. */
@@ -354,33 +218,6 @@ static coll_status try_again(struct search *s, const int *tried, double *rates,
     return status;
 }
 
-/* All, or none. */
-static coll_status find_ways(struct search *s)
-{
-    const size_t n = (size_t)s->nhosts;
-    struct ways_seen *seen = calloc(n, sizeof(*seen));
-    int *next = calloc(n, sizeof(*next));
-    struct nearby_pair *ways =
-        calloc(n * (size_t)nearby_rounds(s->nhosts), sizeof(*ways));
-    const coll_status status =
-        seen && next && ways
-            ? COLL_OK
-            : fail(COLL_ERR_MEMORY, "comm", "no memory for %zu hosts", n);
-    for (int h = 0; h < s->nhosts && status == COLL_OK; h++) {
-        seen[h] = s->found[s->first[h]].seen;
-        next[h] = s->host[next_host(s, s->first[h])];
-    }
-    if (status == COLL_OK
-        && ways_find(s->nhosts, seen, next, (float)pair_far_seconds, ways)) {
-        s->comm->ways = ways;
-        ways = NULL;
-    }
-    free(ways);
-    free(next);
-    free(seen);
-    return status;
-}
-
 /* The network by which the ranks met is the first; it needs no name. */
 static coll_status try_all(struct search *s)
 {
@@ -401,7 +238,7 @@ static coll_status try_all(struct search *s)
             continue;
         }
         s->visits =
-            k == 0 && is_far(s) && s->comm->calibrates && !s->one_rail;
+            k == 0 && reach_is_far(s) && s->comm->calibrates && !s->one_rail;
         status = try_network(s, k, &rates[n], &failed);
         if (status == COLL_OK && failed >= 0 && needed)
             status = unreached(s, k, failed);
@@ -410,7 +247,7 @@ static coll_status try_all(struct search *s)
         else
             tried[n++] = k;
         if (status == COLL_OK && s->visits)
-            status = find_ways(s);
+            status = knock_find_ways(s);
         s->visits = false;
     }
     if (status == COLL_OK && n > 1)
@@ -426,29 +263,14 @@ static void number_hosts(struct search *s)
     s->nhosts = layout_number_hosts(c->nranks, c->host_of, s->host);
     for (int r = c->nranks - 1; r >= 0; r--)
         s->first[s->host[r]] = r;
-    s->next = next_host(s, c->rank);
-}
-
-/* By the time that all have told what they offer, who has what address on the
- * wire is known too; round trips would have that in them. Ranks beside the hub
- * have seen all others, and these them. */
-static void wave(const struct search *s)
-{
-    const coll_comm *c = s->comm;
-    if (s->next < 0 || s->mine.round_trip <= pair_far_seconds)
-        return;
-    for (int i = 0; i < nearby_rounds(s->nhosts); i++) {
-        const int other = nearby_partner(s->nhosts, s->host[c->rank], i);
-        if (other >= 0)
-            bootstrap_wave(&c->ranks[s->first[other]].own);
-    }
+    s->next = reach_next_host(s, c->rank);
 }
 
 static coll_status tell_offers(struct search *s)
 {
     const coll_comm *c = s->comm;
     open_doors(s);
-    wave(s);
+    knock_wave(s);
     const coll_status status =
         bootstrap_allgather(c->bootstrap, &s->mine, s->all, sizeof(s->mine));
     for (int r = 0; r < c->nranks && status == COLL_OK; r++) {
