@@ -27,6 +27,9 @@ static const char *const isas[] = {
 #undef ISA
 };
 enum { NISAS = sizeof(isas) / sizeof(isas[0]) };
+static const struct conv_method *const methods[] = {
+    &conv_direct, &conv_bf16, &conv_strassen, &conv_winograd};
+enum { NMETHODS = sizeof(methods) / sizeof(methods[0]) };
 
 static size_t input_floats(const struct conv *c)
 {
@@ -142,9 +145,6 @@ static void check(struct conv c, uint64_t seed)
     reference(&c, x, w, bias, dy, y, dx, dw);
     conv_to_blocked(x, xb, c.n, c.c, c.h, c.w);
     conv_to_blocked(dy, dyb, c.n, c.k, c.out_h, c.out_w);
-    static const struct conv_method *const methods[] = {
-        &conv_direct, &conv_bf16, &conv_strassen, &conv_winograd};
-    enum { NMETHODS = sizeof(methods) / sizeof(methods[0]) };
     for (int i = 0; i < NMETHODS * NISAS; i++) {
         const struct conv_method *m = methods[i % NMETHODS];
         char isa[32];
@@ -480,9 +480,7 @@ static void no_part_needs_more_scratch(void)
         {0, 1280, 8,  8,  64,   1, 5, 5, 1, 1, 2, 2, 1, 1, 0, 0, false, false},
         {0, 2048, 7,  7,  512,  1, 1, 1, 1, 1, 0, 0, 1, 1, 0, 0, false, false},
     };
-    static const struct conv_method *const methods[] = {
-        &conv_direct, &conv_bf16, &conv_strassen, &conv_winograd};
-    enum { NMETHODS = sizeof(methods) / sizeof(methods[0]), MOST = 40 };
+    enum { MOST = 40 };
     conv_use(NULL);
     for (size_t i = 0; i < sizeof(some) / sizeof(some[0]) * NMETHODS; i++) {
         const struct conv_method *m = methods[i % NMETHODS];

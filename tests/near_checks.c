@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "coll/coll.h"
+#include "expect_ranks.h"
 #include "thorough.h"
 
 enum kind { ALLREDUCE, REDUCE, REDUCE_SCATTER, BROADCAST, ALLGATHER, KINDS };
@@ -23,17 +24,6 @@ enum { LEVELS = 4, GUARD = 16, GUARDED = -77 };
 
 static int rank, nranks;
 static coll_comm *comm;
-
-#define EXPECT(condition, ...)                                                 \
-    do {                                                                       \
-        if (!(condition)) {                                                    \
-            fprintf(stderr, "rank %d: line %d: %s: ", rank, __LINE__,          \
-                    #condition);                                               \
-            fprintf(stderr, __VA_ARGS__);                                      \
-            fprintf(stderr, ": %s\n", coll_last_error(comm));                  \
-            exit(1);                                                           \
-        }                                                                      \
-    } while (0)
 
 /* depth 0: no groups; asked: somebody asks. */
 struct levels {

@@ -15,20 +15,10 @@
 #include <unistd.h>
 
 #include "coll/coll.h"
+#include "expect_ranks.h"
 
 static int rank, nranks;
 static coll_comm *comm;
-
-#define EXPECT(condition, ...)                                                 \
-    do {                                                                       \
-        if (!(condition)) {                                                    \
-            fprintf(stderr, "rank %d: line %d: %s: ", rank, __LINE__,          \
-                    #condition);                                               \
-            fprintf(stderr, __VA_ARGS__);                                      \
-            fprintf(stderr, ": %s\n", coll_last_error(comm));                  \
-            exit(1);                                                           \
-        }                                                                      \
-    } while (0)
 
 static void *shared(size_t bytes)
 {
