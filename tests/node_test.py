@@ -86,10 +86,10 @@ BOARD = "package:2 [numa] l3:2 core:4 pu:1"
 QUARTERS = "package:2 group:2 [numa] l3:2 core:4 pu:1"
 NESTS = [  # machine, ranks, and the levels of near_checks
     (BOARD, 12, "3x2x2"),
-    (BOARD, 8, "4x2 4x2 4x2 2x2x2"),  # sums of two in a cache need no level
     (BOARD, 7, "-"),  # packages have 4 and 3
     ("package:1 group:2 [numa] core:2 pu:1", 4, "- - - 2x2"),
     *tap.cases([
+        (BOARD, 8, "4x2 4x2 4x2 2x2x2"),  # two in a cache need no level
         ("package:3 [numa] l3:2 core:2 pu:1", 12, "4x3 - 4x3 2x2x3"),
         (BOARD, 14, "7x2"),  # caches have 4 and 3
         (QUARTERS, 16, "4x2x2 4x2x2 4x2x2 2x2x2x2"),
@@ -113,10 +113,10 @@ def long_vectors_by_groups_on_machines_that_are_not_here():
           COLL_DETERMINISM="layout")
 
 
-@case
+@tap.slow_case
 def random_long_vectors_by_groups():
-    for machine, n in tap.cases([(BOARD, 12), (QUARTERS, 24), (BOARD, 13),
-                                 ("machine:server_2x32", 20)], [(BOARD, 12)]):
+    for machine, n in ((BOARD, 12), (QUARTERS, 24), (BOARD, 13),
+                       ("machine:server_2x32", 20)):
         ranks(n, "soak", 100, 20, 600000, COLL_CLUSTER=machine)
 
 
