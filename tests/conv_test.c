@@ -274,6 +274,27 @@ static void winograd_comes_to_the_same(void)
                 winograd_as_direct(some[k], isas[i], 100 * k);
 }
 
+/* Tiles at edges have as many outputs as are left, and images more of them than
+ * are done at once. */
+static void edges_come_to_the_same(void)
+{
+    const struct conv many = {12, 128, 7, 6, 48, 1, 3, 3,     1,
+                              1,  1,   1, 1, 1,  0, 0, false, false};
+    struct conv c = {2, 16, 0, 0, 32, 1, 3, 3,     1,
+                     1, 0,  0, 1, 1,  0, 0, false, false};
+    for (int i = 0; i < NISAS; i++) {
+        if (!conv_use(isas[i]))
+            continue;
+        for (c.kernel_h = c.kernel_w = 3; c.kernel_h <= 5;
+             c.kernel_h = c.kernel_w += 2)
+            for (c.pad_h = c.pad_w = 0; c.pad_h < 2; c.pad_w = ++c.pad_h)
+                for (c.h = c.kernel_h; c.h < c.kernel_h + 6; c.h++)
+                    for (c.w = c.kernel_w; c.w < c.kernel_w + 6; c.w++)
+                        winograd_as_direct(c, isas[i], (uint64_t)(c.h * c.w));
+        winograd_as_direct(many, isas[i], 1);
+    }
+}
+
 /* --- bf16 ----------------------------------------------------------------- */
 
 /* By the definition: of the two numbers of 8 bits beside x the nearer one, or
@@ -586,6 +607,7 @@ int main(int argc, char **argv)
         {"layers of known nets",              layers_of_known_nets           },
         {"odd shapes",                        odd_shapes                     },
         {"Winograd's comes to the same",      winograd_comes_to_the_same     },
+        {"edges of Winograd's do",            edges_come_to_the_same         },
         {"no image depends on another",       no_image_depends_on_another    },
         {"no part needs more scratch",        no_part_needs_more_scratch     },
         {"numbers are rounded to bf16",       numbers_are_rounded            },

@@ -51,12 +51,11 @@ static double bf16_work(const struct conv *c, enum conv_pass pass)
 static double winograd_work(const struct conv *c, enum conv_pass pass)
 {
     const enum winograd_kind kind = conv_winograd_kind(c);
-    const int wide = conv_isa()->transforms[kind]->wide;
-    const double tiles = conv_winograd_tiles(c, pass);
+    const struct winograd_work work = conv_winograd_work(c, pass);
     const double in = filled(c->c / c->groups), out = filled(c->k / c->groups);
     return c->groups
-           * ((tiles * wide * wide + weight[kind]) * in * out
-              + tiles * transform[kind] * (in + out));
+           * ((work.places + weight[kind]) * in * out
+              + work.tiles * transform[kind] * (in + out));
 }
 
 static double strassen_work(const struct conv *c, enum conv_pass pass)

@@ -18,6 +18,11 @@ static inline int conv_blocks(int channels)
     return (channels + CONV_BLOCK - 1) / CONV_BLOCK;
 }
 
+static inline int conv_most(int a, int b)
+{
+    return a > b ? a : b;
+}
+
 static inline int conv_least(int a, int b)
 {
     return a < b ? a : b;
@@ -69,7 +74,11 @@ void conv_unpack(const struct conv_view *, const struct conv_weights *,
 /* Of what Winograd's algorithm can do. */
 enum winograd_kind conv_winograd_kind(const struct conv *);
 
-/* Tiles that Winograd's algorithm transforms, of all images. */
-double conv_winograd_tiles(const struct conv *, enum conv_pass);
+/* Of all images: tiles that Winograd's algorithm transforms, and their places.
+ */
+struct winograd_work {
+    double tiles, places;
+};
+struct winograd_work conv_winograd_work(const struct conv *, enum conv_pass);
 
 #endif

@@ -105,31 +105,37 @@ struct conv_isa {
     conv_sum_fn *sum[TILE_BLOCKS + 1][CONV_BLOCK + 1];
 };
 
-/* Rows and columns of a tile that lie in the tensor, from `top` to bottom - 1
- * and so on; the others are zeros. */
-struct conv_inside {
+/* A tile at an edge: of its inputs those from `top` to bottom - 1 and so on lie
+ * in the tensor, the others are zeros; and it has so many outputs. */
+struct conv_edge {
     int top, bottom, left, right;
+    int rows, columns;
 };
 
+enum { WINOGRAD_SIDE = 4 }; /* outputs of a row or column of a tile, at most */
+
 /* Winograd's, of one tile and 16 channels; wide x wide places, `next` floats
- * apart. */
+ * apart. A tile with fewer outputs has fewer of them. */
 struct conv_transforms {
     int wide, side, kernel; /* of what a tile reads, of its outputs, and of a
                                kernel */
-    /* Of the input, whose rows are so many floats apart; in: NULL if all of
-     * them lie inside, and likewise below. */
-    void (*input)(float *x, size_t row, const struct conv_inside *in, float *v,
+    /* Which rows or columns of places so many outputs have, as bits; others are
+     * neither read nor written. */
+    unsigned has[WINOGRAD_SIDE + 1];
+    /* Of the input, whose rows are so many floats apart; edge: NULL if all of
+     * the tile lies inside, and likewise below. */
+    void (*input)(float *x, size_t row, const struct conv_edge *edge, float *v,
                   size_t next);
     /* x += its transpose. */
-    void (*input_back)(float *x, size_t row, const struct conv_inside *in,
+    void (*input_back)(float *x, size_t row, const struct conv_edge *edge,
                        float *v, size_t next);
     /* So many rows and columns of its outputs, to which 16 are added; bias
      * NULL: what is there. */
     void (*output)(const float *m, size_t next, const float *bias, float *y,
                    size_t row, int rows, int columns);
-    /* The transpose; top and left are 0. */
-    void (*output_back)(const float *dy, size_t row,
-                        const struct conv_inside *in, float *v, size_t next);
+    /* The transpose. */
+    void (*output_back)(const float *dy, size_t row, int rows, int columns,
+                        float *v, size_t next);
     /* A kernel, for 16 outputs; its elements are at these floats. */
     void (*weights)(const float *g, const size_t *at, float *u, size_t next);
     /* The transpose. */

@@ -45,20 +45,24 @@ static float *read_only(const float *x)
 /* --- forward, and backward to the data ------------------------------------
  */
 
-/* M = U V for so many tiles; view: has the channels of V. */
+/* M = U V for n tiles from `first` on; view: has the channels of V. */
 static void multiply(const struct winograd_tiles *t,
                      const struct conv_view *view, int outputs,
-                     const struct winograd_chunk *k, int n, const float *u,
-                     const float *v, float *m)
+                     const struct winograd_chunk *k, int first, int n,
+                     const float *u, const float *v, float *m)
 {
     static const float zeros[TILE_BLOCKS * CONV_BLOCK];
     static const int32_t tap[1];
     const struct conv_isa *isa = conv_isa();
     const size_t plane = (size_t)t->at_once * CONV_BLOCK;
-    for (size_t e = 0; e < t->places; e++)
+    for (size_t e = 0; e < t->places; e++) {
+        int from;
+        const int end = winograd_having(t, e, first, n, &from);
+        if (end <= from)
+            continue;
         for (int kb = 0, nk; kb < k->blocks; kb += nk) {
             nk = conv_tile_blocks(k->most, k->widest, k->blocks - kb);
-            const int count = (n + isa->most[nk] - 1) / isa->most[nk];
+            const int count = conv_up(end - from, isa->most[nk]);
             struct conv_tile tile = {
                 .x_block = plane,
                 .tap = tap,
@@ -71,8 +75,8 @@ static void multiply(const struct winograd_tiles *t,
                 .y_step = CONV_BLOCK,
                 .bias = zeros,
             };
-            for (int i = 0, q = 0, nq; i < count; i++, q += nq) {
-                nq = (n - q) / (count - i);
+            for (int i = 0, q = from, nq; i < count; i++, q += nq) {
+                nq = (end - q) / (count - i);
                 tile.x = v + e * winograd_matrix(t, view->channels)
                          + (size_t)q * CONV_BLOCK;
                 tile.y = m + e * winograd_matrix(t, outputs)
@@ -81,6 +85,7 @@ static void multiply(const struct winograd_tiles *t,
                 isa->tile[nk][nq](&tile);
             }
         }
+    }
 }
 
 /* Of a group's weights; back: with inputs as outputs. */
@@ -110,20 +115,20 @@ static struct room room_of(const struct winograd_tiles *t,
     return r;
 }
 
-/* M of so many tiles of which V is there, the first ones or others. */
+/* M of n tiles from `first` on, of which V is there; packs: no weights are. */
 static void multiply_all(const struct winograd_tiles *t,
                          const struct conv_view *v,
-                         const struct conv_weights *order, bool first, int n,
-                         const float *w, const struct room *r)
+                         const struct conv_weights *order, bool packs,
+                         int first, int n, const float *w, const struct room *r)
 {
     const int *most = conv_isa()->most;
     struct winograd_chunk k = winograd_chunk_of(
         t, order->outputs, most, conv_widest_for(most, TILE_POSITIONS));
     do {
-        if (first)
+        if (packs)
             winograd_weights(t, v, order, &k, read_only(w), r->packed, r->u,
                              false);
-        multiply(t, v, order->outputs, &k, n, r->u, r->v, r->m);
+        multiply(t, v, order->outputs, &k, first, n, r->u, r->v, r->m);
     } while (winograd_next_chunk(&k, order->outputs));
 }
 
@@ -137,7 +142,7 @@ static void run(const struct conv_view *v, const struct winograd_tiles *t,
         count = conv_least(t->at_once, t->all - done);
         const int first = t->from_last ? t->all - done - count : done;
         winograd_input(t, x, first, count, r.v, false);
-        multiply_all(t, v, order, done == 0, count, w, &r);
+        multiply_all(t, v, order, done == 0, first, count, w, &r);
         winograd_output(t, order->outputs, first, count, r.m, bias, y);
     }
 }
@@ -169,25 +174,36 @@ turned(const struct conv *c, struct conv_view *straight, struct conv_view *v)
     return winograd_tiles_of(straight, c, v->channels);
 }
 
-static double tiles_over(const struct conv *c, int h, int w)
+/* Places of a row or column of so many outputs. */
+static double places_over(const struct conv_transforms *t, int outputs)
 {
-    const int side = conv_isa()->transforms[conv_winograd_kind(c)]->side;
-    return (double)conv_up(h, side) * conv_up(w, side);
+    return outputs / t->side * t->wide
+           + __builtin_popcount(t->has[outputs % t->side]);
+}
+
+static struct winograd_work work_of(const struct conv *c, int h, int w)
+{
+    const struct conv_transforms *t =
+        conv_isa()->transforms[conv_winograd_kind(c)];
+    return (struct winograd_work){
+        .tiles = (double)c->n * conv_up(h, t->side) * conv_up(w, t->side),
+        .places = c->n * places_over(t, h) * places_over(t, w),
+    };
 }
 
 static bool turns(const struct conv *c)
 {
     return c->stride_h > 1
-           || tiles_over(c, c->out_h, c->out_w)
-                  < 0.8 * tiles_over(c, c->h, c->w);
+           || work_of(c, c->out_h, c->out_w).places
+                  < 0.8 * work_of(c, c->h, c->w).places;
 }
 
-double conv_winograd_tiles(const struct conv *c, enum conv_pass pass)
+struct winograd_work conv_winograd_work(const struct conv *c,
+                                        enum conv_pass pass)
 {
-    return c->n
-           * (pass == CONV_BACKWARD_DATA && !turns(c)
-                  ? tiles_over(c, c->h, c->w)
-                  : tiles_over(c, c->out_h, c->out_w));
+    return pass == CONV_BACKWARD_DATA && !turns(c)
+               ? work_of(c, c->h, c->w)
+               : work_of(c, c->out_h, c->out_w);
 }
 
 static void run_turned(const struct conv *c, const struct conv_weights *order,
@@ -200,7 +216,7 @@ static void run_turned(const struct conv *c, const struct conv_weights *order,
     for (int first = 0; first < t.all; first += t.at_once) {
         const int count = conv_least(t.at_once, t.all - first);
         winograd_dy(&t, v.channels, dy, first, count, r.v);
-        multiply_all(&t, &v, order, first == 0, count, w, &r);
+        multiply_all(&t, &v, order, first == 0, first, count, w, &r);
         winograd_input(&t, dx, first, count, r.m, true);
     }
 }
@@ -232,24 +248,29 @@ static void backward_data(const struct conv *c, const float *dy, const float *w,
 /* --- backward to the weights ----------------------------------------------
  */
 
-/* U += V times the transformed dy, over so many tiles. */
+/* U += V times the transformed dy, over n tiles from `first` on. */
 static void sum_up(const struct winograd_tiles *t, int outputs,
-                   const struct winograd_chunk *k, int n, const float *v,
-                   const float *m, float *u)
+                   const struct winograd_chunk *k, int first, int n,
+                   const float *v, const float *m, float *u)
 {
     const struct conv_view *view = t->view;
     const struct conv_isa *isa = conv_isa();
     const size_t plane = (size_t)t->at_once * CONV_BLOCK;
-    for (size_t e = 0; e < t->places; e++)
+    for (size_t e = 0; e < t->places; e++) {
+        int from;
+        const int end = winograd_having(t, e, first, n, &from);
+        if (end <= from)
+            continue;
+        const size_t skip = (size_t)from * CONV_BLOCK;
         for (int kb = 0, nk; kb < k->blocks; kb += nk) {
             nk = conv_tile_blocks(k->most, k->widest, k->blocks - kb);
             struct conv_sum s = {
                 .dy = m + e * winograd_matrix(t, outputs)
-                      + (size_t)(k->first + kb) * plane,
+                      + (size_t)(k->first + kb) * plane + skip,
                 .dy_block = plane,
                 .images = 1,
                 .rows = 1,
-                .columns = n,
+                .columns = end - from,
                 .dw = u + e * winograd_place_floats(view, k->blocks)
                       + (size_t)kb * CONV_BLOCK * (size_t)view->channels,
             };
@@ -258,11 +279,13 @@ static void sum_up(const struct winograd_tiles *t, int outputs,
                     conv_least(CONV_BLOCK - c % CONV_BLOCK, view->channels - c);
                 nc = conv_even_parts(left, isa->sum_most[nk]);
                 s.x = v + e * winograd_matrix(t, view->channels)
-                      + (size_t)(c / CONV_BLOCK) * plane + c % CONV_BLOCK;
+                      + (size_t)(c / CONV_BLOCK) * plane + skip
+                      + c % CONV_BLOCK;
                 isa->sum[nk][nc](&s);
                 s.dw += nc * nk * CONV_BLOCK;
             }
         }
+    }
 }
 
 static void backward_weights(const struct conv *c, const float *x,
@@ -292,7 +315,7 @@ static void backward_weights(const struct conv *c, const float *x,
                     memset(r.u, 0,
                            t.places * winograd_place_floats(&v, k.blocks)
                                * sizeof(float));
-                sum_up(&t, outputs, &k, count, r.v, r.m, r.u);
+                sum_up(&t, outputs, &k, first, count, r.v, r.m, r.u);
                 if (first + count == t.all)
                     winograd_weights(&t, &v, &order, &k, to, r.packed, r.u,
                                      true);

@@ -9,12 +9,17 @@
 /* Floats between matrices, so that places do not fall on the same lines. */
 enum { WINOGRAD_APART = CONV_BLOCK };
 
-/* All tiles of all images, so many at a time. */
+/* Tiles by what they have at the bottom and at the right. In this order those
+ * that have a place follow one another, whichever it is. */
+enum { SHORT, WHOLE, NARROW, CORNER, WINOGRAD_SORTS };
+
+/* All tiles of all images, so many at a time: SHORT ones of all images, WHOLE
+ * ones, and so on. */
 struct winograd_tiles {
     const struct conv_view *view;
     const struct conv_transforms *to;
     size_t places;
-    int rows, columns; /* of tiles in an image */
+    int images, end[WINOGRAD_SORTS];
     int all, at_once;
     bool add;                         /* outputs to what is there */
     bool from_last;                   /* done from the last to the first */
@@ -28,6 +33,11 @@ static inline size_t winograd_matrix(const struct winograd_tiles *t,
     return (size_t)conv_blocks(channels) * CONV_BLOCK * (size_t)t->at_once
            + WINOGRAD_APART;
 }
+
+/* Which of n tiles from `first` on have place e: those from *from to the
+ * returned one - 1. */
+int winograd_having(const struct winograd_tiles *, size_t e, int first, int n,
+                    int *from);
 
 /* Of so many outputs of a group. */
 struct winograd_tiles winograd_tiles_of(const struct conv_view *,

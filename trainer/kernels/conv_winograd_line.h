@@ -6,16 +6,57 @@
  * F(4, 3) has tiles 6 wide and the points 0, 1, -1, 2, -2 and infinity, F(4, 5)
  * has tiles 8 wide and 1/2 and -1/2 besides: with 3/2, 3/4 or 3 in place of one
  * of the pairs errors are larger.
+ *
+ * Where a tile has 3, 2 or 1 outputs at an edge, F(3, 3), F(2, 3) or F(1, 3) do
+ * with the first of these points and infinity, and with the same kernels at
+ * places, if what differs in their scale goes to the inputs: that of point p is
+ * the product of p - q over the other points q. F(4, 5) has all at edges, too.
  */
 #ifndef TRAINER_KERNELS_CONV_WINOGRAD_LINE_H
 #define TRAINER_KERNELS_CONV_WINOGRAD_LINE_H
 
 #include "kernels/conv_winograd_block.h"
 
-/* The `wide` of a tile of inputs to places. */
-INLINE void times_b(const block *d, block *v, const int wide)
+enum { INFINITE = 5 }; /* of F(4, 3) */
+
+static const block zero;
+
+#if WINOGRAD_WIDE == 6
+#define HAS                                                                    \
+    {                                                                          \
+        0, 1 << INFINITE | 3, 1 << INFINITE | 7, 1 << INFINITE | 15, 63        \
+    }
+#else
+#define HAS                                                                    \
+    {                                                                          \
+        0, 255, 255, 255, 255                                                  \
+    }
+#endif
+
+/* The `wide` of a tile of inputs to places, of so many outputs. What these do
+ * without is zeros, here and below. */
+INLINE void times_b(const block *d, block *v, const int wide, int outputs)
 {
-    if (wide == 6) {
+    if (wide == 6 && outputs == 1) {
+        v[0] = 4.f * (d[0] - d[1]);
+        v[1] = -6.f * d[1];
+        v[2] = v[3] = v[4] = zero;
+        v[INFINITE] = d[2] - d[1];
+    } else if (wide == 6 && outputs == 2) {
+        v[0] = 4.f * (d[0] - d[2]);
+        v[1] = -3.f * (d[2] + d[1]);
+        v[2] = -3.f * (d[2] - d[1]);
+        v[3] = v[4] = zero;
+        v[INFINITE] = d[3] - d[1];
+    } else if (wide == 6 && outputs == 3) {
+        const block a = d[3] - d[1], b = d[2] - d[0];
+        v[0] = 2.f * a - 4.f * b;
+        v[1] = 3.f * (a - d[2] - d[1]);
+        v[2] = d[3] - 3.f * d[2] + 2.f * d[1];
+        v[3] = 4.f * a;
+        v[4] = zero;
+        v[INFINITE] = d[4] - d[2] - 2.f * a;
+    } else if (wide == 6) {
         const block a = d[4] - 4.f * d[2], b = d[3] - 4.f * d[1];
         const block c = d[4] - d[2], e = d[3] - d[1];
         v[0] = 4.f * d[0] + (d[4] - 5.f * d[2]);
@@ -42,8 +83,32 @@ INLINE void times_b(const block *d, block *v, const int wide)
     }
 }
 
-INLINE void times_b_back(const block *v, block *d, const int wide)
+INLINE void times_b_back(const block *v, block *d, const int wide, int outputs)
 {
+    if (wide == 6 && outputs == 1) {
+        d[0] = 4.f * v[0];
+        d[1] = -4.f * v[0] - 6.f * v[1] - v[INFINITE];
+        d[2] = v[INFINITE];
+        d[3] = d[4] = d[5] = zero;
+        return;
+    }
+    if (wide == 6 && outputs == 2) {
+        d[0] = 4.f * v[0];
+        d[1] = 3.f * (v[2] - v[1]) - v[INFINITE];
+        d[2] = -4.f * v[0] - 3.f * (v[1] + v[2]);
+        d[3] = v[INFINITE];
+        d[4] = d[5] = zero;
+        return;
+    }
+    if (wide == 6 && outputs == 3) {
+        d[0] = 4.f * v[0];
+        d[1] = 2.f * (v[2] - v[0] + v[INFINITE]) - 6.f * v[1] - 4.f * v[3];
+        d[2] = -4.f * v[0] - 3.f * (v[1] + v[2]) - v[INFINITE];
+        d[3] = 2.f * (v[0] - v[INFINITE]) + 3.f * v[1] + v[2] + 4.f * v[3];
+        d[4] = v[INFINITE];
+        d[5] = zero;
+        return;
+    }
     const block a = v[1] + v[2], b = v[1] - v[2];
     const block c = v[3] + v[4], e = v[3] - v[4];
     if (wide == 6) {
@@ -66,9 +131,27 @@ INLINE void times_b_back(const block *v, block *d, const int wide)
     }
 }
 
-/* Places to 4 outputs. */
-INLINE void times_a(const block *m, block *y, const int wide)
+/* Places to 4 outputs, or fewer. */
+INLINE void times_a(const block *m, block *y, const int wide, int outputs)
 {
+    if (wide == 6 && outputs == 1) {
+        y[0] = m[0] + m[1] + m[INFINITE];
+        y[1] = y[2] = y[3] = zero;
+        return;
+    }
+    if (wide == 6 && outputs == 2) {
+        y[0] = m[0] + m[1] + m[2];
+        y[1] = m[1] - m[2] + m[INFINITE];
+        y[2] = y[3] = zero;
+        return;
+    }
+    if (wide == 6 && outputs == 3) {
+        y[0] = m[0] + m[1] + m[2] + m[3];
+        y[1] = m[1] - m[2] + 2.f * m[3];
+        y[2] = m[1] + m[2] + 4.f * m[3] + m[INFINITE];
+        y[3] = zero;
+        return;
+    }
     const block a = m[1] + m[2], b = m[1] - m[2];
     const block c = m[3] + m[4], d = m[3] - m[4];
     y[0] = m[0] + a + c;
@@ -84,8 +167,19 @@ INLINE void times_a(const block *m, block *y, const int wide)
     }
 }
 
-INLINE void times_a_back(const block *y, block *m, const int wide)
+INLINE void times_a_back(const block *y, block *m, const int wide, int outputs)
 {
+    if (wide == 6 && outputs < 4) {
+        const block a = outputs == 3 ? y[0] + y[2] : y[0];
+        const block b = outputs > 1 ? y[1] : zero;
+        m[0] = y[0];
+        m[1] = a + b;
+        m[2] = outputs > 1 ? a - b : zero;
+        m[3] = outputs == 3 ? a + 2.f * b + 3.f * y[2] : zero;
+        m[4] = zero;
+        m[INFINITE] = outputs == 1 ? a : outputs == 2 ? b : y[2];
+        return;
+    }
     const block a = y[0] + y[2], b = y[1] + y[3];
     const block c = y[0] + 4.f * y[2], d = 2.f * y[1] + 8.f * y[3];
     m[0] = y[0];

@@ -7,16 +7,29 @@
  *          + d[2 i + 1] g[1]                   infinity; 3 products instead of
  * 4
  *
- * Nothing is multiplied, so errors are hardly more than of the definition.
+ * Nothing is multiplied, so errors are hardly more than of the definition. One
+ * output at an edge is as it is defined.
  */
 #ifndef TRAINER_KERNELS_CONV_WINOGRAD_PHASES_H
 #define TRAINER_KERNELS_CONV_WINOGRAD_PHASES_H
 
 #include "kernels/conv_winograd_block.h"
 
-INLINE void times_b(const block *d, block *v, const int wide)
+#define HAS                                                                    \
+    {                                                                          \
+        0, 1 << 0 | 1 << 2 | 1 << 3, 31                                        \
+    }
+
+INLINE void times_b(const block *d, block *v, const int wide, int outputs)
 {
     (void)wide;
+    if (outputs == 1) {
+        v[0] = d[0];
+        v[2] = d[2];
+        v[3] = d[1];
+        v[1] = v[4] = (block){0};
+        return;
+    }
     v[0] = d[0] - d[2];
     v[1] = d[2];
     v[2] = d[4] - d[2];
@@ -24,26 +37,41 @@ INLINE void times_b(const block *d, block *v, const int wide)
     v[4] = d[3];
 }
 
-INLINE void times_b_back(const block *v, block *d, const int wide)
+INLINE void times_b_back(const block *v, block *d, const int wide, int outputs)
 {
     (void)wide;
     d[0] = v[0];
     d[1] = v[3];
+    if (outputs == 1) {
+        d[2] = v[2];
+        d[3] = d[4] = (block){0};
+        return;
+    }
     d[2] = v[1] - v[0] - v[2];
     d[3] = v[4];
     d[4] = v[2];
 }
 
-INLINE void times_a(const block *m, block *y, const int wide)
+INLINE void times_a(const block *m, block *y, const int wide, int outputs)
 {
     (void)wide;
+    if (outputs == 1) {
+        y[0] = m[0] + m[2] + m[3];
+        y[1] = (block){0};
+        return;
+    }
     y[0] = m[0] + m[1] + m[3];
     y[1] = m[1] + m[2] + m[4];
 }
 
-INLINE void times_a_back(const block *y, block *m, const int wide)
+INLINE void times_a_back(const block *y, block *m, const int wide, int outputs)
 {
     (void)wide;
+    if (outputs == 1) {
+        m[0] = m[2] = m[3] = y[0];
+        m[1] = m[4] = (block){0};
+        return;
+    }
     m[0] = m[3] = y[0];
     m[1] = y[0] + y[1];
     m[2] = m[4] = y[1];

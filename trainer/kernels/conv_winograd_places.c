@@ -13,6 +13,39 @@ enum {
     SHARE = 2,      /* of U; where it is large it is read for so many at once */
 };
 
+/* The tiles of an image that are of a sort: the first one's outputs, and how
+ * many there are. */
+struct part {
+    int row, column, rows, columns;
+};
+
+static struct part part_of(const struct winograd_tiles *t, int sort)
+{
+    const int side = t->to->side, h = t->view->rows, w = t->view->columns;
+    const bool low = sort == SHORT || sort == CORNER;
+    const bool right = sort == NARROW || sort == CORNER;
+    return (struct part){
+        .row = low ? h / side * side : 0,
+        .column = right ? w / side * side : 0,
+        .rows = low ? h % side > 0 : h / side,
+        .columns = right ? w % side > 0 : w / side,
+    };
+}
+
+int winograd_having(const struct winograd_tiles *t, size_t e, int first, int n,
+                    int *from)
+{
+    const int wide = t->to->wide, side = t->to->side;
+    const unsigned row = 1U << e / (size_t)wide,
+                   column = 1U << e % (size_t)wide;
+    const bool low = t->to->has[t->view->rows % side] & row;
+    const bool right = t->to->has[t->view->columns % side] & column;
+    const int begin = low ? 0 : t->end[SHORT];
+    const int end = t->end[right ? low ? CORNER : NARROW : WHOLE];
+    *from = conv_most(0, begin - first);
+    return conv_least(n, end - first);
+}
+
 struct winograd_tiles winograd_tiles_of(const struct conv_view *v,
                                         const struct conv *c, int outputs)
 {
@@ -25,9 +58,12 @@ struct winograd_tiles winograd_tiles_of(const struct conv_view *v,
         .y_image = blocks_y * (size_t)v->rows * (size_t)v->columns,
         .x_plane = (size_t)v->h * (size_t)v->w * CONV_BLOCK,
     };
-    t.rows = conv_up(v->rows, t.to->side);
-    t.columns = conv_up(v->columns, t.to->side);
-    t.all = c->n * t.rows * t.columns;
+    t.images = c->n;
+    for (int sort = 0; sort < WINOGRAD_SORTS; sort++) {
+        const struct part p = part_of(&t, sort);
+        t.all += c->n * p.rows * p.columns;
+        t.end[sort] = t.all;
+    }
     const int blocks = v->blocks + conv_blocks(outputs);
     t.places = (size_t)(t.to->wide * t.to->wide);
     const double weights = (double)t.places * v->channels * conv_blocks(outputs)
@@ -49,41 +85,67 @@ struct winograd_tiles winograd_tiles_of(const struct conv_view *v,
 
 /* Where a tile is: its image, and the first row and column of its outputs. */
 struct place {
-    int image, row, column;
+    int image, row, column, sort;
+    struct part part;
 };
+
+/* The first tile of a sort, or of the next one that has any. */
+static void begin(const struct winograd_tiles *t, struct place *at, int sort)
+{
+    while (sort < CORNER && t->end[sort] == (sort ? t->end[sort - 1] : 0))
+        sort++;
+    const struct part p = part_of(t, sort);
+    *at = (struct place){0, p.row, p.column, sort, p};
+}
 
 static struct place place_of(const struct winograd_tiles *t, int i)
 {
-    const int in_image = t->rows * t->columns, side = t->to->side;
-    return (struct place){i / in_image, i % in_image / t->columns * side,
-                          i % t->columns * side};
+    struct place at;
+    int sort = 0;
+    while (sort < CORNER && i >= t->end[sort])
+        sort++;
+    begin(t, &at, sort);
+    i -= at.sort ? t->end[at.sort - 1] : 0;
+    const int columns = conv_most(at.part.columns, 1);
+    const int in_image = conv_most(at.part.rows, 1) * columns;
+    at.image = i / in_image;
+    at.row += i % in_image / columns * t->to->side;
+    at.column += i % columns * t->to->side;
+    return at;
 }
 
 static void advance(const struct winograd_tiles *t, struct place *at)
 {
+    const struct part *p = &at->part;
     const int side = t->to->side;
     at->column += side;
-    if (at->column < t->columns * side)
+    if (at->column < p->column + p->columns * side)
         return;
-    at->column = 0;
+    at->column = p->column;
     at->row += side;
-    if (at->row < t->rows * side)
+    if (at->row < p->row + p->rows * side)
         return;
-    at->row = 0;
-    at->image++;
+    at->row = p->row;
+    if (++at->image == t->images && at->sort < CORNER)
+        begin(t, at, at->sort + 1);
 }
 
-/* What of `size` rows and columns from these on lies in h x w; false if all. */
-static bool leaves(int row, int column, int size, int h, int w,
-                   struct conv_inside *in)
+/* Outputs of a tile, and which of its inputs lie inside; false if all do, and
+ * it has all outputs. */
+static bool at_edge(const struct winograd_tiles *t, const struct place *at,
+                    int row, int column, struct conv_edge *e)
 {
-    *in = (struct conv_inside){
-        .top = row < 0 ? -row : 0,
-        .bottom = conv_least(size, h - row),
-        .left = column < 0 ? -column : 0,
-        .right = conv_least(size, w - column),
-    };
-    return in->top || in->left || in->bottom < size || in->right < size;
+    const struct conv_view *v = t->view;
+    const int side = t->to->side, wide = t->to->wide;
+    e->rows = conv_least(side, v->rows - at->row);
+    e->columns = conv_least(side, v->columns - at->column);
+    const int high = wide - v->stride_h * (side - e->rows);
+    const int broad = wide - v->stride_h * (side - e->columns);
+    e->top = row < 0 ? -row : 0;
+    e->bottom = conv_least(high, v->h - row);
+    e->left = column < 0 ? -column : 0;
+    e->right = conv_least(broad, v->w - column);
+    return e->top || e->left || e->bottom < wide || e->right < wide;
 }
 
 /* Asks for the lines of a tile that is to be read or written soon: those of its
@@ -112,21 +174,20 @@ void winograd_input(const struct winograd_tiles *t, float *x, int first, int n,
      * it. */
     const float *newest =
         x + (ptrdiff_t)(view->row0 + t->to->wide - NEW) * (ptrdiff_t)line;
-    struct conv_inside in;
+    struct conv_edge edge;
     for (int b = 0; b < view->blocks; b++) {
         struct place at = place_of(t, first), soon = place_of(t, first + SOON);
         for (int i = 0; i < n; i++, advance(t, &at), advance(t, &soon)) {
             const int row = view->row0 + view->stride_h * at.row;
             const int column = view->column0 + view->stride_h * at.column;
-            const bool edge =
-                leaves(row, column, t->to->wide, view->h, view->w, &in);
+            const bool is = at_edge(t, &at, row, column, &edge);
             float *here = x + (size_t)at.image * t->x_image
                           + (size_t)b * t->x_plane
                           + ((ptrdiff_t)row * view->w + column) * CONV_BLOCK;
             prefetch(&soon, newest + (size_t)b * t->x_plane, t->x_image, line,
                      view->stride_h, NEW);
             (back ? t->to->input_back : t->to->input)(
-                here, line, edge ? &in : NULL,
+                here, line, is ? &edge : NULL,
                 v + ((size_t)b * (size_t)t->at_once + (size_t)i) * CONV_BLOCK,
                 next);
         }
@@ -166,18 +227,17 @@ void winograd_dy(const struct winograd_tiles *t, int outputs, const float *dy,
     const int h = t->view->rows, w = t->view->columns;
     const int blocks = conv_blocks(outputs);
     const size_t plane = (size_t)h * (size_t)w * CONV_BLOCK;
-    struct conv_inside in;
     for (int b = 0; b < blocks; b++) {
         struct place at = place_of(t, first), soon = place_of(t, first + SOON);
         for (int i = 0; i < n; i++, advance(t, &at), advance(t, &soon)) {
-            const bool edge = leaves(at.row, at.column, t->to->side, h, w, &in);
             prefetch(&soon, dy + (size_t)b * plane, t->y_image,
                      (size_t)w * CONV_BLOCK, 1, t->to->side);
             t->to->output_back(
                 dy + (size_t)at.image * t->y_image + (size_t)b * plane
                     + ((size_t)at.row * (size_t)w + (size_t)at.column)
                           * CONV_BLOCK,
-                (size_t)w * CONV_BLOCK, edge ? &in : NULL,
+                (size_t)w * CONV_BLOCK, conv_least(t->to->side, h - at.row),
+                conv_least(t->to->side, w - at.column),
                 m + ((size_t)b * (size_t)t->at_once + (size_t)i) * CONV_BLOCK,
                 winograd_matrix(t, outputs));
         }

@@ -29,6 +29,13 @@ enum { SIDE = 4, KERNEL = WINOGRAD_WIDE + 1 - SIDE };
 
 enum { WIDE = WINOGRAD_WIDE };
 
+static const unsigned has[WINOGRAD_SIDE + 1] = HAS;
+
+INLINE bool in(unsigned places, int i)
+{
+    return places >> i & 1;
+}
+
 INLINE block load(const float *x)
 {
     return *(const loose *)x;
@@ -54,6 +61,14 @@ INLINE void load_all(const float *x, size_t next, const int size, block *d)
         d[i] = load(x + (size_t)i * next);
 }
 
+/* Of places those which are had, and zeros. */
+INLINE void load_places(const float *m, size_t next, unsigned places, block *d)
+{
+    UNROLL
+    for (int i = 0; i < WIDE; i++)
+        d[i] = in(places, i) ? load(m + (size_t)i * next) : (block){0};
+}
+
 INLINE void gather(block (*t)[WIDE], int i, const int size, block *d)
 {
     UNROLL
@@ -61,64 +76,66 @@ INLINE void gather(block (*t)[WIDE], int i, const int size, block *d)
         d[j] = t[j][i];
 }
 
-INLINE void store_all(const block *d, const int size, float *x, size_t next)
-{
-    UNROLL
-    for (int i = 0; i < size; i++)
-        store(x + (size_t)i * next, d[i]);
-}
-
-/* The second half of what goes to all places: each row of them. */
+/* The second half of what goes to places: each row of them that is had. */
 INLINE void to_places(block (*t)[WIDE], float *v, size_t next,
-                      void (*times)(const block *, block *, int), int size)
+                      void (*times)(const block *, block *, int, int),
+                      const int size, unsigned places, int rows, int columns)
 {
     UNROLL
     for (int i = 0; i < WIDE; i++) {
+        if (!in(has[rows], i))
+            continue;
         block d[WIDE], to[WIDE];
         gather(t, i, size, d);
-        times(d, to, WIDE);
-        store_all(to, WIDE, v + (size_t)(WIDE * i) * next, next);
+        times(d, to, WIDE, columns);
+        UNROLL
+        for (int j = 0; j < WIDE; j++)
+            if (in(places, j))
+                store(v + (size_t)(WIDE * i + j) * next, to[j]);
     }
 }
 
-static void input(float *x, size_t row, const struct conv_inside *in, float *v,
+static void input(float *x, size_t row, const struct conv_edge *edge, float *v,
                   size_t next)
 {
     block t[WIDE][WIDE], d[WIDE];
-    if (!in) {
+    if (!edge) {
         UNROLL
         for (int j = 0; j < WIDE; j++) {
             load_all(x + j * CONV_BLOCK, row, WIDE, d);
-            times_b(d, t[j], WIDE);
+            times_b(d, t[j], WIDE, SIDE);
         }
-    } else {
-        for (int j = 0; j < WIDE; j++) {
-            const bool is = j >= in->left && j < in->right;
-            load_inside(x + j * CONV_BLOCK, row, WIDE, is ? in->top : WIDE,
-                        in->bottom, d);
-            times_b(d, t[j], WIDE);
-        }
+        to_places(t, v, next, times_b, WIDE, has[SIDE], SIDE, SIDE);
+        return;
     }
-    to_places(t, v, next, times_b, WIDE);
+    for (int j = 0; j < WIDE; j++) {
+        const bool is = j >= edge->left && j < edge->right;
+        load_inside(x + j * CONV_BLOCK, row, WIDE, is ? edge->top : WIDE,
+                    edge->bottom, d);
+        times_b(d, t[j], WIDE, edge->rows);
+    }
+    to_places(t, v, next, times_b, WIDE, has[edge->columns], edge->rows,
+              edge->columns);
 }
 
-static void input_back(float *x, size_t row, const struct conv_inside *in,
+static void input_back(float *x, size_t row, const struct conv_edge *edge,
                        float *v, size_t next)
 {
-    const struct conv_inside all = {0, WIDE, 0, WIDE};
+    const struct conv_edge all = {0, WIDE, 0, WIDE, SIDE, SIDE};
     block t[WIDE][WIDE], d[WIDE], to[WIDE];
-    if (!in)
-        in = &all;
+    if (!edge)
+        edge = &all;
     UNROLL
     for (int j = 0; j < WIDE; j++) {
-        load_all(v + (size_t)j * next, WIDE * next, WIDE, d);
-        times_b_back(d, t[j], WIDE);
+        load_places(v + (size_t)j * next, WIDE * next,
+                    in(has[edge->columns], j) ? has[edge->rows] : 0, d);
+        times_b_back(d, t[j], WIDE, edge->rows);
     }
-    for (int i = in->top; i < in->bottom; i++) {
+    for (int i = edge->top; i < edge->bottom; i++) {
         float *line = x + (size_t)i * row;
         gather(t, i, WIDE, d);
-        times_b_back(d, to, WIDE);
-        for (int j = in->left; j < in->right; j++)
+        times_b_back(d, to, WIDE, edge->columns);
+        for (int j = edge->left; j < edge->right; j++)
             store(line + j * CONV_BLOCK, load(line + j * CONV_BLOCK) + to[j]);
     }
 }
@@ -131,15 +148,16 @@ INLINE void output_to(const float *m, size_t next, const float *bias, float *y,
     block t[WIDE][WIDE], d[WIDE], to[WIDE];
     UNROLL
     for (int j = 0; j < WIDE; j++) {
-        load_all(m + (size_t)j * next, WIDE * next, WIDE, d);
-        times_a(d, t[j], WIDE);
+        load_places(m + (size_t)j * next, WIDE * next,
+                    in(has[columns], j) ? has[rows] : 0, d);
+        times_a(d, t[j], WIDE, rows);
     }
     UNROLL
     for (int i = 0; i < SIDE; i++) {
         if (i == rows)
             break;
         gather(t, i, WIDE, d);
-        times_a(d, to, WIDE);
+        times_a(d, to, WIDE, columns);
         UNROLL
         for (int j = 0; j < SIDE; j++) {
             float *at = y + (size_t)i * row + j * CONV_BLOCK;
@@ -152,26 +170,40 @@ INLINE void output_to(const float *m, size_t next, const float *bias, float *y,
 static void output(const float *m, size_t next, const float *bias, float *y,
                    size_t row, int rows, int columns)
 {
-    if (bias)
+    if (rows < SIDE || columns < SIDE)
         output_to(m, next, bias, y, row, rows, columns);
+    else if (bias)
+        output_to(m, next, bias, y, row, SIDE, SIDE);
     else
-        output_to(m, next, NULL, y, row, rows, columns);
+        output_to(m, next, NULL, y, row, SIDE, SIDE);
 }
 
-static void output_back(const float *dy, size_t row,
-                        const struct conv_inside *in, float *v, size_t next)
+static void output_back(const float *dy, size_t row, int rows, int columns,
+                        float *v, size_t next)
 {
     block t[WIDE][WIDE], d[WIDE];
-    UNROLL
-    for (int j = 0; j < SIDE; j++) {
-        if (!in)
+    if (rows == SIDE && columns == SIDE) {
+        UNROLL
+        for (int j = 0; j < SIDE; j++) {
             load_all(dy + j * CONV_BLOCK, row, SIDE, d);
-        else
-            load_inside(dy + j * CONV_BLOCK, row, SIDE,
-                        j < in->right ? 0 : SIDE, in->bottom, d);
-        times_a_back(d, t[j], WIDE);
+            times_a_back(d, t[j], WIDE, SIDE);
+        }
+        to_places(t, v, next, times_a_back, SIDE, has[SIDE], SIDE, SIDE);
+        return;
     }
-    to_places(t, v, next, times_a_back, SIDE);
+    for (int j = 0; j < SIDE; j++) {
+        load_inside(dy + j * CONV_BLOCK, row, SIDE, j < columns ? 0 : SIDE,
+                    rows, d);
+        times_a_back(d, t[j], WIDE, rows);
+    }
+    to_places(t, v, next, times_a_back, SIDE, has[columns], rows, columns);
+}
+
+/* Of a kernel, which has all places. */
+INLINE void kernel_places(const block *g, block *u, const int wide, int outputs)
+{
+    (void)outputs;
+    times_g(g, u, wide);
 }
 
 static void weights(const float *g, const size_t *at, float *u, size_t next)
@@ -182,7 +214,7 @@ static void weights(const float *g, const size_t *at, float *u, size_t next)
             d[i] = load(g + at[KERNEL * i + j]);
         times_g(d, t[j], WIDE);
     }
-    to_places(t, u, next, times_g, KERNEL);
+    to_places(t, u, next, kernel_places, KERNEL, has[SIDE], SIDE, SIDE);
 }
 
 static void weights_back(const float *u, size_t next, float *g,
@@ -208,6 +240,7 @@ const struct conv_transforms TABLE(WINOGRAD_WIDE, CONV_ISA) = {
     .wide = WIDE,
     .side = SIDE,
     .kernel = KERNEL,
+    .has = HAS,
     .input = input,
     .input_back = input_back,
     .output = output,
