@@ -246,7 +246,9 @@ static void run_part(const struct shared *s, int part, int thread)
         if (whole->dx)
             dx[k] = slice(whole->dx[k], false, first, count);
     }
-    l.scratch += (size_t)thread * padded(l.nscratch);
+    /* The same for all layers, so that it stays in the thread's own caches. */
+    l.scratch += (size_t)thread
+                 * (s->net->scratch.count / (size_t)crew_size(s->net->crew));
     if (l.nsaved)
         l.saved += l.nsaved / (size_t)l.in.n * (size_t)first;
     l.first_image += (uint64_t)first;
