@@ -251,22 +251,26 @@ static void winograd_as_direct(struct conv c, const char *isa, uint64_t seed)
 static void winograd_comes_to_the_same(void)
 {
     static const struct conv some[] = {
-        {1, 16,  4,  4,  16,  1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false, false},
-        {2, 16,  6,  6,  32,  1, 3, 3, 1, 1, 0, 0, 1, 1, 0, 0, false, false},
-        {3, 20,  7,  9,  50,  1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false, false},
-        {1, 64,  14, 14, 96,  1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false, false},
-        {0, 32,  8,  8,  32,  1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false, false},
-        {1, 33,  5,  23, 17,  1, 3, 3, 1, 1, 2, 3, 1, 1, 0, 0, false, false},
-        {4, 128, 13, 13, 48,  1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false, false},
-        {2, 64,  7,  9,  96,  2, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false, false},
-        {1, 96,  5,  4,  48,  3, 3, 3, 1, 1, 0, 1, 1, 1, 0, 0, false, false},
-        {2, 20,  12, 12, 50,  1, 5, 5, 1, 1, 0, 0, 1, 1, 0, 0, false, false},
-        {1, 64,  27, 27, 32,  1, 5, 5, 1, 1, 2, 2, 1, 1, 0, 0, false, false},
-        {3, 17,  5,  6,  33,  1, 5, 5, 1, 1, 4, 1, 1, 1, 0, 0, false, false},
-        {2, 64,  7,  9,  96,  2, 5, 5, 1, 1, 2, 2, 1, 1, 0, 0, false, false},
+        {1, 16,  4,  4,  16,  1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false, false, 0, 0},
+        {2, 16,  6,  6,  32,  1, 3, 3, 1, 1, 0, 0, 1, 1, 0, 0, false, false, 0, 0},
+        {3, 20,  7,  9,  50,  1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false, false, 0, 0},
+        {1, 64,  14, 14, 96,  1, 3, 3, 1, 1,
+         1,                                     1, 1, 1, 0, 0, false, false, 0, 0},
+        {0, 32,  8,  8,  32,  1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false, false, 0, 0},
+        {1, 33,  5,  23, 17,  1, 3, 3, 1, 1, 2, 3, 1, 1, 0, 0, false, false, 0, 0},
+        {4, 128, 13, 13, 48,  1, 3, 3, 1, 1,
+         1,                                     1, 1, 1, 0, 0, false, false, 0, 0},
+        {2, 64,  7,  9,  96,  2, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false, false, 0, 0},
+        {1, 96,  5,  4,  48,  3, 3, 3, 1, 1, 0, 1, 1, 1, 0, 0, false, false, 0, 0},
+        {2, 20,  12, 12, 50,  1, 5, 5, 1, 1,
+         0,                                     0, 1, 1, 0, 0, false, false, 0, 0},
+        {1, 64,  27, 27, 32,  1, 5, 5, 1, 1,
+         2,                                     2, 1, 1, 0, 0, false, false, 0, 0},
+        {3, 17,  5,  6,  33,  1, 5, 5, 1, 1, 4, 1, 1, 1, 0, 0, false, false, 0, 0},
+        {2, 64,  7,  9,  96,  2, 5, 5, 1, 1, 2, 2, 1, 1, 0, 0, false, false, 0, 0},
  /* all tiles at once, outputs by parts */
-        {1, 48,  7,  7,  150, 1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false, false},
-        {2, 64,  6,  7,  224, 2, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false, false},
+        {1, 48,  7,  7,  150, 1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false, false, 0, 0},
+        {2, 64,  6,  7,  224, 2, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false, false, 0, 0},
     };
     for (int i = 0; i < NISAS; i++)
         for (size_t k = 0; k < sizeof(some) / sizeof(some[0]); k++)
@@ -278,10 +282,10 @@ static void winograd_comes_to_the_same(void)
  * are done at once. */
 static void edges_come_to_the_same(void)
 {
-    const struct conv many = {12, 128, 7, 6, 48, 1, 3, 3,     1,
-                              1,  1,   1, 1, 1,  0, 0, false, false};
-    struct conv c = {2, 16, 0, 0, 32, 1, 3, 3,     1,
-                     1, 0,  0, 1, 1,  0, 0, false, false};
+    const struct conv many = {12, 128, 7, 6, 48, 1, 3,     3,     1, 1,
+                              1,  1,   1, 1, 0,  0, false, false, 0, 0};
+    struct conv c = {2, 16, 0, 0, 32, 1, 3,     3,     1, 1,
+                     0, 0,  1, 1, 0,  0, false, false, 0, 0};
     for (int i = 0; i < NISAS; i++) {
         if (!conv_use(isas[i]))
             continue;
@@ -335,8 +339,8 @@ static void numbers_are_rounded(void)
                                  -7.77F,
                                  1e30F};
     enum { N = sizeof(some) / sizeof(some[0]) };
-    struct conv c = {1, 1, 1, N + 1, 1, 1, 1, 1,     1,
-                     1, 0, 0, 1,     1, 0, 0, false, false};
+    struct conv c = {1, 1, 1, N + 1, 1, 1, 1,     1,     1, 1,
+                     0, 0, 1, 1,     0, 0, false, false, 0, 0};
     const float one = 1;
     float x[(N + 1) * CONV_BLOCK] = {0}, y[(N + 1) * CONV_BLOCK];
     conv_set_outputs(&c);
@@ -379,8 +383,8 @@ static void round_all(float *x, size_t count)
 /* Products of numbers that are none of bf16 are those of what they become. */
 static void products_are_of_rounded_numbers(void)
 {
-    struct conv c = {3, 35, 9, 10, 37, 1, 3, 3,     2,
-                     1, 1,  1, 1,  1,  0, 0, false, false};
+    struct conv c = {3, 35, 9, 10, 37, 1, 3,     3,     2, 1,
+                     1, 1,  1, 1,  0,  0, false, false, 0, 0};
     conv_set_outputs(&c);
     const size_t nx = input_floats(&c), ny = output_floats(&c);
     const size_t nw = weight_floats(&c);
@@ -427,39 +431,53 @@ static void products_are_of_rounded_numbers(void)
 static void layers_of_known_nets(void)
 {
     static const struct conv some[] = {
-        {2, 16,  8,  8,  16, 1, 3,  3,  1, 1, 1, 1, 1, 1, 0, 0, false, false},
-        {1, 32,  14, 14, 64, 1, 3,  3,  1, 1, 1, 1, 1, 1, 0, 0, false, false},
-        {3, 48,  7,  7,  80, 1, 3,  3,  1, 1, 1, 1, 1, 1, 0, 0, false, false},
-        {2, 64,  7,  7,  64, 1, 1,  1,  1, 1, 0, 0, 1, 1, 0, 0, false, false},
-        {2, 32,  28, 28, 48, 1, 1,  1,  1, 1, 0, 0, 1, 1, 0, 0, false, false},
-        {3, 400, 14, 14, 24, 1, 1,  1,  1, 1, 0, 0, 1, 1, 0, 0, false, false},
-        {1, 32,  14, 14, 48, 1, 1,  1,  2, 2, 0, 0, 1, 1, 0, 0, false, false},
-        {2, 32,  13, 13, 32, 1, 3,  3,  2, 2, 1, 1, 1, 1, 0, 0, false, false},
-        {1, 64,  13, 13, 96, 2, 3,  3,  1, 1, 1, 1, 1, 1, 0, 0, false, false},
-        {1, 32,  27, 27, 32, 1, 5,  5,  1, 1, 2, 2, 1, 1, 0, 0, false, false},
-        {1, 3,   35, 35, 64, 1, 11, 11, 4, 4, 2, 2, 1, 1, 0, 0, true,  false},
-        {2, 3,   20, 20, 24, 1, 7,  7,  2, 2, 3, 3, 1, 1, 0, 0, true,  false},
-        {2, 1,   28, 28, 20, 1, 5,  5,  1, 1, 0, 0, 1, 1, 0, 0, true,  false},
-        {2, 20,  12, 12, 50, 1, 5,  5,  1, 1, 0, 0, 1, 1, 0, 0, false, false},
-        {1, 16,  11, 9,  16, 1, 3,  3,  1, 1, 2, 2, 2, 2, 0, 0, false, false},
-        {5, 272, 3,  3,  16, 1, 3,  3,  1, 1, 1, 1, 1, 1, 0, 0, false, false},
-        {1, 208, 56, 56, 80, 1, 5,  5,  8, 8, 2, 2, 1, 1, 0, 0, false, false},
-        {3, 64,  7,  7,  96, 1, 1,  1,  1, 1, 0, 0, 1, 1, 0, 0, false, false},
-        {9, 96,  3,  3,  64, 1, 1,  1,  1, 1, 0, 0, 1, 1, 0, 0, false, false},
-        {2, 32,  1,  1,  32, 1, 1,  1,  1, 1, 0, 0, 1, 1, 0, 0, false, false},
-        {0, 64,  4,  4,  32, 1, 1,  1,  1, 1, 0, 0, 1, 1, 0, 0, false, false},
-        {1, 320, 23, 19, 32, 1, 1,  1,  1, 1, 0, 0, 1, 1, 0, 0, false, false},
-        {2, 640, 14, 14, 32, 1, 1,  1,  1, 1, 0, 0, 1, 1, 0, 0, false, false},
-        {3, 64,  9,  12, 96, 1, 1,  1,  2, 2, 0, 0, 1, 1, 0, 0, false, false},
-        {5, 32,  7,  10, 64, 1, 1,  1,  3, 1, 0, 0, 1, 1, 0, 0, false, false},
-        {2, 64,  6,  9,  32, 1, 1,  1,  1, 2, 0, 0, 1, 1, 0, 0, false, false},
-        {3, 544, 21, 19, 32, 1, 1,  1,  1, 1, 0, 0, 1, 1, 0, 0, false, false},
-        {3, 64,  41, 38, 32, 1, 1,  1,  2, 2, 0, 0, 1, 1, 0, 0, false, false},
-        {2, 33,  9,  12, 47, 1, 3,  3,  2, 2, 1, 1, 1, 1, 0, 0, false, false},
-        {3, 64,  6,  5,  96, 2, 3,  3,  2, 2, 0, 2, 1, 1, 0, 0, false, false},
-        {1, 16,  3,  3,  16, 1, 3,  3,  2, 2, 0, 0, 1, 1, 0, 0, false, false},
-        {0, 16,  8,  8,  32, 1, 3,  3,  2, 2, 1, 1, 1, 1, 0, 0, false, false},
-        {9, 160, 7,  7,  80, 1, 3,  3,  2, 2, 1, 1, 1, 1, 0, 0, false, false},
+        {2, 16,  8,  8,  16, 1, 3,  3,  1, 1, 1, 1, 1, 1, 0, 0, false, false, 0, 0},
+        {1, 32,  14, 14, 64, 1, 3,  3,  1, 1,
+         1,                                      1, 1, 1, 0, 0, false, false, 0, 0},
+        {3, 48,  7,  7,  80, 1, 3,  3,  1, 1, 1, 1, 1, 1, 0, 0, false, false, 0, 0},
+        {2, 64,  7,  7,  64, 1, 1,  1,  1, 1, 0, 0, 1, 1, 0, 0, false, false, 0, 0},
+        {2, 32,  28, 28, 48, 1, 1,  1,  1, 1,
+         0,                                      0, 1, 1, 0, 0, false, false, 0, 0},
+        {3, 400, 14, 14, 24, 1, 1,  1,  1, 1,
+         0,                                      0, 1, 1, 0, 0, false, false, 0, 0},
+        {1, 32,  14, 14, 48, 1, 1,  1,  2, 2,
+         0,                                      0, 1, 1, 0, 0, false, false, 0, 0},
+        {2, 32,  13, 13, 32, 1, 3,  3,  2, 2,
+         1,                                      1, 1, 1, 0, 0, false, false, 0, 0},
+        {1, 64,  13, 13, 96, 2, 3,  3,  1, 1,
+         1,                                      1, 1, 1, 0, 0, false, false, 0, 0},
+        {1, 32,  27, 27, 32, 1, 5,  5,  1, 1,
+         2,                                      2, 1, 1, 0, 0, false, false, 0, 0},
+        {1, 3,   35, 35, 64, 1, 11, 11, 4, 4,
+         2,                                      2, 1, 1, 0, 0, true,  false, 0, 0},
+        {2, 3,   20, 20, 24, 1, 7,  7,  2, 2, 3, 3, 1, 1, 0, 0, true,  false, 0, 0},
+        {2, 1,   28, 28, 20, 1, 5,  5,  1, 1, 0, 0, 1, 1, 0, 0, true,  false, 0, 0},
+        {2, 20,  12, 12, 50, 1, 5,  5,  1, 1,
+         0,                                      0, 1, 1, 0, 0, false, false, 0, 0},
+        {1, 16,  11, 9,  16, 1, 3,  3,  1, 1, 2, 2, 2, 2, 0, 0, false, false, 0, 0},
+        {5, 272, 3,  3,  16, 1, 3,  3,  1, 1, 1, 1, 1, 1, 0, 0, false, false, 0, 0},
+        {1, 208, 56, 56, 80, 1, 5,  5,  8, 8,
+         2,                                      2, 1, 1, 0, 0, false, false, 0, 0},
+        {3, 64,  7,  7,  96, 1, 1,  1,  1, 1, 0, 0, 1, 1, 0, 0, false, false, 0, 0},
+        {9, 96,  3,  3,  64, 1, 1,  1,  1, 1, 0, 0, 1, 1, 0, 0, false, false, 0, 0},
+        {2, 32,  1,  1,  32, 1, 1,  1,  1, 1, 0, 0, 1, 1, 0, 0, false, false, 0, 0},
+        {0, 64,  4,  4,  32, 1, 1,  1,  1, 1, 0, 0, 1, 1, 0, 0, false, false, 0, 0},
+        {1, 320, 23, 19, 32, 1, 1,  1,  1, 1,
+         0,                                      0, 1, 1, 0, 0, false, false, 0, 0},
+        {2, 640, 14, 14, 32, 1, 1,  1,  1, 1,
+         0,                                      0, 1, 1, 0, 0, false, false, 0, 0},
+        {3, 64,  9,  12, 96, 1, 1,  1,  2, 2, 0, 0, 1, 1, 0, 0, false, false, 0, 0},
+        {5, 32,  7,  10, 64, 1, 1,  1,  3, 1, 0, 0, 1, 1, 0, 0, false, false, 0, 0},
+        {2, 64,  6,  9,  32, 1, 1,  1,  1, 2, 0, 0, 1, 1, 0, 0, false, false, 0, 0},
+        {3, 544, 21, 19, 32, 1, 1,  1,  1, 1,
+         0,                                      0, 1, 1, 0, 0, false, false, 0, 0},
+        {3, 64,  41, 38, 32, 1, 1,  1,  2, 2,
+         0,                                      0, 1, 1, 0, 0, false, false, 0, 0},
+        {2, 33,  9,  12, 47, 1, 3,  3,  2, 2, 1, 1, 1, 1, 0, 0, false, false, 0, 0},
+        {3, 64,  6,  5,  96, 2, 3,  3,  2, 2, 0, 2, 1, 1, 0, 0, false, false, 0, 0},
+        {1, 16,  3,  3,  16, 1, 3,  3,  2, 2, 0, 0, 1, 1, 0, 0, false, false, 0, 0},
+        {0, 16,  8,  8,  32, 1, 3,  3,  2, 2, 1, 1, 1, 1, 0, 0, false, false, 0, 0},
+        {9, 160, 7,  7,  80, 1, 3,  3,  2, 2, 1, 1, 1, 1, 0, 0, false, false, 0, 0},
     };
     for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++)
         check(some[i], 100 * i);
@@ -468,8 +486,8 @@ static void layers_of_known_nets(void)
 /* Strassen's method adds up what lies apart, but never of two images. */
 static void no_image_depends_on_another(void)
 {
-    struct conv c = {2, 64, 5, 5, 96, 1, 1, 1,     1,
-                     1, 0,  0, 1, 1,  0, 0, false, false};
+    struct conv c = {2, 64, 5, 5, 96, 1, 1,     1,     1, 1,
+                     0, 0,  1, 1, 0,  0, false, false, 0, 0};
     conv_set_outputs(&c);
     struct conv one = c;
     one.n = 1;
@@ -489,17 +507,97 @@ static void no_image_depends_on_another(void)
         free(all[i]);
 }
 
+/* A pass at once (0), or by so many shares, each with scratch of its own. */
+static void run_shares(const struct conv_method *m, struct conv c,
+                       enum conv_pass pass, int shares, const float *x,
+                       const float *y, const float *w, float *to)
+{
+    for (c.share = 0; c.share < (shares ? shares : 1); c.share++) {
+        float *scratch = scratch_of(m, &c, pass);
+        c.shares = shares;
+        if (pass == CONV_FORWARD)
+            m->forward(&c, x, w, w, to, scratch);
+        else if (pass == CONV_BACKWARD_DATA)
+            m->backward_data(&c, y, w, to, scratch);
+        else
+            m->backward_weights(&c, x, y, to, scratch);
+        c.shares = 0;
+        free(scratch);
+    }
+}
+
+static void shares_of(const struct conv_method *m, struct conv c,
+                      const char *isa)
+{
+    static const char *const passes[] = {"y", "dx", "dw"};
+    conv_set_outputs(&c);
+    const size_t nx =
+        c.plain ? input_floats(&c) : conv_blocked(c.n, c.c, c.h, c.w);
+    const size_t ny = conv_blocked(c.n, c.k, c.out_h, c.out_w);
+    const size_t nw = weight_floats(&c), most = nx + ny + nw;
+    float *x = uniform(nx, 1), *y = uniform(ny, 2), *w = uniform(nw, 3);
+    float *before = uniform(most, 4);
+    float *whole = unset(most), *parts = unset(most);
+    enum { ADDS = CONV_PASSES, CASES };
+    for (int i = 0; i < 3 * CASES; i++) {
+        const enum conv_pass pass =
+            i % CASES == ADDS ? CONV_BACKWARD_DATA : i % CASES;
+        c.add = i % CASES == ADDS;
+        if (m->cannot(&c, pass) || (c.plain && pass == CONV_BACKWARD_DATA))
+            continue;
+        const size_t count = pass == CONV_FORWARD         ? ny
+                             : pass == CONV_BACKWARD_DATA ? nx
+                                                          : nw;
+        memcpy(whole, before, count * sizeof(float));
+        memcpy(parts, before, count * sizeof(float));
+        if (!c.add && pass != CONV_BACKWARD_WEIGHTS) /* it is written over */
+            memset(parts, 0xff, count * sizeof(float));
+        run_shares(m, c, pass, 0, x, y, w, whole);
+        run_shares(m, c, pass, 2 + i / CASES * 2, x, y, w, parts);
+        equal(parts, whole, count, isa, passes[pass], m->name);
+    }
+    float *all[] = {x, y, w, before, whole, parts};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        free(all[i]);
+}
+
+static void shares_have_the_same_bits(void)
+{
+    static const struct conv some[] = {
+        {2, 3,  20, 20, 64,  1, 7, 7, 2, 2, 3, 3, 1, 1, 0, 0, true,  false, 0, 0},
+        {2, 40, 9,  7,  100, 1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false, false, 0, 0},
+        {3, 96, 14, 14, 96,  1, 3, 3, 2, 2,
+         1,                                    1, 1, 1, 0, 0, false, false, 0, 0},
+        {2, 96, 6,  7,  128, 2, 3, 3, 1, 1, 0, 0, 1, 1, 0, 0, false, false, 0, 0},
+        {1, 20, 8,  9,  50,  1, 5, 5, 1, 1, 2, 2, 1, 1, 0, 0, false, false, 0, 0},
+        {3, 96, 7,  7,  160, 1, 1, 1, 1, 1, 0, 0, 1, 1, 0, 0, false, false, 0, 0},
+        {2, 64, 9,  7,  96,  1, 1, 1, 2, 2, 0, 0, 1, 1, 0, 0, false, false, 0, 0},
+        {2, 50, 9,  7,  20,  1, 2, 2, 3, 3, 0, 0, 1, 1, 0, 0, false, false, 0, 0},
+    };
+    for (int i = 0; i < NMETHODS * NISAS; i++)
+        for (size_t k = 0; k < sizeof(some) / sizeof(some[0]); k++)
+            if (conv_use(isas[i / NMETHODS]) && methods[i % NMETHODS]->shares)
+                shares_of(methods[i % NMETHODS], some[k], isas[i / NMETHODS]);
+}
+
 /* Threads and last batches do with the scratch of a part of the batch. */
 static void no_part_needs_more_scratch(void)
 {
     static const struct conv some[] = {
-        {0, 2048, 16, 16, 96,   1, 3, 3, 2, 2, 1, 1, 1, 1, 0, 0, false, false},
-        {0, 1280, 16, 16, 96,   1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false, false},
-        {0, 96,   16, 16, 2048, 1, 3, 3, 2, 2, 1, 1, 1, 1, 0, 0, false, false},
-        {0, 512,  7,  7,  512,  1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false, false},
-        {0, 512,  14, 14, 512,  1, 3, 3, 2, 2, 1, 1, 1, 1, 0, 0, false, false},
-        {0, 1280, 8,  8,  64,   1, 5, 5, 1, 1, 2, 2, 1, 1, 0, 0, false, false},
-        {0, 2048, 7,  7,  512,  1, 1, 1, 1, 1, 0, 0, 1, 1, 0, 0, false, false},
+        {0, 2048, 16, 16, 96,   1, 3, 3, 2, 2,
+         1, 1, 1, 1, 0, 0, false, false, 0, 0},
+        {0, 1280, 16, 16, 96,   1, 3, 3, 1, 1,
+         1, 1, 1, 1, 0, 0, false, false, 0, 0},
+        {0, 96,   16, 16, 2048, 1, 3, 3, 2, 2,
+         1, 1, 1, 1, 0, 0, false, false, 0, 0},
+        {0, 512,  7,  7,  512,  1, 3, 3, 1, 1,
+         1, 1, 1, 1, 0, 0, false, false, 0, 0},
+        {0, 512,  14, 14, 512,  1, 3, 3, 2, 2,
+         1, 1, 1, 1, 0, 0, false, false, 0, 0},
+        {0, 1280, 8,  8,  64,   1, 5, 5, 1, 1,
+         2, 2, 1, 1, 0, 0, false, false, 0, 0},
+        {0, 2048, 7,  7,  512,  1, 1, 1, 1, 1,
+         0, 0, 1, 1, 0, 0, false, false, 0, 0},
     };
     enum { MOST = 40 };
     conv_use(NULL);
@@ -556,8 +654,8 @@ static void odd_shapes(void)
 
 static void they_know_what_they_cannot_do(void)
 {
-    const struct conv good = {1, 32, 8, 8, 32, 2, 3, 3,     1,
-                              1, 1,  1, 1, 1,  0, 0, false, false};
+    const struct conv good = {1, 32, 8, 8, 32, 2, 3,     3,     1, 1,
+                              1, 1,  1, 1, 0,  0, false, false, 0, 0};
     struct conv c = good;
     require(!conv_direct.cannot(&c, CONV_FORWARD), "it can");
     c.groups = 4;
@@ -574,8 +672,8 @@ static void they_know_what_they_cannot_do(void)
     require(!conv_direct.cannot(&c, CONV_FORWARD), "it can");
     require(conv_bf16.cannot(&c, CONV_FORWARD) != NULL, "it cannot");
     require(conv_direct.cannot(&c, CONV_BACKWARD_DATA) != NULL, "it cannot");
-    struct conv point = {1, 32, 8, 8, 64, 1, 1, 1,     2,
-                         2, 0,  0, 1, 1,  0, 0, false, false};
+    struct conv point = {1, 32, 8, 8, 64, 1, 1,     1,     2, 2,
+                         0, 0,  1, 1, 0,  0, false, false, 0, 0};
     require(!conv_strassen.cannot(&point, CONV_FORWARD), "it can");
     point.pad_w = 1;
     require(conv_strassen.cannot(&point, CONV_FORWARD) != NULL, "it cannot");
@@ -585,8 +683,8 @@ static void they_know_what_they_cannot_do(void)
     point.k = 64;
     point.groups = 2;
     require(conv_strassen.cannot(&point, CONV_FORWARD) != NULL, "it cannot");
-    struct conv strides = {1, 32, 8, 8, 64, 1, 3, 3,     2,
-                           2, 1,  1, 1, 1,  0, 0, false, false};
+    struct conv strides = {1, 32, 8, 8, 64, 1, 3,     3,     2, 2,
+                           1, 1,  1, 1, 0,  0, false, false, 0, 0};
     require(!conv_winograd.cannot(&strides, CONV_FORWARD), "it can");
     strides.stride_h = 1;
     require(conv_winograd.cannot(&strides, CONV_FORWARD) != NULL, "it cannot");
@@ -609,6 +707,7 @@ int main(int argc, char **argv)
         {"Winograd's comes to the same",      winograd_comes_to_the_same     },
         {"edges of Winograd's do",            edges_come_to_the_same         },
         {"no image depends on another",       no_image_depends_on_another    },
+        {"shares have the same bits",         shares_have_the_same_bits      },
         {"no part needs more scratch",        no_part_needs_more_scratch     },
         {"numbers are rounded to bf16",       numbers_are_rounded            },
         {"products are of rounded numbers",   products_are_of_rounded_numbers},

@@ -178,5 +178,9 @@ void run_backward(struct bench *b, bool with_dx)
     for (int k = 0; k < b->l.ninputs; k++)
         x[k].x = layer_reads(&b->l) & READS_X ? x[k].x : NULL;
     y.x = layer_reads(&b->l) & READS_Y ? y.x : NULL;
-    b->l.ops->backward(&b->l, x, y, view(b->l.out, b->n, &b->dy), dx);
+    const struct tensor dy = view(b->l.out, b->n, &b->dy);
+    if (b->l.ops->gradients)
+        b->l.ops->gradients(&b->l, x, dy);
+    if (with_dx || !b->l.ops->gradients)
+        b->l.ops->backward(&b->l, x, y, dy, dx);
 }

@@ -103,8 +103,11 @@ static void backward_apart(struct apart *a, const int *labels)
                                        : (struct tensor){l.ins[k], at};
             at += shape_floats(l.ins[k]);
         }
-        l.ops->backward(&l, x, whole(l.out, &a->y[i]), whole(l.out, &a->dy[i]),
-                        dx);
+        const struct tensor dy = whole(l.out, &a->dy[i]);
+        if (l.ops->gradients)
+            l.ops->gradients(&l, x, dy);
+        if (dx[0].x || !l.ops->gradients)
+            l.ops->backward(&l, x, whole(l.out, &a->y[i]), dy, dx);
         for (int k = 0; k < l.ninputs && !layer_adds(&l); k++)
             for (size_t j = 0; dx[k].x && j < shape_floats(l.ins[k]); j++)
                 a->dy[l.from[k]].x[j] += dx[k].x[j];
@@ -232,6 +235,11 @@ Test(net_fuse, threads_come_to_the_same)
                                  "input 17x6x5\nlrn 3\ndropout 0.3\n"
                                  "conv 33 3x3 pad 1\nprelu\nmaxpool 2x2\n"
                                  "batchnorm\ndense 40\nrelu\ndense 7\n"
+                                 "softmax_loss\n",
+                                 "input 16x5x6\nconv 160 1x1\nrelu\n"
+                                 "conv 128 3x3 pad 1\nrelu\n"
+                                 "conv 64 1x1 nobias\nbatchnorm\nrelu\n"
+                                 "conv 32 3x3 stride 2 pad 1\ndense 7\n"
                                  "softmax_loss\n"};
     enum { N = 7 };
     float images[N * 17 * 30];

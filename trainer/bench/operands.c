@@ -91,6 +91,7 @@ struct job {
     const struct conv *c;
     const struct conv_method *m;
     enum conv_pass pass;
+    bool by_outputs; /* threads share these out, not images */
 };
 
 static void run_part(void *context, int i, int n)
@@ -98,13 +99,18 @@ static void run_part(void *context, int i, int n)
     const struct job *j = context;
     const struct operands *o = j->o;
     struct conv c = *j->c;
-    int first;
-    c.n = crew_part(j->c->n, i, n, &first);
+    int first = 0;
+    if (j->by_outputs) {
+        c.share = i;
+        c.shares = n;
+    } else {
+        c.n = crew_part(j->c->n, i, n, &first);
+    }
     float *x = o->x.x + (size_t)first * (o->x.count / (size_t)j->c->n);
     float *y = o->y.x + (size_t)first * (o->y.count / (size_t)j->c->n);
     float *scratch = o->scratch.x + (size_t)i * scratch_of(j->m, j->c, j->pass);
     float *dw = o->w.x;
-    if (i && j->pass == CONV_BACKWARD_WEIGHTS) {
+    if (i && !j->by_outputs && j->pass == CONV_BACKWARD_WEIGHTS) {
         dw = o->partial.x + (size_t)(i - 1) * conv_weights(&c);
         memset(dw, 0, conv_weights(&c) * sizeof(float));
     }
@@ -121,9 +127,13 @@ static void run_part(void *context, int i, int n)
 void operands_run(struct operands *o, const struct conv *c,
                   const struct conv_method *m, enum conv_pass pass)
 {
-    crew_run(o->crew, run_part, &(struct job){o, c, m, pass});
+    const int threads = crew_size(o->crew);
+    const bool by_outputs = threads > 1 && conv_by_outputs(c, pass, m, threads);
+    crew_run(o->crew, run_part, &(struct job){o, c, m, pass, by_outputs});
     const float *part = o->partial.x;
-    for (int i = 1; pass == CONV_BACKWARD_WEIGHTS && i < crew_size(o->crew);
+    if (by_outputs)
+        return;
+    for (int i = 1; pass == CONV_BACKWARD_WEIGHTS && i < threads;
          i++, part += o->w.count)
         for (size_t k = 0; k < o->w.count; k++)
             o->w.x[k] += part[k];

@@ -6,8 +6,8 @@
  * plain (N, C, H, W). Weights and their gradient are (K, C/groups, R, S) as
  * elsewhere; each call repacks them, which takes a pass over them.
  *
- * Single-threaded; threads may work on different images at the same time with
- * scratch of their own.
+ * Single-threaded; threads may work on different images, or shares of outputs,
+ * at the same time with scratch of their own.
  */
 #ifndef TRAINER_KERNELS_CONV_H
 #define TRAINER_KERNELS_CONV_H
@@ -26,6 +26,10 @@ struct conv {
     int out_h, out_w; /* set by conv_set_outputs() */
     bool plain;       /* the input; only if c is less than a block */
     bool add;         /* backward_data adds to dx, by a method that can */
+    /* Only this of so many shares of the outputs is computed, or of dx or dw,
+     * and the rest left alone, by a method that `shares`; 0: all. Together they
+     * give the bits that one gives. */
+    int share, shares;
 };
 
 /* False if no window fits. */
@@ -49,7 +53,8 @@ size_t conv_blocked(int n, int c, int h, int w);
 /* One way to do it. */
 struct conv_method {
     const char *name;
-    bool adds; /* backward_data knows `add` */
+    bool adds;   /* backward_data knows `add` */
+    bool shares; /* all passes know `shares` */
 
     /* NULL, or why it cannot. */
     const char *(*cannot)(const struct conv *, enum conv_pass);
@@ -101,6 +106,11 @@ bool conv_bf16_fast(void);
  * on nothing but the shape, so that runs repeat bit by bit. It can do the pass,
  * if anything can. */
 const struct conv_method *conv_best(const struct conv *, enum conv_pass);
+
+/* Whether so many threads are faster if they share out outputs, or of dx or dw,
+ * rather than images. */
+bool conv_by_outputs(const struct conv *, enum conv_pass,
+                     const struct conv_method *, int threads);
 
 /* How all later nets choose; NULL, or NULL from it: by the rule. Not
  * thread-safe.

@@ -67,6 +67,70 @@ static double strassen_work(const struct conv *c, enum conv_pass pass)
            + strassen_weight * c->c * c->k;
 }
 
+/* --- what several threads do ----------------------------------------------
+ */
+
+/* What each thread does of weights where they share out images: an element that
+ * is packed, and a sum of its own for the gradient, which is then added to that
+ * of others. And of the input where they share out outputs, if it is copied. */
+static const double packing = 10, partial = 80, copying = 8;
+
+static double own_weights(const struct conv *c, enum conv_pass pass,
+                          const struct conv_method *m)
+{
+    const double in = (double)c->c / c->groups, out = (double)c->k / c->groups;
+    const double elements = in * out * c->kernel_h * c->kernel_w;
+    const double each = m == &conv_winograd
+                            ? weight[conv_winograd_kind(c)] * in * out
+                        : m == &conv_strassen ? strassen_weight * elements
+                                              : packing * elements;
+    return c->groups
+           * (each + (pass == CONV_BACKWARD_WEIGHTS ? partial * elements : 0));
+}
+
+static double own_inputs(const struct conv *c, enum conv_pass pass,
+                         const struct conv_method *m)
+{
+    const bool back = pass == CONV_BACKWARD_DATA;
+    const double channels = back ? c->k : c->c;
+    if (m == &conv_winograd)
+        return conv_winograd_work(c, pass).tiles
+               * transform[conv_winograd_kind(c)] * channels;
+    if (m == &conv_strassen)
+        return strassen_sums[pass] * c->n * c->out_h * c->out_w * channels;
+    if (m != &conv_bf16 && c->kernel_h == 1 && c->kernel_w == 1 && !c->plain)
+        return 0;
+    return copying * c->n * channels
+           * (back ? c->out_h * c->out_w : c->h * c->w);
+}
+
+static double work_of(const struct conv *c, enum conv_pass pass,
+                      const struct conv_method *m)
+{
+    return m == &conv_winograd   ? winograd_work(c, pass)
+           : m == &conv_strassen ? strassen_work(c, pass)
+           : m == &conv_bf16     ? bf16_work(c, pass)
+                                 : direct_work(c, pass);
+}
+
+/* The largest of the parts of so many things. */
+static double largest(int things, int parts)
+{
+    return things ? (double)conv_up(things, parts) / things : 1;
+}
+
+bool conv_by_outputs(const struct conv *c, enum conv_pass pass,
+                     const struct conv_method *m, int threads)
+{
+    if (!m->shares)
+        return false;
+    const int outputs = (pass == CONV_BACKWARD_DATA ? c->c : c->k) / c->groups;
+    const int blocks = conv_blocks(outputs) / (m == &conv_strassen ? 2 : 1);
+    const double work = work_of(c, pass, m);
+    return largest(blocks, threads) * work + own_inputs(c, pass, m)
+           < largest(c->n, threads) * work + own_weights(c, pass, m);
+}
+
 static conv_choose_fn *choose;
 
 void conv_choose(conv_choose_fn *fn)

@@ -38,6 +38,7 @@ static void backward_weights(const struct conv *c, const float *x,
 const struct conv_method conv_bf16 = {
     .name = "bf16",
     .adds = true,
+    .shares = true,
     .cannot = cannot,
     .scratch = scratch_of,
     .forward = forward,

@@ -37,8 +37,9 @@ struct output {
     float *y;
     size_t image, block, row, step; /* floats */
     int channels;
-    const float *bias; /* padded; NULL: 0 */
-    bool add;          /* to what is there */
+    struct conv_span share; /* of their blocks */
+    const float *bias;      /* padded; NULL: 0 */
+    bool add;               /* to what is there */
 };
 
 struct pass {
@@ -127,8 +128,8 @@ static void run_band(const struct pass *p, const float *x,
             view_copy(v, x + (size_t)i * p->x_image, NULL, b0 + b, first, rows,
                       p->band + (size_t)i * p->bands.image
                           + (size_t)b * p->bands.block);
-    for (int kb = 0, nk; kb < blocks; kb += nk) {
-        nk = conv_tile_blocks(p->isa->most, p->widest, blocks - kb);
+    for (int kb = out->share.from, nk; kb < out->share.to; kb += nk) {
+        nk = conv_tile_blocks(p->isa->most, p->widest, out->share.to - kb);
         const struct conv_part part = {kb, nk, b0, nblocks};
         float *w = p->packed;
         if (!p->once) /* one after the other, as they are packed */
@@ -192,10 +193,11 @@ static void finish(const struct conv_isa *isa, struct conv_view *v,
     v->row = (size_t)v->w * CONV_BLOCK;
 }
 
-static struct output output_of(int channels, int groups, int h, int w)
+static struct output output_of(const struct conv *c, int channels, int h, int w)
 {
     return (struct output){
-        .image = conv_blocked(1, channels * groups, h, w),
+        .share = conv_share(c, conv_blocks(channels)),
+        .image = conv_blocked(1, channels * c->groups, h, w),
         .block = (size_t)h * (size_t)w * CONV_BLOCK,
         .row = (size_t)w * CONV_BLOCK,
         .step = CONV_BLOCK,
@@ -220,7 +222,7 @@ void direct_forward(const struct conv_isa *isa, const struct conv *c,
 {
     const int in = c->c / c->groups, k = c->k / c->groups;
     struct conv_view v;
-    struct output out = output_of(k, c->groups, c->out_h, c->out_w);
+    struct output out = output_of(c, k, c->out_h, c->out_w);
     const size_t taps = (size_t)c->kernel_h * (size_t)c->kernel_w;
     const struct conv_weights s = {k, (size_t)in * taps, taps, c->kernel_w};
     view_forward(&v, c);
@@ -254,7 +256,7 @@ static void backward_alike(const struct conv_isa *isa, const struct conv *c,
     const size_t taps = (size_t)c->kernel_h * (size_t)c->kernel_w;
     const struct conv_weights s = {in, taps, (size_t)in * taps, c->kernel_w};
     struct conv_view v;
-    struct output out = output_of(in, c->groups, c->h, c->w);
+    struct output out = output_of(c, in, c->h, c->w);
     view_backward(&v, c, rest_h, rest_w);
     if (v.rows == 0 || v.columns == 0 || v.ntaps == 0)
         return;
@@ -293,7 +295,7 @@ void direct_backward_data(const struct conv_isa *isa, const struct conv *c,
     if (!c->add
         && (gaps(c->stride_h, c->kernel_h, c->dilation_h)
             || gaps(c->stride_w, c->kernel_w, c->dilation_w)))
-        memset(dx, 0, conv_blocked(c->n, c->c, c->h, c->w) * sizeof(float));
+        conv_clear(c, dx);
     for (int rest_h = 0; rest_h < c->stride_h; rest_h++)
         for (int rest_w = 0; rest_w < c->stride_w; rest_w++)
             backward_alike(isa, c, dy, w, dx, scratch, rest_h, rest_w);
@@ -352,6 +354,7 @@ static void backward_weights(const struct conv *c, const float *x,
 const struct conv_method conv_direct = {
     .name = "direct",
     .adds = true,
+    .shares = true,
     .cannot = cannot,
     .scratch = scratch_of,
     .forward = forward,

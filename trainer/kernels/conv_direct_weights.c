@@ -63,8 +63,9 @@ struct sums {
     /* Floats from what a band reads to what the next one does; 0: that is known
      * to be near, or there is none. */
     ptrdiff_t x_next, dy_next;
-    int images, outputs;
-    int sheets; /* as many as images, or pairs of them */
+    int images;
+    struct conv_span share; /* of the blocks of outputs */
+    int sheets;             /* as many as images, or pairs of them */
     float *band, *dw;
 };
 
@@ -165,7 +166,7 @@ static const float *pair_dy(const struct sums *s, const float *dy,
     const size_t at = (size_t)first * s->dy_row;
     float *to = s->band + conv_band_floats(&s->bands);
     for (int i = 0; i < s->sheets; i++)
-        for (int b = 0; b < conv_blocks(s->outputs); b++) {
+        for (int b = s->share.from; b < s->share.to; b++) {
             const float *one = image_of(s, dy, dy_image, i);
             const float *other = other_of(s, dy, dy_image, i);
             const size_t from = (size_t)b * plane + at;
@@ -181,13 +182,13 @@ static void sum_band(const struct sums *s, int first, int rows, int b0)
 {
     const struct conv_view *v = s->view;
     const int nblocks = conv_least(s->bands.blocks, v->blocks - b0);
-    const int blocks = conv_blocks(s->outputs);
+    const struct conv_span all = s->share;
     const size_t plane = (size_t)v->h * (size_t)v->w * CONV_BLOCK;
     const int *most = s->isa->sum_most;
     if (v->copies)
         copy_band(s, first, rows, b0, nblocks);
-    for (int kb = 0, nk; kb < blocks; kb += nk) {
-        nk = conv_tile_blocks(most, conv_widest(most), blocks - kb);
+    for (int kb = all.from, nk; kb < all.to; kb += nk) {
+        nk = conv_tile_blocks(most, conv_widest(most), all.to - kb);
         int near = NEAR / (v->columns * s->sheets);
         near = near < 1 ? 1 : near;
         for (int r = 0; r < rows; r += near)
@@ -212,10 +213,10 @@ static void sum_band(const struct sums *s, int first, int rows, int b0)
                                 * ((size_t)kb * (size_t)v->channels
                                    + (size_t)at * (size_t)nk * CONV_BLOCK),
                 };
-                sum_block(
-                    s, &t, x, first + r, conv_least(near, rows - r), nk,
-                    conv_least(CONV_BLOCK, v->channels - at * CONV_BLOCK),
-                    (struct turn){b, nblocks, kb / nk, conv_up(blocks, nk)});
+                sum_block(s, &t, x, first + r, conv_least(near, rows - r), nk,
+                          conv_least(CONV_BLOCK, v->channels - at * CONV_BLOCK),
+                          (struct turn){b, nblocks, (kb - all.from) / nk,
+                                        conv_up(all.to - all.from, nk)});
             }
     }
 }
@@ -270,12 +271,15 @@ void direct_backward_weights(const struct conv_isa *isa, const struct conv *c,
             isa->round ? conv_blocked(1, k, dy_rows, c->out_w) : dy_image,
         .dy_row = (size_t)c->out_w * CONV_BLOCK,
         .dy_block = (size_t)dy_rows * (size_t)c->out_w * CONV_BLOCK,
-        .outputs = k,
+        .share = conv_share(c, conv_blocks(k)),
         .band = scratch + conv_packed(&v, k),
         .dw = scratch,
     };
+    float *const sums = scratch + conv_packed(&v, s.share.from * CONV_BLOCK);
     for (int g = 0; g < c->groups; g++) {
-        memset(scratch, 0, conv_packed(&v, k) * sizeof(float));
+        memset(sums, 0,
+               conv_packed(&v, (s.share.to - s.share.from) * CONV_BLOCK)
+                   * sizeof(float));
         for (int i = 0; i < c->n; i += at_once) {
             const float *from =
                 dy + (size_t)i * dy_image
@@ -295,7 +299,7 @@ void direct_backward_weights(const struct conv_isa *isa, const struct conv *c,
             }
         }
         conv_unpack(&v, &order, isa->sum_most, conv_widest(isa->sum_most),
-                    scratch, dw + (size_t)(g * k) * order.output);
+                    s.share, sums, dw + (size_t)(g * k) * order.output);
     }
 }
 

@@ -32,6 +32,24 @@ int conv_widest_for(const int *most, int columns)
     return best;
 }
 
+struct conv_span conv_share(const struct conv *c, int blocks)
+{
+    if (!c->shares)
+        return (struct conv_span){0, blocks};
+    return (struct conv_span){blocks * c->share / c->shares,
+                              blocks * (c->share + 1) / c->shares};
+}
+
+void conv_clear(const struct conv *c, float *dx)
+{
+    const int blocks = conv_blocks(c->c / c->groups);
+    const struct conv_span share = conv_share(c, blocks);
+    const size_t block = conv_blocked(1, 1, c->h, c->w);
+    for (int i = 0; i < c->n * c->groups; i++)
+        memset(dx + (size_t)(i * blocks + share.from) * block, 0,
+               (size_t)(share.to - share.from) * block * sizeof(float));
+}
+
 size_t conv_packed(const struct conv_view *v, int outputs)
 {
     return (size_t)conv_blocks(outputs) * CONV_BLOCK * (size_t)v->channels
@@ -218,14 +236,14 @@ void conv_unpack_part(const struct conv_view *v, const struct conv_weights *w,
 }
 
 void conv_unpack(const struct conv_view *v, const struct conv_weights *w,
-                 const int *most, int widest, const float *from, float *to)
+                 const int *most, int widest, struct conv_span blocks,
+                 const float *from, float *to)
 {
     struct move m = move_of(v, w, to, true);
     float *packed = (float *)(uintptr_t)from;
-    const int blocks = conv_blocks(w->outputs);
-    struct conv_part p = {.blocks = v->blocks};
-    for (; p.output < blocks; p.output += p.outputs) {
-        p.outputs = conv_tile_blocks(most, widest, blocks - p.output);
+    struct conv_part p = {.output = blocks.from, .blocks = v->blocks};
+    for (; p.output < blocks.to; p.output += p.outputs) {
+        p.outputs = conv_tile_blocks(most, widest, blocks.to - p.output);
         packed = move_part(&m, &p, to, packed);
     }
 }

@@ -28,6 +28,12 @@ static inline int conv_least(int a, int b)
     return a < b ? a : b;
 }
 
+/* Of so many blocks of outputs, of a group, those that are to be computed. */
+struct conv_span conv_share(const struct conv *, int blocks);
+
+/* Sets those of dx to 0. */
+void conv_clear(const struct conv *, float *dx);
+
 /* Blocks of outputs of the next tile, where `left` remain and tiles have at
  * most `widest`; most: conv_isa.most or .sum_most. */
 int conv_tile_blocks(const int *most, int widest, int left);
@@ -67,9 +73,10 @@ void conv_pack_part(const struct conv_view *, const struct conv_weights *,
 void conv_unpack_part(const struct conv_view *, const struct conv_weights *,
                       const struct conv_part *, const float *from, float *to);
 
-/* The same of all. */
+/* The same of some blocks of outputs. */
 void conv_unpack(const struct conv_view *, const struct conv_weights *,
-                 const int *most, int widest, const float *from, float *to);
+                 const int *most, int widest, struct conv_span blocks,
+                 const float *from, float *to);
 
 /* Of what Winograd's algorithm can do. */
 enum winograd_kind conv_winograd_kind(const struct conv *);

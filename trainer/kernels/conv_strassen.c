@@ -47,7 +47,8 @@ struct pass {
     struct conv_view view;
     struct conv_weights order;
     const float *w;
-    int inputs, outputs; /* blocks of a half */
+    int inputs, outputs;    /* blocks of a half */
+    struct conv_span share; /* of those outputs */
     int chunk; /* blocks of inputs of a half that are added up at once */
     int positions, half; /* of an image */
     bool apart;          /* strides leave some out */
@@ -78,6 +79,7 @@ static struct pass pass_of(const struct conv *c, enum conv_pass pass,
         view_forward(&p.view, c);
     p.inputs = p.view.blocks / 2;
     p.outputs = conv_blocks(p.order.outputs) / 2;
+    p.share = conv_share(c, p.outputs);
     p.chunk = conv_even_parts(p.inputs, CHUNK);
     const int most = NEAR / ((WEIGHTS - 1) * p.chunk * CONV_BLOCK);
     const int half = p.half > 0 ? p.half : 1;
@@ -293,8 +295,8 @@ static void run_band(const struct pass *p, const struct quarter x[QUARTERS],
     }
     strassen_sums(p->isa->lanes->quarters->right, from, images, inputs, n,
                   p->sums, sums);
-    for (int kb = 0, nk; kb < p->outputs; kb += nk) {
-        nk = conv_tile_blocks(p->isa->most, p->widest, p->outputs - kb);
+    for (int kb = p->share.from, nk; kb < p->share.to; kb += nk) {
+        nk = conv_tile_blocks(p->isa->most, p->widest, p->share.to - kb);
         const struct tile t = {images, n,      kb, nk,
                                b0,     inputs, w,  packed_floats(nk, inputs)};
         if (packs)
@@ -332,24 +334,31 @@ void strassen_gather(const struct conv_view *v, const float *x, int images,
             view_copy(v, x, NULL, b, 0, v->rows, to);
 }
 
-/* The way back, and zeros where nothing comes; or adds. */
-static void scatter(const struct conv *c, const float *from, int images,
+/* The way back of a block, and zeros where nothing comes; or adds. */
+static void scatter_block(const struct conv *c, const float *from, float *dx)
+{
+    if (!c->add)
+        memset(dx, 0, conv_blocked(1, 1, c->h, c->w) * sizeof(float));
+    for (int r = 0; r < c->out_h; r++)
+        for (int q = 0; q < c->out_w; q++, from += CONV_BLOCK) {
+            float *to = dx
+                        + (size_t)(r * c->stride_h * c->w + q * c->stride_w)
+                              * CONV_BLOCK;
+            for (int i = 0; i < CONV_BLOCK; i++)
+                to[i] += from[i];
+        }
+}
+
+static void scatter(const struct conv *c, const struct pass *p, int images,
                     float *dx)
 {
-    const size_t image = conv_blocked(1, c->c, c->h, c->w);
-    if (!c->add)
-        memset(dx, 0, (size_t)images * image * sizeof(float));
-    for (int b = 0; b < images * conv_blocks(c->c); b++)
-        for (int r = 0; r < c->out_h; r++)
-            for (int q = 0; q < c->out_w; q++, from += CONV_BLOCK) {
-                float *to =
-                    dx
-                    + ((size_t)(b * c->h + r * c->stride_h) * (size_t)c->w
-                       + (size_t)(q * c->stride_w))
-                          * CONV_BLOCK;
-                for (int i = 0; i < CONV_BLOCK; i++)
-                    to[i] += from[i];
-            }
+    const size_t block = conv_blocked(1, 1, c->h, c->w);
+    for (int half = 0; half < 2 * images; half++)
+        for (int b = p->share.from; b < p->share.to; b++) {
+            const size_t at = (size_t)(half * p->outputs + b);
+            scatter_block(c, p->dense + at * (size_t)p->positions * CONV_BLOCK,
+                          dx + at * block);
+        }
 }
 
 static void forward(const struct conv *c, const float *x, const float *w,
@@ -387,13 +396,14 @@ static void backward_data(const struct conv *c, const float *dy, const float *w,
         run_images(&p, dy + first * y_image, p.apart ? p.dense : to, images,
                    done == 0);
         if (p.apart)
-            scatter(c, p.dense, images, to);
+            scatter(c, &p, images, to);
     }
 }
 
 const struct conv_method conv_strassen = {
     .name = "strassen",
     .adds = true,
+    .shares = true,
     .cannot = cannot,
     .scratch = scratch_of,
     .forward = forward,

@@ -25,11 +25,12 @@ enum { MEET = QUARTERS, SUMS = 2 * QUARTERS };
 
 struct sums {
     const struct conv_isa *isa;
-    int inputs, outputs; /* blocks of a half */
-    int positions, half; /* of an image */
-    int at_once, images; /* positions of a half, and images */
-    int chunk;           /* blocks of inputs of a half */
-    int widest;          /* tile, in blocks of outputs */
+    int inputs, outputs;    /* blocks of a half */
+    struct conv_span share; /* of those outputs */
+    int positions, half;    /* of an image */
+    int at_once, images;    /* positions of a half, and images */
+    int chunk;              /* blocks of inputs of a half */
+    int widest;             /* tile, in blocks of outputs */
     float *sum, *s, *t, *dense;
 };
 
@@ -43,6 +44,7 @@ static struct sums sums_of(const struct conv *c)
         .half = c->out_h * c->out_w / 2,
     };
     const int half = u.half > 0 ? u.half : 1;
+    u.share = conv_share(c, u.outputs);
     u.at_once = conv_even_parts(half, NEAR);
     u.images = conv_up(NEAR, 2 * half);
     const int most = CHUNK / (QUARTERS * u.at_once * u.images * CONV_BLOCK);
@@ -144,9 +146,9 @@ static void run_band(const struct sums *u, const struct quarter dy[QUARTERS],
         if (!last)
             strassen_sums(u->isa->lanes->quarters->right, b, images, p.blocks,
                           n, u->t, t);
-        for (int kb = 0; kb < u->outputs; kb += p.nk) {
+        for (int kb = u->share.from; kb < u->share.to; kb += p.nk) {
             p.nk =
-                conv_tile_blocks(u->isa->sum_most, u->widest, u->outputs - kb);
+                conv_tile_blocks(u->isa->sum_most, u->widest, u->share.to - kb);
             for (int i = 0; i < QUARTERS; i++)
                 a[i] = quarter_from(dy[i], (size_t)first * CONV_BLOCK
                                                + (size_t)kb * dy->block);
@@ -167,10 +169,10 @@ static void finish(const struct sums *u, const struct conv *c,
 {
     const struct conv_weights order = {c->k, (size_t)c->c, 1, 1};
     const size_t each = sum_floats(u, u->outputs);
-    for (int kb = 0, nk; kb < u->outputs; kb += nk) {
+    for (int kb = u->share.from, nk; kb < u->share.to; kb += nk) {
         const float *from[QUARTERS];
         float *to[QUARTERS];
-        nk = conv_tile_blocks(u->isa->sum_most, u->widest, u->outputs - kb);
+        nk = conv_tile_blocks(u->isa->sum_most, u->widest, u->share.to - kb);
         for (size_t i = 0; i < QUARTERS; i++) {
             from[i] = u->sum + i * each + sum_floats(u, kb);
             to[i] = u->sum + (MEET + i) * each + sum_floats(u, kb);
@@ -209,7 +211,10 @@ void strassen_backward_weights(const struct conv *c, const float *x,
     u.s = u.sum + SUMS * sum_floats(&u, u.outputs);
     u.t = u.s + QUARTERS * band_floats(&u, u.widest);
     u.dense = u.t + QUARTERS * band_floats(&u, u.chunk);
-    memset(u.sum, 0, SUMS * sum_floats(&u, u.outputs) * sizeof(float));
+    for (size_t i = 0; i < SUMS; i++)
+        memset(u.sum + i * sum_floats(&u, u.outputs)
+                   + sum_floats(&u, u.share.from),
+               0, sum_floats(&u, u.share.to - u.share.from) * sizeof(float));
     for (int i = 0, images; i < c->n; i += images) {
         const float *from = x + conv_blocked(i, c->c, c->h, c->w);
         images = conv_least(u.images, c->n - i);

@@ -107,7 +107,7 @@ static struct room room_of(const struct winograd_tiles *t,
                            const struct conv_view *v, int outputs,
                            float *scratch)
 {
-    const struct winograd_chunk k = winograd_chunk_of(t, outputs, NULL, 0);
+    const struct winograd_chunk k = winograd_chunk_of(t, NULL, 0);
     struct room r = {.u = scratch};
     r.packed = r.u + t->places * winograd_place_floats(v, k.blocks);
     r.v = r.packed + winograd_packed_floats(v, outputs);
@@ -122,14 +122,14 @@ static void multiply_all(const struct winograd_tiles *t,
                          int first, int n, const float *w, const struct room *r)
 {
     const int *most = conv_isa()->most;
-    struct winograd_chunk k = winograd_chunk_of(
-        t, order->outputs, most, conv_widest_for(most, TILE_POSITIONS));
+    struct winograd_chunk k =
+        winograd_chunk_of(t, most, conv_widest_for(most, TILE_POSITIONS));
     do {
         if (packs)
             winograd_weights(t, v, order, &k, read_only(w), r->packed, r->u,
                              false);
         multiply(t, v, order->outputs, &k, first, n, r->u, r->v, r->m);
-    } while (winograd_next_chunk(&k, order->outputs));
+    } while (winograd_next_chunk(&k));
 }
 
 /* Of one group. */
@@ -138,10 +138,11 @@ static void run(const struct conv_view *v, const struct winograd_tiles *t,
                 const float *bias, float *y, float *scratch)
 {
     const struct room r = room_of(t, v, order->outputs, scratch);
+    const struct conv_span all = {0, v->blocks};
     for (int done = 0, count; done < t->all; done += count) {
         count = conv_least(t->at_once, t->all - done);
         const int first = t->from_last ? t->all - done - count : done;
-        winograd_input(t, x, first, count, r.v, false);
+        winograd_input(t, all, x, first, count, r.v, false);
         multiply_all(t, v, order, done == 0, first, count, w, &r);
         winograd_output(t, order->outputs, first, count, r.m, bias, y);
     }
@@ -171,7 +172,9 @@ turned(const struct conv *c, struct conv_view *straight, struct conv_view *v)
     *v = *straight;
     v->channels = c->k / c->groups;
     v->blocks = conv_blocks(v->channels);
-    return winograd_tiles_of(straight, c, v->channels);
+    struct winograd_tiles t = winograd_tiles_of(straight, c, v->channels);
+    t.share = conv_share(c, straight->blocks);
+    return t;
 }
 
 /* Places of a row or column of so many outputs. */
@@ -213,11 +216,12 @@ static void run_turned(const struct conv *c, const struct conv_weights *order,
     struct conv_view straight, v;
     const struct winograd_tiles t = turned(c, &straight, &v);
     const struct room r = room_of(&t, &v, order->outputs, scratch);
+    const struct conv_span all = {0, v.blocks};
     for (int first = 0; first < t.all; first += t.at_once) {
         const int count = conv_least(t.at_once, t.all - first);
-        winograd_dy(&t, v.channels, dy, first, count, r.v);
+        winograd_dy(&t, all, v.channels, dy, first, count, r.v);
         multiply_all(&t, &v, order, first == 0, first, count, w, &r);
-        winograd_input(&t, dx, first, count, r.m, true);
+        winograd_input(&t, t.share, dx, first, count, r.m, true);
     }
 }
 
@@ -232,7 +236,7 @@ static void backward_data(const struct conv *c, const float *dy, const float *w,
     t.add = c->add;
     t.from_last = true; /* see conv_direct.c */
     if (turns(c) && !c->add)
-        memset(dx, 0, conv_blocked(c->n, c->c, c->h, c->w) * sizeof(float));
+        conv_clear(c, dx);
     for (int g = 0; g < c->groups; g++) {
         const float *from =
             dy + (size_t)(g * k) * (size_t)(c->out_h * c->out_w);
@@ -306,10 +310,11 @@ static void backward_weights(const struct conv *c, const float *x,
         float *to = dw + (size_t)(g * outputs) * order.output;
         for (int first = 0; first < t.all; first += t.at_once) {
             const int count = conv_least(t.at_once, t.all - first);
-            winograd_input(&t, from, first, count, r.v, false);
-            winograd_dy(&t, outputs, back, first, count, r.m);
+            winograd_input(&t, (struct conv_span){0, v.blocks}, from, first,
+                           count, r.v, false);
+            winograd_dy(&t, t.share, outputs, back, first, count, r.m);
             struct winograd_chunk k =
-                winograd_chunk_of(&t, outputs, most, conv_widest(most));
+                winograd_chunk_of(&t, most, conv_widest(most));
             do {
                 if (first == 0)
                     memset(r.u, 0,
@@ -319,7 +324,7 @@ static void backward_weights(const struct conv *c, const float *x,
                 if (first + count == t.all)
                     winograd_weights(&t, &v, &order, &k, to, r.packed, r.u,
                                      true);
-            } while (winograd_next_chunk(&k, outputs));
+            } while (winograd_next_chunk(&k));
         }
     }
 }
@@ -339,8 +344,8 @@ static size_t scratch_of(const struct conv *c, enum conv_pass pass)
         t = winograd_tiles_of(&v, c, outputs);
     }
     return t.places
-               * (winograd_place_floats(
-                      &v, winograd_chunk_of(&t, outputs, NULL, 0).blocks)
+               * (winograd_place_floats(&v,
+                                        winograd_chunk_of(&t, NULL, 0).blocks)
                   + winograd_matrix(&t, v.channels)
                   + winograd_matrix(&t, outputs))
            + winograd_packed_floats(&v, outputs);
@@ -349,6 +354,7 @@ static size_t scratch_of(const struct conv *c, enum conv_pass pass)
 const struct conv_method conv_winograd = {
     .name = "winograd",
     .adds = true,
+    .shares = true,
     .cannot = cannot,
     .scratch = scratch_of,
     .forward = forward,

@@ -21,6 +21,7 @@ struct winograd_tiles {
     size_t places;
     int images, end[WINOGRAD_SORTS];
     int all, at_once;
+    struct conv_span share;           /* of the blocks of outputs */
     bool add;                         /* outputs to what is there */
     bool from_last;                   /* done from the last to the first */
     size_t x_image, y_image, x_plane; /* floats of all groups */
@@ -43,23 +44,23 @@ int winograd_having(const struct winograd_tiles *, size_t e, int first, int n,
 struct winograd_tiles winograd_tiles_of(const struct conv_view *,
                                         const struct conv *, int outputs);
 
-/* What follows does n tiles from `first` on. V: [place][block][tile][16]; back:
- * adds what the transpose makes of V to x. */
-void winograd_input(const struct winograd_tiles *, float *x, int first, int n,
-                    float *v, bool back);
+/* What follows does n tiles from `first` on, and these blocks of channels. V:
+ * [place][block][tile][16]; back: adds what the transpose makes of V to x. */
+void winograd_input(const struct winograd_tiles *, struct conv_span blocks,
+                    float *x, int first, int n, float *v, bool back);
 
-/* y from M, which is as V. */
+/* y from M, which is as V; outputs: their channels. */
 void winograd_output(const struct winograd_tiles *, int outputs, int first,
                      int n, const float *m, const float *bias, float *y);
 
 /* Its transpose: M from dy. */
-void winograd_dy(const struct winograd_tiles *, int outputs, const float *dy,
-                 int first, int n, float *m);
+void winograd_dy(const struct winograd_tiles *, struct conv_span blocks,
+                 int outputs, const float *dy, int first, int n, float *m);
 
 /* Blocks of outputs whose U is there: all, or so many at a time. */
 enum { WINOGRAD_CHUNK = TILE_BLOCKS };
 struct winograd_chunk {
-    int first, blocks, widest; /* of tiles */
+    int first, blocks, end, widest; /* of tiles */
     const int *most;
 };
 
@@ -81,11 +82,10 @@ static inline size_t winograd_packed_floats(const struct conv_view *v,
 /* The first chunk. Where all tiles are done at once, each part of U is there
  * only for as long as it takes, in a cache. */
 struct winograd_chunk winograd_chunk_of(const struct winograd_tiles *,
-                                        int outputs, const int *most,
-                                        int widest);
+                                        const int *most, int widest);
 
 /* The next one; false: there is none. Only the last may be shorter. */
-bool winograd_next_chunk(struct winograd_chunk *, int outputs);
+bool winograd_next_chunk(struct winograd_chunk *);
 
 /* U of w, or, back, what U says of the gradient added to w. */
 void winograd_weights(const struct winograd_tiles *, const struct conv_view *,

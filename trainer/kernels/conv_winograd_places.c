@@ -59,6 +59,7 @@ struct winograd_tiles winograd_tiles_of(const struct conv_view *v,
         .x_plane = (size_t)v->h * (size_t)v->w * CONV_BLOCK,
     };
     t.images = c->n;
+    t.share = conv_share(c, conv_blocks(outputs));
     for (int sort = 0; sort < WINOGRAD_SORTS; sort++) {
         const struct part p = part_of(&t, sort);
         t.all += c->n * p.rows * p.columns;
@@ -164,8 +165,8 @@ prefetch(const struct place *soon, const float *x, size_t image, size_t row,
             __builtin_prefetch(x + (size_t)i * row + j * CONV_BLOCK);
 }
 
-void winograd_input(const struct winograd_tiles *t, float *x, int first, int n,
-                    float *v, bool back)
+void winograd_input(const struct winograd_tiles *t, struct conv_span blocks,
+                    float *x, int first, int n, float *v, bool back)
 {
     const struct conv_view *view = t->view;
     const size_t next = winograd_matrix(t, view->channels);
@@ -175,7 +176,7 @@ void winograd_input(const struct winograd_tiles *t, float *x, int first, int n,
     const float *newest =
         x + (ptrdiff_t)(view->row0 + t->to->wide - NEW) * (ptrdiff_t)line;
     struct conv_edge edge;
-    for (int b = 0; b < view->blocks; b++) {
+    for (int b = blocks.from; b < blocks.to; b++) {
         struct place at = place_of(t, first), soon = place_of(t, first + SOON);
         for (int i = 0; i < n; i++, advance(t, &at), advance(t, &soon)) {
             const int row = view->row0 + view->stride_h * at.row;
@@ -198,10 +199,9 @@ void winograd_output(const struct winograd_tiles *t, int outputs, int first,
                      int n, const float *m, const float *bias, float *y)
 {
     const struct conv_view *view = t->view;
-    const int blocks = conv_blocks(outputs);
     const size_t row = (size_t)view->columns * CONV_BLOCK;
     const size_t plane = row * (size_t)view->rows;
-    for (int b = 0; b < blocks; b++) {
+    for (int b = t->share.from; b < t->share.to; b++) {
         float more[CONV_BLOCK] = {0};
         const int lanes = conv_least(CONV_BLOCK, outputs - b * CONV_BLOCK);
         if (bias)
@@ -221,13 +221,12 @@ void winograd_output(const struct winograd_tiles *t, int outputs, int first,
     }
 }
 
-void winograd_dy(const struct winograd_tiles *t, int outputs, const float *dy,
-                 int first, int n, float *m)
+void winograd_dy(const struct winograd_tiles *t, struct conv_span blocks,
+                 int outputs, const float *dy, int first, int n, float *m)
 {
     const int h = t->view->rows, w = t->view->columns;
-    const int blocks = conv_blocks(outputs);
     const size_t plane = (size_t)h * (size_t)w * CONV_BLOCK;
-    for (int b = 0; b < blocks; b++) {
+    for (int b = blocks.from; b < blocks.to; b++) {
         struct place at = place_of(t, first), soon = place_of(t, first + SOON);
         for (int i = 0; i < n; i++, advance(t, &at), advance(t, &soon)) {
             prefetch(&soon, dy + (size_t)b * plane, t->y_image,

@@ -45,11 +45,12 @@ void winograd_weights(const struct winograd_tiles *t, const struct conv_view *v,
 }
 
 struct winograd_chunk winograd_chunk_of(const struct winograd_tiles *t,
-                                        int outputs, const int *most,
-                                        int widest)
+                                        const int *most, int widest)
 {
-    const int blocks = conv_blocks(outputs);
+    const int blocks = t->share.to - t->share.from;
     return (struct winograd_chunk){
+        .first = t->share.from,
+        .end = t->share.to,
         .blocks =
             t->at_once < t->all ? blocks : conv_least(blocks, WINOGRAD_CHUNK),
         .widest = widest,
@@ -57,9 +58,9 @@ struct winograd_chunk winograd_chunk_of(const struct winograd_tiles *t,
     };
 }
 
-bool winograd_next_chunk(struct winograd_chunk *k, int outputs)
+bool winograd_next_chunk(struct winograd_chunk *k)
 {
     k->first += k->blocks;
-    k->blocks = conv_least(k->blocks, conv_blocks(outputs) - k->first);
+    k->blocks = conv_least(k->blocks, k->end - k->first);
     return k->blocks > 0;
 }

@@ -29,6 +29,8 @@ struct conv conv_of(const struct layer *l, int n)
         .dilation_h = o->dilation,
         .dilation_w = o->dilation,
         .plain = l->plain,
+        .share = l->share,
+        .shares = l->shares,
     };
     conv_set_outputs(&c);
     return c;
@@ -152,10 +154,26 @@ static const float *fold(const struct layer *l)
     return weights;
 }
 
+static bool folds_norm(const struct layer *l)
+{
+    return l->norm && !l->training;
+}
+
+static bool by_outputs(const struct layer *l, enum layer_pass pass, int images,
+                       int threads)
+{
+    static const enum conv_pass passes[] = {CONV_FORWARD, CONV_BACKWARD_WEIGHTS,
+                                            CONV_BACKWARD_DATA};
+    const struct conv c = conv_of(l, images);
+    return !(pass == LAYER_FORWARD && folds_norm(l))
+           && conv_by_outputs(&c, passes[pass], method_of(l, passes[pass]),
+                              threads);
+}
+
 static void forward(struct layer *l, const struct tensor *x, struct tensor y)
 {
     const struct conv c = conv_of(l, x->shape.n);
-    const bool folds = l->norm && !l->training;
+    const bool folds = folds_norm(l);
     const float *weights = folds ? fold(l) : l->params;
     const float *bias =
         folds || !l->option.window.no_bias ? weights + nweights(l) : NULL;
@@ -168,7 +186,10 @@ static void forward(struct layer *l, const struct tensor *x, struct tensor y)
 static void backward_bias(struct layer *l, struct tensor dy)
 {
     float *dbias = l->grads + nweights(l);
-    for (int b = 0; b < shape_blocks(l->out); b++) {
+    int first = 0, blocks = shape_blocks(l->out);
+    if (l->shares)
+        blocks = crew_part(blocks, l->share, l->shares, &first);
+    for (int b = first; b < first + blocks; b++) {
         double sums[BLOCK] = {0};
         for (int i = 0; i < dy.shape.n; i++) {
             const struct channel_run r = channel_run(l->out, i, b);
@@ -178,18 +199,23 @@ static void backward_bias(struct layer *l, struct tensor dy)
     }
 }
 
-static void backward(struct layer *l, const struct tensor *x, struct tensor y,
-                     struct tensor dy, const struct tensor *dx)
+static void gradients(struct layer *l, const struct tensor *x, struct tensor dy)
 {
-    struct conv c = conv_of(l, y.shape.n);
-    c.add = l->adds[0] && adds_dx(l);
+    const struct conv c = conv_of(l, dy.shape.n);
     if (!l->option.window.no_bias)
         backward_bias(l, dy);
     method_of(l, CONV_BACKWARD_WEIGHTS)
         ->backward_weights(&c, x->x, dy.x, l->grads, l->scratch);
-    if (dx->x)
-        method_of(l, CONV_BACKWARD_DATA)
-            ->backward_data(&c, dy.x, l->params, dx->x, l->scratch);
+}
+
+static void backward(struct layer *l, const struct tensor *x, struct tensor y,
+                     struct tensor dy, const struct tensor *dx)
+{
+    struct conv c = conv_of(l, dy.shape.n);
+    (void)x, (void)y;
+    c.add = l->adds[0] && adds_dx(l);
+    method_of(l, CONV_BACKWARD_DATA)
+        ->backward_data(&c, dy.x, l->params, dx->x, l->scratch);
 }
 
 const struct layer_ops layer_conv = {
@@ -201,6 +227,8 @@ const struct layer_ops layer_conv = {
     .describe = describe,
     .init = init,
     .adds_dx = adds_dx,
+    .by_outputs = by_outputs,
     .forward = forward,
     .backward = backward,
+    .gradients = gradients,
 };

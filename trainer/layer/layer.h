@@ -42,6 +42,7 @@ struct layer {
     float *params, *grads; /* views, set by the net */
     float *state, *saved, *scratch;
     struct crew *crew;       /* of whole layers; NULL: one thread */
+    int share, shares;       /* of a pass by outputs; 0: it is by images */
     bool before_relu;        /* a relu follows, which matters to init */
     bool relu;               /* y = max(f(x), 0), for a relu that follows: */
     bool folded;             /* batchnorm: some layer's norm */
@@ -88,6 +89,9 @@ struct layer {
                           if one is missing */
 };
 
+/* GRADIENTS: of the parameters alone. */
+enum layer_pass { LAYER_FORWARD, LAYER_GRADIENTS, LAYER_BACKWARD };
+
 struct layer_ops {
     const char *name; /* "conv" in "conv 20 5x5" */
     bool loss;        /* y is the log of each class's probability. Ends a net */
@@ -131,6 +135,12 @@ struct layer_ops {
      */
     void (*init)(struct layer *, uint64_t seed);
 
+    /* Optional: whether so many threads had better share out outputs than
+     * images. All then call the pass with all images, and each does its
+     * `share`. */
+    bool (*by_outputs)(const struct layer *, enum layer_pass, int images,
+                       int threads);
+
     /* y = f(x[0], ...). All have n <= in.n images. */
     void (*forward)(struct layer *, const struct tensor *x, struct tensor y);
 
@@ -138,6 +148,9 @@ struct layer_ops {
      * writes them, and writes dx[0], ... dx[i].x is NULL if nobody needs it. */
     void (*backward)(struct layer *, const struct tensor *x, struct tensor y,
                      struct tensor dy, const struct tensor *dx);
+
+    /* Optional: grads alone; backward is then called for dx[0] alone. */
+    void (*gradients)(struct layer *, const struct tensor *x, struct tensor dy);
 };
 
 extern const struct layer_ops *const layers[];

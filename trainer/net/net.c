@@ -191,19 +191,35 @@ static struct tensor head(struct tensor t, int n)
     return t;
 }
 
-/* A layer's forward, or with dx its backward. */
+/* A pass of a layer; dx: of backward. */
 struct job {
     struct layer *l;
+    enum layer_pass pass;
     const struct tensor *x, *dx;
     struct tensor y, dy;
 };
 
 static void call_layer(const struct job *j)
 {
-    if (j->dx)
-        j->l->ops->backward(j->l, j->x, j->y, j->dy, j->dx);
-    else
+    switch (j->pass) {
+    case LAYER_FORWARD:
         j->l->ops->forward(j->l, j->x, j->y);
+        break;
+    case LAYER_GRADIENTS:
+        j->l->ops->gradients(j->l, j->x, j->dy);
+        break;
+    case LAYER_BACKWARD:
+        j->l->ops->backward(j->l, j->x, j->y, j->dy, j->dx);
+        break;
+    }
+}
+
+/* It adds to gradients. */
+static bool sums_up(const struct job *j)
+{
+    return j->l->nparams
+           && (j->pass == LAYER_GRADIENTS
+               || (j->pass == LAYER_BACKWARD && !j->l->ops->gradients));
 }
 
 /* Images first to first + n - 1. */
@@ -230,6 +246,15 @@ struct shared {
     int nparts; /* of the images */
 };
 
+/* The same memory in all layers, so that it stays in the thread's own caches.
+ */
+static float *scratch_of(const struct net *net, int thread)
+{
+    return net->scratch.x
+           + (size_t)thread
+                 * (net->scratch.count / (size_t)crew_size(net->crew));
+}
+
 /* The first part adds to the layer's own gradients. */
 static void run_part(const struct shared *s, int part, int thread)
 {
@@ -238,7 +263,10 @@ static void run_part(const struct shared *s, int part, int thread)
     const int count = crew_part(whole->y.shape.n, part, s->nparts, &first);
     struct layer l = *whole->l;
     struct tensor x[LAYER_INPUTS], dx[LAYER_INPUTS] = {0};
-    struct job own = {&l, x, whole->dx ? dx : NULL,
+    struct job own = {&l,
+                      whole->pass,
+                      x,
+                      dx,
                       slice(whole->y, false, first, count),
                       slice(whole->dy, false, first, count)};
     for (int k = 0; k < l.ninputs; k++) {
@@ -246,15 +274,13 @@ static void run_part(const struct shared *s, int part, int thread)
         if (whole->dx)
             dx[k] = slice(whole->dx[k], false, first, count);
     }
-    /* The same for all layers, so that it stays in the thread's own caches. */
-    l.scratch += (size_t)thread
-                 * (s->net->scratch.count / (size_t)crew_size(s->net->crew));
+    l.scratch = scratch_of(s->net, thread);
     if (l.nsaved)
         l.saved += l.nsaved / (size_t)l.in.n * (size_t)first;
     l.first_image += (uint64_t)first;
-    if (part && whole->dx)
+    if (part && sums_up(whole))
         l.grads = s->net->partial.x + (size_t)(part - 1) * padded(l.nparams);
-    if (whole->dx)
+    if (sums_up(whole))
         clear_gradients(&l);
     call_layer(&own);
 }
@@ -265,6 +291,18 @@ static void run_share(void *context, int i, int n)
     int part;
     for (int left = crew_part(s->nparts, i, n, &part); left > 0; left--)
         run_part(s, part++, i);
+}
+
+static void run_output_share(void *context, int i, int n)
+{
+    const struct shared *s = context;
+    struct job own = *s->job;
+    struct layer l = *own.l;
+    own.l = &l;
+    l.share = i;
+    l.shares = n;
+    l.scratch = scratch_of(s->net, i);
+    call_layer(&own);
 }
 
 /* to += the first array, the second and so on, `next` floats apart. */
@@ -292,11 +330,6 @@ static void add_part(void *context, int i, int n)
     }
 }
 
-static bool sums_up(const struct job *j)
-{
-    return j->dx && j->l->nparams;
-}
-
 /* A part for each thread, but of sums as many as are fixed. */
 static int parts_of(const struct net *net, const struct job *j)
 {
@@ -305,13 +338,25 @@ static int parts_of(const struct net *net, const struct job *j)
     return j->l->ops->whole ? 1 : n < j->y.shape.n ? n : j->y.shape.n;
 }
 
+static bool by_outputs(const struct net *net, const struct job *j)
+{
+    const int threads = crew_size(net->crew);
+    return threads > 1 && j->l->ops->by_outputs && !(net->nparts && sums_up(j))
+           && j->l->ops->by_outputs(j->l, j->pass, net->n, threads);
+}
+
 static void run_layer(struct net *net, const struct job *j)
 {
     const int nparts = parts_of(net, j);
-    if (nparts <= 1) {
-        if (j->dx)
+    const bool shares = by_outputs(net, j);
+    if (nparts <= 1 || shares) {
+        if (sums_up(j))
             clear_gradients(j->l);
-        call_layer(j);
+        if (shares)
+            crew_run(net->crew, run_output_share,
+                     &(struct shared){net, j, nparts});
+        else
+            call_layer(j);
         return;
     }
     crew_run(net->crew, run_share, &(struct shared){net, j, nparts});
@@ -421,10 +466,10 @@ double net_forward(struct net *net, const float *images, const int *labels,
                             (size_t)(l->params - net->params.x), l->nparams);
         if (net->clock)
             net->clock->forward[i].start = clock_now();
-        run_layer(net,
-                  &(struct job){
-                      l, x, NULL, output_of(net, i, training), {{0}, NULL}
-        });
+        run_layer(net, &(struct job){.l = l,
+                                     .pass = LAYER_FORWARD,
+                                     .x = x,
+                                     .y = output_of(net, i, training)});
         if (net->clock)
             net->clock->forward[i].end = clock_now();
     }
@@ -463,8 +508,13 @@ static void backward(struct net *net, int i)
             spare += shape_floats(l->ins[k]);
         }
     }
-    run_layer(net, &(struct job){l, x, dx, head(net->y[i], net->n),
-                                 head(net->dy[i], net->n)});
+    struct job j = {l,  LAYER_GRADIENTS,         x,
+                    dx, head(net->y[i], net->n), head(net->dy[i], net->n)};
+    if (l->ops->gradients)
+        run_layer(net, &j);
+    j.pass = LAYER_BACKWARD;
+    if (dx[0].x || !l->ops->gradients)
+        run_layer(net, &j);
     for (int k = 0; k < l->ninputs; k++) {
         float *sum = dx[k].x ? net->dy[l->from[k]].x : NULL;
         if (sum && sum != dx[k].x)

@@ -46,7 +46,7 @@ static double gflops(const struct conv *c, int buffers, struct sw_speed speed,
 static void row_of_swdnn(size_t i)
 {
     struct conv c = {128, swdnn[i].ni, 10, 10, swdnn[i].no, 1, 3, 3,     1,
-                     1,   0,           0,  1,  1,           0, 0, false, false};
+                     1,   0,           0,  1,  1,           0, 0, false, false, 0, 0};
     printf("| %d | %d | %d |", swdnn[i].ni, swdnn[i].no, swdnn[i].measured);
     conv_set_outputs(&c);
     for (int buffers = 1; buffers <= 2; buffers++) {
