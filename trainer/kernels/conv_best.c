@@ -74,14 +74,24 @@ static double strassen_work(const struct conv *c, enum conv_pass pass)
  * is packed, and a sum of its own for the gradient, which is then added to that
  * of others. And of the input where they share out outputs, if it is copied. */
 static const double packing = 10, partial = 80, copying = 8;
+/* A kernel at all places takes so many times as long where those of several
+ * threads are more floats than the last cache has. */
+static const double far_slower = 3, far = 4 << 20;
+
+static double winograd_weights(const struct conv *c)
+{
+    const enum winograd_kind kind = conv_winograd_kind(c);
+    const double wide = conv_isa()->transforms[kind]->wide;
+    const double in = (double)c->c / c->groups, out = (double)c->k / c->groups;
+    return weight[kind] * (wide * wide * in * out > far ? far_slower : 1);
+}
 
 static double own_weights(const struct conv *c, enum conv_pass pass,
                           const struct conv_method *m)
 {
     const double in = (double)c->c / c->groups, out = (double)c->k / c->groups;
     const double elements = in * out * c->kernel_h * c->kernel_w;
-    const double each = m == &conv_winograd
-                            ? weight[conv_winograd_kind(c)] * in * out
+    const double each = m == &conv_winograd   ? winograd_weights(c) * in * out
                         : m == &conv_strassen ? strassen_weight * elements
                                               : packing * elements;
     return c->groups
