@@ -9,6 +9,7 @@
 #include "exact.h"
 #include "kernels/conv_amx.h"
 #include "kernels/conv_direct.h"
+#include "shapes.h"
 
 static float *blocked(int n, int c, int h, int w, uint64_t seed)
 {
@@ -74,16 +75,13 @@ static void peak(void)
 int main(void)
 {
     static const struct conv some[] = {
-        {2, 64,  14, 14, 64,  1, 3, 3, 1, 1,
-         1,                                     1, 1, 1, 0, 0, false, false, 0, 0},
-        {1, 256, 7,  7,  128, 1, 1, 1, 1, 1,
-         0,                                     0, 1, 1, 0, 0, false, false, 0, 0},
-        {2, 37,  9,  31, 50,  1, 3, 2, 2, 1, 1, 0, 1, 1, 0, 0, false, false, 0, 0},
-        {1, 96,  13, 13, 32,  2, 5, 5, 1, 1,
-         2,                                     2, 1, 1, 0, 0, false, false, 0, 0},
-        {1, 17,  11, 9,  80,  1, 3, 3, 1, 1, 2, 2, 2, 2, 0, 0, false, false, 0, 0},
-        {3, 1,   5,  1,  16,  1, 1, 1, 1, 1, 0, 0, 1, 1, 0, 0, false, false, 0, 0},
-        {1, 700, 3,  3,  16,  1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false, false, 0, 0},
+        SHAPE(2, 64, 14, 14, 64, 1, 3, 3, 1, 1, 1, 1, 1, 1),
+        SHAPE(1, 256, 7, 7, 128, 1, 1, 1, 1, 1, 0, 0, 1, 1),
+        SHAPE(2, 37, 9, 31, 50, 1, 3, 2, 2, 1, 1, 0, 1, 1),
+        SHAPE(1, 96, 13, 13, 32, 2, 5, 5, 1, 1, 2, 2, 1, 1),
+        SHAPE(1, 17, 11, 9, 80, 1, 3, 3, 1, 1, 2, 2, 2, 2),
+        SHAPE(3, 1, 5, 1, 16, 1, 1, 1, 1, 1, 0, 0, 1, 1),
+        SHAPE(1, 700, 3, 3, 16, 1, 3, 3, 1, 1, 1, 1, 1, 1),
     };
     if (!conv_use("avx512") || !conv_bf16_fast()) {
         printf(

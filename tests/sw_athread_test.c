@@ -12,6 +12,7 @@
 #include "athread/slave.h"
 #include "kernels/sw/sw_conv.h"
 #include "kernels/sw/sw_norm.h"
+#include "shapes.h"
 
 /* --- the stand-in ------------------------------------------------------- */
 
@@ -202,8 +203,7 @@ static float *implicit(const struct conv *c, enum conv_pass pass,
 /* 32 images, 32 channels to 8. OpenBLAS's way takes them blocked. */
 static void implicit_as_openblas(void)
 {
-    struct conv c = {32, 32, 1, 3, 8, 1, 1,     3,     1, 1,
-                     0,  1,  1, 1, 0, 0, false, false, 0, 0};
+    struct conv c = SHAPE(32, 32, 1, 3, 8, 1, 1, 3, 1, 1, 0, 1, 1, 1);
     conv_set_outputs(&c);
     const size_t nx = 32 * 32 * 3, ny = 32 * 8 * 3, nw = 8 * 32 * 3;
     float *x = eighths(nx, 1), *w = eighths(nw, 2), *dy = eighths(ny, 3);
@@ -230,8 +230,7 @@ static void implicit_as_openblas(void)
 
 static void explicit_as_openblas(void)
 {
-    struct conv c = {1, 16, 5, 4, 32, 2, 3,     2,     2, 1,
-                     1, 1,  1, 1, 0,  0, false, false, 0, 0};
+    struct conv c = SHAPE(1, 16, 5, 4, 32, 2, 3, 2, 2, 1, 1, 1, 1, 1);
     conv_set_outputs(&c);
     const size_t nx = conv_blocked(c.n, c.c, c.h, c.w), nw = 32 * 8 * 6;
     const size_t ny = conv_blocked(c.n, c.k, c.out_h, c.out_w);

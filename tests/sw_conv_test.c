@@ -6,6 +6,7 @@
 
 #include "bench/error.h"
 #include "kernels/conv_size.h"
+#include "shapes.h"
 
 static struct sw_machine *machine;
 
@@ -77,12 +78,12 @@ static void all_plans(struct conv c, uint64_t seed)
 static void implicit_plans_are_right(void)
 {
     static const struct conv some[] = {
-        {64, 32, 3, 3, 16, 1, 3, 3, 1, 1, 0, 0, 1, 1, 0, 0, false, false, 0, 0},
-        {32, 32, 4, 5, 8,  1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false, false, 0, 0},
-        {32, 64, 2, 6, 24, 1, 1, 3, 1, 1, 0, 2, 1, 1, 0, 0, false, false, 0, 0},
-        {32, 32, 5, 4, 40, 1, 2, 1, 1, 1, 1, 0, 1, 1, 0, 0, false, false, 0, 0},
-        {96, 32, 1, 7, 8,  1, 1, 5, 1, 1, 0, 4, 1, 1, 0, 0, false, false, 0, 0},
-        {32, 64, 4, 4, 8,  1, 1, 1, 1, 1, 0, 0, 1, 1, 0, 0, false, false, 0, 0},
+        SHAPE(64, 32, 3, 3, 16, 1, 3, 3, 1, 1, 0, 0, 1, 1),
+        SHAPE(32, 32, 4, 5, 8, 1, 3, 3, 1, 1, 1, 1, 1, 1),
+        SHAPE(32, 64, 2, 6, 24, 1, 1, 3, 1, 1, 0, 2, 1, 1),
+        SHAPE(32, 32, 5, 4, 40, 1, 2, 1, 1, 1, 1, 0, 1, 1),
+        SHAPE(96, 32, 1, 7, 8, 1, 1, 5, 1, 1, 0, 4, 1, 1),
+        SHAPE(32, 64, 4, 4, 8, 1, 1, 1, 1, 1, 0, 0, 1, 1),
     };
     for (size_t i = 0; i < cases(sizeof(some) / sizeof(some[0]), 1); i++)
         all_plans(some[i], 10 * i);
@@ -91,8 +92,8 @@ static void implicit_plans_are_right(void)
 /* Counted anew, loop by loop as swCaffe's kernel has them. */
 static void bytes_are_those_of_the_loops(void)
 {
-    const struct conv shape = {32, 32, 5, 9, 16, 1, 3,     3,     1, 1,
-                               1,  1,  1, 1, 0,  0, false, false, 0, 0};
+    const struct conv shape =
+        SHAPE(32, 32, 5, 9, 16, 1, 3, 3, 1, 1, 1, 1, 1, 1);
     struct layer l;
     require(make(&l, shape, 5), "%s", l.words);
     const struct sw_geometry g = sw_geometry_of(&l.c, CONV_FORWARD);
@@ -142,26 +143,8 @@ static void the_table_of_vgg16(void)
         {512, 512, 14,  true,  true,  2,  57344},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct conv c = {128,
-                         rows[i].ni,
-                         rows[i].size,
-                         rows[i].size,
-                         rows[i].no,
-                         1,
-                         3,
-                         3,
-                         1,
-                         1,
-                         1,
-                         1,
-                         1,
-                         1,
-                         0,
-                         0,
-                         false,
-                         false,
-                         0,
-                         0};
+        struct conv c = SHAPE(128, rows[i].ni, rows[i].size, rows[i].size,
+                              rows[i].no, 1, 3, 3, 1, 1, 1, 1, 1, 1);
         struct sw_plan p;
         conv_set_outputs(&c);
         const struct sw_geometry g = sw_geometry_of(&c, CONV_FORWARD);
@@ -188,8 +171,8 @@ static void the_table_of_vgg16(void)
 static void scratch_pad_of_vgg16(int ni, int no, int width, size_t bytes)
 {
     struct layer l;
-    const struct conv c = {128, ni, 1, width, no, 1, 1,     1,     1, 1,
-                           0,   0,  1, 1,     0,  0, false, false, 0, 0};
+    const struct conv c =
+        SHAPE(128, ni, 1, width, no, 1, 1, 1, 1, 1, 0, 0, 1, 1);
     struct sw_plan p;
     require(make(&l, c, 3), "%s", l.words);
     const struct sw_geometry g = sw_geometry_of(&l.c, CONV_FORWARD);
@@ -226,8 +209,7 @@ static void the_model_by_hand(void)
     require(s.dma > 0.0999 && s.dma < 0.1001 && s.overlapped == 1
                 && s.one_by_one == 1 + s.dma,
             "%g s of DMA", s.dma);
-    struct conv conv = {2, 4, 5, 5, 6, 2, 3,     3,     1, 1,
-                        0, 0, 1, 1, 0, 0, false, false, 0, 0};
+    struct conv conv = SHAPE(2, 4, 5, 5, 6, 2, 3, 3, 1, 1, 0, 0, 1, 1);
     conv_set_outputs(&conv);
     require(conv_flops(&conv) == 2.0 * 2 * 6 * 9 * 2 * 9, "operations");
 }
@@ -235,8 +217,7 @@ static void the_model_by_hand(void)
 /* By the rule, the way that the layers of VGG-16 go. */
 static void layers_that_the_rule_takes(void)
 {
-    const struct conv c = {128, 128, 2, 3, 64, 1, 3,     3,     1, 1,
-                           1,   1,   1, 1, 0,  0, false, false, 0, 0};
+    const struct conv c = SHAPE(128, 128, 2, 3, 64, 1, 3, 3, 1, 1, 1, 1, 1, 1);
     struct layer l;
     require(make(&l, c, 9), "%s", l.words);
     for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++) {
@@ -255,8 +236,7 @@ static void layers_that_the_rule_takes(void)
 static void what_is_checked_goes_the_same_way(void)
 {
     const struct conv_method *m = &conv_tile_sw;
-    struct conv c = {256, 128, 20, 17, 64, 1, 3,     3,     1, 1,
-                     1,   1,   1,  1,  0,  0, false, false, 0, 0};
+    struct conv c = SHAPE(256, 128, 20, 17, 64, 1, 3, 3, 1, 1, 1, 1, 1, 1);
     conv_set_outputs(&c);
     for (int way = SW_BY_RULE; way < SW_WAYS; way++)
         for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++) {
@@ -271,8 +251,7 @@ static void what_is_checked_goes_the_same_way(void)
     sw_method_use(SW_BY_MODEL);
     const struct conv small = error_conv(&c, &conv_direct, CONV_FORWARD);
     require(small.n == 2, "%d images", small.n);
-    c = (struct conv){128, 64, 1, 2, 64, 1, 1,     1,     1, 1,
-                      0,   0,  1, 1, 0,  0, false, false, 0, 0};
+    c = (struct conv)SHAPE(128, 64, 1, 2, 64, 1, 1, 1, 1, 1, 0, 0, 1, 1);
     conv_set_outputs(&c);
     if (!thorough())
         return;
@@ -363,11 +342,9 @@ static void odd_layers_never_exceed_64_kb(void)
 static void few_places_share_a_matrix(void)
 {
     static const struct conv some[] = {
-        {8,  20,  12, 12, 50,  1, 5, 5, 1, 1,
-         0,                                      0, 1, 1, 0, 0, false, false, 0, 0},
-        {16, 512, 7,  7,  512, 1, 3, 3, 1, 1,
-         1,                                      1, 1, 1, 0, 0, false, false, 0, 0},
-        {6,  64,  1,  1,  64,  1, 1, 1, 1, 1, 0, 0, 1, 1, 0, 0, false, false, 0, 0},
+        SHAPE(8, 20, 12, 12, 50, 1, 5, 5, 1, 1, 0, 0, 1, 1),
+        SHAPE(16, 512, 7, 7, 512, 1, 3, 3, 1, 1, 1, 1, 1, 1),
+        SHAPE(6, 64, 1, 1, 64, 1, 1, 1, 1, 1, 0, 0, 1, 1),
     };
     for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++)
         for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++) {
@@ -483,9 +460,9 @@ static void by_the_interface(struct conv shape, uint64_t seed)
 static void it_is_a_method(void)
 {
     static const struct conv some[] = {
-        {2, 3,  9, 8, 20, 1, 5, 5, 2, 2, 2, 2, 1, 1, 0, 0, true,  false, 0, 0},
-        {1, 32, 6, 6, 16, 2, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false, false, 0, 0},
-        {3, 20, 5, 4, 17, 1, 3, 3, 1, 1, 1, 1, 2, 1, 0, 0, false, false, 0, 0},
+        PLAIN(2, 3, 9, 8, 20, 1, 5, 5, 2, 2, 2, 2, 1, 1),
+        SHAPE(1, 32, 6, 6, 16, 2, 3, 3, 1, 1, 1, 1, 1, 1),
+        SHAPE(3, 20, 5, 4, 17, 1, 3, 3, 1, 1, 1, 1, 2, 1),
     };
     for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++)
         by_the_interface(some[i], 100 * i);
@@ -502,8 +479,7 @@ static void it_is_a_method(void)
 /* The widest rows that it says it can. */
 static void the_widest_rows(void)
 {
-    struct conv c = {1, 1, 2, 0, 1, 1, 1,     3,     1, 1,
-                     0, 1, 1, 1, 0, 0, false, false, 0, 0};
+    struct conv c = SHAPE(1, 1, 2, 0, 1, 1, 1, 3, 1, 1, 0, 1, 1, 1);
     struct layer l;
     for (int stride = 1; stride < 4; stride += 2) {
         c.stride_w = stride;

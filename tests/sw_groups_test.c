@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "kernels/sw/sw_groups.h"
+#include "shapes.h"
 
 static struct sw_groups *groups;
 
@@ -137,9 +138,9 @@ static void four_equal_one(struct conv c, uint64_t seed)
 static void four_come_to_the_same_as_one(void)
 {
     static const struct conv some[] = {
-        {8,  3,  6, 5, 10, 1, 3, 3, 2, 1, 1, 1, 1, 1, 0, 0, false, false, 0, 0},
-        {4,  64, 2, 3, 64, 1, 3, 3, 1, 1, 1, 1, 1, 1, 0, 0, false, false, 0, 0},
-        {12, 4,  5, 5, 6,  2, 2, 2, 1, 1, 0, 0, 1, 1, 0, 0, false, false, 0, 0},
+        SHAPE(8, 3, 6, 5, 10, 1, 3, 3, 2, 1, 1, 1, 1, 1),
+        SHAPE(4, 64, 2, 3, 64, 1, 3, 3, 1, 1, 1, 1, 1, 1),
+        SHAPE(12, 4, 5, 5, 6, 2, 2, 2, 1, 1, 0, 0, 1, 1),
     };
     for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++)
         four_equal_one(some[i], 10 * i);

@@ -114,7 +114,7 @@ static void run_part(void *context, int i, int n)
         dw = o->partial.x + (size_t)(i - 1) * conv_weights(&c);
         memset(dw, 0, conv_weights(&c) * sizeof(float));
     }
-    if (!c.n)
+    if (!c.n || conv_is_idle(&c, j->pass, j->m))
         return;
     if (j->pass == CONV_FORWARD)
         j->m->forward(&c, x, o->w.x, o->bias.x, y, scratch);

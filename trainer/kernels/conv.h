@@ -111,6 +111,9 @@ const struct conv_method *conv_best(const struct conv *, enum conv_pass);
  * rather than images. */
 bool conv_by_outputs(const struct conv *, enum conv_pass,
                      const struct conv_method *, int threads);
+/* Whether its share of a pass is nothing. */
+bool conv_is_idle(const struct conv *, enum conv_pass,
+                  const struct conv_method *);
 
 /* How all later nets choose; NULL, or NULL from it: by the rule. Not
  * thread-safe.

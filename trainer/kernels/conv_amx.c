@@ -58,7 +58,7 @@ static void configure(int positions, int last)
         DO(2) DO(3)                                                            \
     }
 #define BEGIN(k)                                                               \
-    _tile_loadd(k, t->bias ? t->bias + k *CONV_BLOCK : t->y + k * t->y_block,  \
+    _tile_loadd(k, t->bias ? t->bias + k * CONV_BLOCK : t->y + k * t->y_block,  \
                 t->bias ? 0 : t->y_step * sizeof(float));
 #define END(k)                                                                 \
     _tile_stored(k, t->y + k * t->y_block, t->y_step * sizeof(float));
@@ -105,8 +105,7 @@ static inline void tile(const struct conv_tile *t, const int nk, const int nq)
     X(nk, 2)                                                                   \
     X(nk, 3)                                                                   \
     X(nk, 4)                                                                   \
-    X(nk, 5)                                                                   \
-    X(nk, 6) X(nk, 7) X(nk, 8) X(nk, 9) X(nk, 10) X(nk, 11) X(nk, 12)          \
+    X(nk, 5) X(nk, 6) X(nk, 7) X(nk, 8) X(nk, 9) X(nk, 10) X(nk, 11) X(nk, 12) \
         X(nk, 13) X(nk, 14)
 #define TILES(X) TO_14(X, 1) TO_14(X, 2) TO_14(X, 4)
 

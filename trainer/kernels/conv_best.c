@@ -72,26 +72,30 @@ static double strassen_work(const struct conv *c, enum conv_pass pass)
 
 /* What each thread does of weights where they share out images: an element that
  * is packed, and a sum of its own for the gradient, which is then added to that
- * of others. And of the input where they share out outputs, if it is copied. */
-static const double packing = 10, partial = 80, copying = 8;
-/* A kernel at all places takes so many times as long where those of several
- * threads are more floats than the last cache has. */
-static const double far_slower = 3, far = 4 << 20;
+ * of others. And of the input where they share out outputs, as each reads it.
+ */
+static const double packing = 10, partial = 80, reading = 8;
+/* Kernels at all places take so many times as long where all threads' are more
+ * floats than the last cache has; and a single block of outputs, whose tiles
+ * read more of the input, as long as so many. */
+static const double far_slower = 3, far = 8 << 20, single = 1.2;
 
-static double winograd_weights(const struct conv *c)
+static double kernel_at_places(const struct conv *c, int threads)
 {
     const enum winograd_kind kind = conv_winograd_kind(c);
     const double wide = conv_isa()->transforms[kind]->wide;
     const double in = (double)c->c / c->groups, out = (double)c->k / c->groups;
-    return weight[kind] * (wide * wide * in * out > far ? far_slower : 1);
+    return weight[kind]
+           * (threads * wide * wide * in * out > far ? far_slower : 1);
 }
 
 static double own_weights(const struct conv *c, enum conv_pass pass,
-                          const struct conv_method *m)
+                          const struct conv_method *m, int threads)
 {
     const double in = (double)c->c / c->groups, out = (double)c->k / c->groups;
     const double elements = in * out * c->kernel_h * c->kernel_w;
-    const double each = m == &conv_winograd   ? winograd_weights(c) * in * out
+    const double each = m == &conv_winograd
+                            ? kernel_at_places(c, threads) * in * out
                         : m == &conv_strassen ? strassen_weight * elements
                                               : packing * elements;
     return c->groups
@@ -108,14 +112,12 @@ static double own_inputs(const struct conv *c, enum conv_pass pass,
                * transform[conv_winograd_kind(c)] * channels;
     if (m == &conv_strassen)
         return strassen_sums[pass] * c->n * c->out_h * c->out_w * channels;
-    if (m != &conv_bf16 && c->kernel_h == 1 && c->kernel_w == 1 && !c->plain)
-        return 0;
-    return copying * c->n * channels
+    return reading * c->n * channels
            * (back ? c->out_h * c->out_w : c->h * c->w);
 }
 
-static double work_of(const struct conv *c, enum conv_pass pass,
-                      const struct conv_method *m)
+static double method_work(const struct conv *c, enum conv_pass pass,
+                          const struct conv_method *m)
 {
     return m == &conv_winograd   ? winograd_work(c, pass)
            : m == &conv_strassen ? strassen_work(c, pass)
@@ -129,16 +131,31 @@ static double largest(int things, int parts)
     return things ? (double)conv_up(things, parts) / things : 1;
 }
 
+/* Of outputs, in each of which a share has its part. */
+static int blocks_of(const struct conv *c, enum conv_pass pass,
+                     const struct conv_method *m)
+{
+    const int outputs = (pass == CONV_BACKWARD_DATA ? c->c : c->k) / c->groups;
+    return conv_blocks(outputs) / (m == &conv_strassen ? 2 : 1);
+}
+
+bool conv_is_idle(const struct conv *c, enum conv_pass pass,
+                  const struct conv_method *m)
+{
+    const struct conv_span share = conv_share(c, blocks_of(c, pass, m));
+    return c->shares && share.from == share.to;
+}
+
 bool conv_by_outputs(const struct conv *c, enum conv_pass pass,
                      const struct conv_method *m, int threads)
 {
     if (!m->shares)
         return false;
-    const int outputs = (pass == CONV_BACKWARD_DATA ? c->c : c->k) / c->groups;
-    const int blocks = conv_blocks(outputs) / (m == &conv_strassen ? 2 : 1);
-    const double work = work_of(c, pass, m);
-    return largest(blocks, threads) * work + own_inputs(c, pass, m)
-           < largest(c->n, threads) * work + own_weights(c, pass, m);
+    const int blocks = blocks_of(c, pass, m);
+    const double work = method_work(c, pass, m);
+    const double narrow = conv_up(blocks, threads) == 1 ? single : 1;
+    return largest(blocks, threads) * narrow * work + own_inputs(c, pass, m)
+           < largest(c->n, threads) * work + own_weights(c, pass, m, threads);
 }
 
 static conv_choose_fn *choose;

@@ -73,7 +73,7 @@ void conv_pack_part(const struct conv_view *, const struct conv_weights *,
 void conv_unpack_part(const struct conv_view *, const struct conv_weights *,
                       const struct conv_part *, const float *from, float *to);
 
-/* The same of some blocks of outputs. */
+/* The same of some blocks of outputs; from: what the first of them has. */
 void conv_unpack(const struct conv_view *, const struct conv_weights *,
                  const int *most, int widest, struct conv_span blocks,
                  const float *from, float *to);

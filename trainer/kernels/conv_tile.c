@@ -277,7 +277,7 @@ const struct conv_isa NAME(TABLE, CONV_ISA) = {
     .round = ROUND,
     .most = MOST,
     .tile = {TILES(ROW)},
-    .apart = {TILES(APART_ROW)},
+    .apart = {TILES(APART_ROW)                       },
     .sum_most = SUM_MOST,
     .sum = {SUMS(SUM_ROW)                       },
 };

@@ -105,8 +105,9 @@ struct conv_isa {
     conv_sum_fn *sum[TILE_BLOCKS + 1][CONV_BLOCK + 1];
 };
 
-/* A tile at an edge: of its inputs those from `top` to bottom - 1 and so on lie
- * in the tensor, the others are zeros; and it has so many outputs. */
+/* A tile at an edge: of the inputs that it needs those from `top` to bottom - 1
+ * and so on lie in the tensor, the others are zeros; and it has so many outputs.
+ */
 struct conv_edge {
     int top, bottom, left, right;
     int rows, columns;

@@ -11,10 +11,10 @@ enum { WINOGRAD_APART = CONV_BLOCK };
 
 /* Tiles by what they have at the bottom and at the right. In this order those
  * that have a place follow one another, whichever it is. */
-enum { SHORT, WHOLE, NARROW, CORNER, WINOGRAD_SORTS };
+enum { TILE_SHORT, TILE_WHOLE, TILE_NARROW, TILE_CORNER, WINOGRAD_SORTS };
 
-/* All tiles of all images, so many at a time: SHORT ones of all images, WHOLE
- * ones, and so on. */
+/* All tiles of all images, so many at a time: TILE_SHORT ones of all images,
+ * TILE_WHOLE ones, and so on. */
 struct winograd_tiles {
     const struct conv_view *view;
     const struct conv_transforms *to;

@@ -19,8 +19,6 @@
 
 enum { INFINITE = 5 }; /* of F(4, 3) */
 
-static const block zero;
-
 #if WINOGRAD_WIDE == 6
 #define HAS                                                                    \
     {                                                                          \
@@ -40,13 +38,13 @@ INLINE void times_b(const block *d, block *v, const int wide, int outputs)
     if (wide == 6 && outputs == 1) {
         v[0] = 4.f * (d[0] - d[1]);
         v[1] = -6.f * d[1];
-        v[2] = v[3] = v[4] = zero;
+        v[2] = v[3] = v[4] = (block){0};
         v[INFINITE] = d[2] - d[1];
     } else if (wide == 6 && outputs == 2) {
         v[0] = 4.f * (d[0] - d[2]);
         v[1] = -3.f * (d[2] + d[1]);
         v[2] = -3.f * (d[2] - d[1]);
-        v[3] = v[4] = zero;
+        v[3] = v[4] = (block){0};
         v[INFINITE] = d[3] - d[1];
     } else if (wide == 6 && outputs == 3) {
         const block a = d[3] - d[1], b = d[2] - d[0];
@@ -54,7 +52,7 @@ INLINE void times_b(const block *d, block *v, const int wide, int outputs)
         v[1] = 3.f * (a - d[2] - d[1]);
         v[2] = d[3] - 3.f * d[2] + 2.f * d[1];
         v[3] = 4.f * a;
-        v[4] = zero;
+        v[4] = (block){0};
         v[INFINITE] = d[4] - d[2] - 2.f * a;
     } else if (wide == 6) {
         const block a = d[4] - 4.f * d[2], b = d[3] - 4.f * d[1];
@@ -89,7 +87,7 @@ INLINE void times_b_back(const block *v, block *d, const int wide, int outputs)
         d[0] = 4.f * v[0];
         d[1] = -4.f * v[0] - 6.f * v[1] - v[INFINITE];
         d[2] = v[INFINITE];
-        d[3] = d[4] = d[5] = zero;
+        d[3] = d[4] = d[5] = (block){0};
         return;
     }
     if (wide == 6 && outputs == 2) {
@@ -97,7 +95,7 @@ INLINE void times_b_back(const block *v, block *d, const int wide, int outputs)
         d[1] = 3.f * (v[2] - v[1]) - v[INFINITE];
         d[2] = -4.f * v[0] - 3.f * (v[1] + v[2]);
         d[3] = v[INFINITE];
-        d[4] = d[5] = zero;
+        d[4] = d[5] = (block){0};
         return;
     }
     if (wide == 6 && outputs == 3) {
@@ -106,7 +104,7 @@ INLINE void times_b_back(const block *v, block *d, const int wide, int outputs)
         d[2] = -4.f * v[0] - 3.f * (v[1] + v[2]) - v[INFINITE];
         d[3] = 2.f * (v[0] - v[INFINITE]) + 3.f * v[1] + v[2] + 4.f * v[3];
         d[4] = v[INFINITE];
-        d[5] = zero;
+        d[5] = (block){0};
         return;
     }
     const block a = v[1] + v[2], b = v[1] - v[2];
@@ -136,20 +134,20 @@ INLINE void times_a(const block *m, block *y, const int wide, int outputs)
 {
     if (wide == 6 && outputs == 1) {
         y[0] = m[0] + m[1] + m[INFINITE];
-        y[1] = y[2] = y[3] = zero;
+        y[1] = y[2] = y[3] = (block){0};
         return;
     }
     if (wide == 6 && outputs == 2) {
         y[0] = m[0] + m[1] + m[2];
         y[1] = m[1] - m[2] + m[INFINITE];
-        y[2] = y[3] = zero;
+        y[2] = y[3] = (block){0};
         return;
     }
     if (wide == 6 && outputs == 3) {
         y[0] = m[0] + m[1] + m[2] + m[3];
         y[1] = m[1] - m[2] + 2.f * m[3];
         y[2] = m[1] + m[2] + 4.f * m[3] + m[INFINITE];
-        y[3] = zero;
+        y[3] = (block){0};
         return;
     }
     const block a = m[1] + m[2], b = m[1] - m[2];
@@ -171,12 +169,12 @@ INLINE void times_a_back(const block *y, block *m, const int wide, int outputs)
 {
     if (wide == 6 && outputs < 4) {
         const block a = outputs == 3 ? y[0] + y[2] : y[0];
-        const block b = outputs > 1 ? y[1] : zero;
+        const block b = outputs > 1 ? y[1] : (block){0};
         m[0] = y[0];
         m[1] = a + b;
-        m[2] = outputs > 1 ? a - b : zero;
-        m[3] = outputs == 3 ? a + 2.f * b + 3.f * y[2] : zero;
-        m[4] = zero;
+        m[2] = outputs > 1 ? a - b : (block){0};
+        m[3] = outputs == 3 ? a + 2.f * b + 3.f * y[2] : (block){0};
+        m[4] = (block){0};
         m[INFINITE] = outputs == 1 ? a : outputs == 2 ? b : y[2];
         return;
     }

@@ -22,8 +22,8 @@ struct part {
 static struct part part_of(const struct winograd_tiles *t, int sort)
 {
     const int side = t->to->side, h = t->view->rows, w = t->view->columns;
-    const bool low = sort == SHORT || sort == CORNER;
-    const bool right = sort == NARROW || sort == CORNER;
+    const bool low = sort == TILE_SHORT || sort == TILE_CORNER;
+    const bool right = sort == TILE_NARROW || sort == TILE_CORNER;
     return (struct part){
         .row = low ? h / side * side : 0,
         .column = right ? w / side * side : 0,
@@ -40,8 +40,9 @@ int winograd_having(const struct winograd_tiles *t, size_t e, int first, int n,
                    column = 1U << e % (size_t)wide;
     const bool low = t->to->has[t->view->rows % side] & row;
     const bool right = t->to->has[t->view->columns % side] & column;
-    const int begin = low ? 0 : t->end[SHORT];
-    const int end = t->end[right ? low ? CORNER : NARROW : WHOLE];
+    const int begin = low ? 0 : t->end[TILE_SHORT];
+    const int end =
+        t->end[right ? low ? TILE_CORNER : TILE_NARROW : TILE_WHOLE];
     *from = conv_most(0, begin - first);
     return conv_least(n, end - first);
 }
@@ -93,7 +94,7 @@ struct place {
 /* The first tile of a sort, or of the next one that has any. */
 static void begin(const struct winograd_tiles *t, struct place *at, int sort)
 {
-    while (sort < CORNER && t->end[sort] == (sort ? t->end[sort - 1] : 0))
+    while (sort < TILE_CORNER && t->end[sort] == (sort ? t->end[sort - 1] : 0))
         sort++;
     const struct part p = part_of(t, sort);
     *at = (struct place){0, p.row, p.column, sort, p};
@@ -103,7 +104,7 @@ static struct place place_of(const struct winograd_tiles *t, int i)
 {
     struct place at;
     int sort = 0;
-    while (sort < CORNER && i >= t->end[sort])
+    while (sort < TILE_CORNER && i >= t->end[sort])
         sort++;
     begin(t, &at, sort);
     i -= at.sort ? t->end[at.sort - 1] : 0;
@@ -127,7 +128,7 @@ static void advance(const struct winograd_tiles *t, struct place *at)
     if (at->row < p->row + p->rows * side)
         return;
     at->row = p->row;
-    if (++at->image == t->images && at->sort < CORNER)
+    if (++at->image == t->images && at->sort < TILE_CORNER)
         begin(t, at, at->sort + 1);
 }
 
@@ -171,8 +172,8 @@ void winograd_input(const struct winograd_tiles *t, struct conv_span blocks,
     const struct conv_view *view = t->view;
     const size_t next = winograd_matrix(t, view->channels);
     const size_t line = (size_t)view->w * CONV_BLOCK;
-    /* Of the rows that a tile reads the first are in a cache since those above
-     * it. */
+    /* Of the rows that a tile reads the first are mostly in a cache since those
+     * above it. */
     const float *newest =
         x + (ptrdiff_t)(view->row0 + t->to->wide - NEW) * (ptrdiff_t)line;
     struct conv_edge edge;

@@ -177,8 +177,9 @@ static void forward(struct layer *l, const struct tensor *x, struct tensor y)
     const float *weights = folds ? fold(l) : l->params;
     const float *bias =
         folds || !l->option.window.no_bias ? weights + nweights(l) : NULL;
-    method_of(l, CONV_FORWARD)
-        ->forward(&c, x->x, weights, bias, y.x, l->scratch);
+    const struct conv_method *m = method_of(l, CONV_FORWARD);
+    if (!conv_is_idle(&c, CONV_FORWARD, m))
+        m->forward(&c, x->x, weights, bias, y.x, l->scratch);
     if (folds && l->norm->relu)
         layer_relu.forward(l, &y, y);
 }
@@ -204,8 +205,9 @@ static void gradients(struct layer *l, const struct tensor *x, struct tensor dy)
     const struct conv c = conv_of(l, dy.shape.n);
     if (!l->option.window.no_bias)
         backward_bias(l, dy);
-    method_of(l, CONV_BACKWARD_WEIGHTS)
-        ->backward_weights(&c, x->x, dy.x, l->grads, l->scratch);
+    const struct conv_method *m = method_of(l, CONV_BACKWARD_WEIGHTS);
+    if (!conv_is_idle(&c, CONV_BACKWARD_WEIGHTS, m))
+        m->backward_weights(&c, x->x, dy.x, l->grads, l->scratch);
 }
 
 static void backward(struct layer *l, const struct tensor *x, struct tensor y,
@@ -214,8 +216,9 @@ static void backward(struct layer *l, const struct tensor *x, struct tensor y,
     struct conv c = conv_of(l, dy.shape.n);
     (void)x, (void)y;
     c.add = l->adds[0] && adds_dx(l);
-    method_of(l, CONV_BACKWARD_DATA)
-        ->backward_data(&c, dy.x, l->params, dx->x, l->scratch);
+    const struct conv_method *m = method_of(l, CONV_BACKWARD_DATA);
+    if (!conv_is_idle(&c, CONV_BACKWARD_DATA, m))
+        m->backward_data(&c, dy.x, l->params, dx->x, l->scratch);
 }
 
 const struct layer_ops layer_conv = {

@@ -149,7 +149,8 @@ struct layer_ops {
     void (*backward)(struct layer *, const struct tensor *x, struct tensor y,
                      struct tensor dy, const struct tensor *dx);
 
-    /* Optional: grads alone; backward is then called for dx[0] alone. */
+    /* Optional: grads alone; backward then does dx[0] alone, and is called if
+     * that is wanted. */
     void (*gradients)(struct layer *, const struct tensor *x, struct tensor dy);
 };
 

@@ -45,8 +45,18 @@ static double gflops(const struct conv *c, int buffers, struct sw_speed speed,
 
 static void row_of_swdnn(size_t i)
 {
-    struct conv c = {128, swdnn[i].ni, 10, 10, swdnn[i].no, 1, 3, 3,     1,
-                     1,   0,           0,  1,  1,           0, 0, false, false, 0, 0};
+    struct conv c = {.n = 128,
+                     .c = swdnn[i].ni,
+                     .h = 10,
+                     .w = 10,
+                     .k = swdnn[i].no,
+                     .groups = 1,
+                     .kernel_h = 3,
+                     .kernel_w = 3,
+                     .stride_h = 1,
+                     .stride_w = 1,
+                     .dilation_h = 1,
+                     .dilation_w = 1};
     printf("| %d | %d | %d |", swdnn[i].ni, swdnn[i].no, swdnn[i].measured);
     conv_set_outputs(&c);
     for (int buffers = 1; buffers <= 2; buffers++) {
