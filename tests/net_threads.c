@@ -88,7 +88,7 @@ static void threads_come_to_one_s(const char *text, bool fixed)
     }
 }
 
-static void fixed_sums_have_the_same_bits_with_any_number_of_threads(void)
+static void fixed_sums_have_the_same_bits(void)
 {
     threads_come_to_one_s(all_kinds, true);
 }
@@ -102,7 +102,7 @@ int main(void)
 {
     static const struct check checks[] = {
         {"fixed sums have the same bits with any number of threads",
-         fixed_sums_have_the_same_bits_with_any_number_of_threads                        },
+         fixed_sums_have_the_same_bits                                                   },
         {"shares of outputs do",                                     shares_of_outputs_do},
     };
     return run_checks(checks, sizeof(checks) / sizeof(checks[0]));

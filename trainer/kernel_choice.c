@@ -279,7 +279,7 @@ static struct conv with_few_images(struct conv c)
 }
 
 static bool measuring;
-static int threads; /* that share out the images */
+static int threads; /* that share out the images: outputs are not tried */
 static bool told;   /* what is known is rank 0's, and all there is */
 
 static const struct conv_method *measured(const struct conv *c,

@@ -5,8 +5,8 @@
  * Parameters, their gradients and whatever forward keeps for backward live in
  * the net's arenas; the layer holds views. Where a net has several threads,
  * each calls a layer for its own images, with a copy of the struct that has
- * scratch and gradients of its own; a layer that is `whole` is called once and
- * may share its work out itself, by crew.
+ * scratch and gradients of its own, or for its share of the outputs; a layer
+ * that is `whole` is called once and may share its work out itself, by crew.
  */
 #ifndef TRAINER_LAYER_LAYER_H
 #define TRAINER_LAYER_LAYER_H
