@@ -10,6 +10,7 @@
 #include "net/memory.h"
 #include "nets.h"
 #include "random.h"
+#include "shapes.h"
 
 /* Of a net: outputs, their gradients and so on in memory of their own. */
 struct apart {
@@ -276,6 +277,24 @@ Test(net_fuse, threads_come_to_the_same)
         }
         net_free(&one);
     }
+}
+
+/* Large weights for few positions, and the other way round. */
+Test(net_fuse, threads_share_out_what_is_less_work)
+{
+    struct conv late = SHAPE(16, 512, 7, 7, 512, 1, 3, 3, 1, 1, 1, 1, 1, 1);
+    struct conv early = SHAPE(16, 64, 56, 56, 256, 1, 1, 1, 1, 1, 0, 0, 1, 1);
+    conv_set_outputs(&late);
+    conv_set_outputs(&early);
+    for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++) {
+        cr_assert(conv_by_outputs(&late, pass, &conv_winograd, 2), "%d", pass);
+        cr_assert_not(conv_by_outputs(&early, pass, &conv_direct, 2), "%d",
+                      pass);
+    }
+    cr_assert_not(conv_by_outputs(&late, CONV_FORWARD, &conv_gemm, 2));
+    late.n = 1;
+    late.k = 16; /* one block */
+    cr_assert_not(conv_by_outputs(&late, CONV_FORWARD, &conv_direct, 2));
 }
 
 /* Where each layer asked all behind it, this would take for ever. */
