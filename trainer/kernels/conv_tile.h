@@ -106,7 +106,7 @@ struct conv_isa {
 };
 
 /* A tile at an edge: of the inputs that it needs those from `top` to bottom - 1
- * and so on lie in the tensor, the others are zeros; and it has so many outputs.
+ * and so on lie in the tensor, the others are zeros. It has so many outputs.
  */
 struct conv_edge {
     int top, bottom, left, right;
