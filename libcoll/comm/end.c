@@ -106,6 +106,10 @@ static coll_status leave(coll_comm *c, const char *call)
         store_save(c);
     if (status == COLL_OK)
         status = part(c, call);
+    /* What came during its last wait may have failed it, with no step left that
+     * would have said so. */
+    if (status == COLL_OK)
+        status = comm_check(c);
     if (status == COLL_OK)
         return COLL_OK;
     const coll_status failed = comm_check(c);
