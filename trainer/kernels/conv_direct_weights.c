@@ -120,7 +120,7 @@ static void sum_block(const struct sums *s, struct conv_sum *t, const float *x,
             t->rows = 1;
         }
         for (int c = 0, n; c < nc; c += n, call++) {
-            n = conv_even_parts(nc - c, s->isa->sum_most[nk]);
+            n = conv_least(nc - c, s->isa->sum_most[nk]);
             share_x(s, t, x, turn.output * calls + call, turn.outputs * calls);
             share_dy(s, t, dy, nk, turn.input * calls + call,
                      turn.inputs * calls);

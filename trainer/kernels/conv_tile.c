@@ -46,15 +46,29 @@ INLINE const float *again(const float *w)
 
 /* acc += x w for positions from lo to hi - 1 of nq, `step` floats apart, and nc
  * channels; returns the w that follow. Where sums, w and one x are a register
- * too many, products read the last w from memory. */
+ * too many, those of 16 floats let products read the last w from memory; others
+ * hold all x and one w, if these are fewer. */
 INLINE const float *add(reg acc[][TILE_POSITIONS], const float *x,
                         ptrdiff_t step, const float *w, int nc, const int nk,
                         const int nq, const int lo, const int hi)
 {
-    const int held =
-        nk * PARTS
-        - (CONV_LANES == 16 && nk * PARTS * (nq + 1) == CONV_REGISTERS);
-    for (int c = 0; c < nc; c++, x++, w += nk * CONV_BLOCK) {
+    const bool full = nk * PARTS * (nq + 1) == CONV_REGISTERS;
+    const bool by_w = full && CONV_LANES < 16 && nq < nk * PARTS;
+    const int held = nk * PARTS - (full && CONV_LANES == 16);
+    for (int c = 0; by_w && c < nc; c++, x++, w += nk * CONV_BLOCK) {
+        operand ones[TILE_POSITIONS];
+#pragma GCC unroll 16
+        for (int q = lo; q < hi; q++)
+            ones[q] = repeated(x + q * step);
+#pragma GCC unroll 16
+        for (int k = 0; k < nk * PARTS; k++) {
+            const operand wk = operands(w + k * LANES);
+#pragma GCC unroll 16
+            for (int q = lo; q < hi; q++)
+                acc[k][q] = add_product(acc[k][q], wk, ones[q]);
+        }
+    }
+    for (int c = 0; !by_w && c < nc; c++, x++, w += nk * CONV_BLOCK) {
         operand wk[TILE_BLOCKS * PARTS];
 #pragma GCC unroll 16
         for (int k = 0; k < held; k++)
@@ -235,20 +249,22 @@ INLINE void sum(const struct conv_sum *t, const int nk, const int nc)
     {                                                                          \
         0, 14, 14, 0, 7                                                        \
     }
+#define WINOGRAD_WIDEST 4
 #define SUM_MOST                                                               \
     {                                                                          \
         0, 16, 8                                                               \
     }
 #elif CONV_REGISTERS * CONV_LANES == 128
 #define TILES(X) TO_6(X, 1) TO_3(X, 2)
-#define SUMS(X)  TO_4(X, 1)
+#define SUMS(X)  TO_6(X, 1)
 #define MOST                                                                   \
     {                                                                          \
         0, 6, 3                                                                \
     }
+#define WINOGRAD_WIDEST 1
 #define SUM_MOST                                                               \
     {                                                                          \
-        0, 4                                                                   \
+        0, 6                                                                   \
     }
 #else
 #define TILES(X) TO_3(X, 1)
@@ -257,6 +273,7 @@ INLINE void sum(const struct conv_sum *t, const int nk, const int nc)
     {                                                                          \
         0, 3                                                                   \
     }
+#define WINOGRAD_WIDEST 1
 #define SUM_MOST                                                               \
     {                                                                          \
         0, 2                                                                   \
@@ -276,6 +293,7 @@ const struct conv_isa NAME(TABLE, CONV_ISA) = {
     .lanes = &NAME(lanes_, CONV_ISA),
     .round = ROUND,
     .most = MOST,
+    .winograd_widest = WINOGRAD_WIDEST,
     .tile = {TILES(ROW)},
     .apart = {TILES(APART_ROW)                       },
     .sum_most = SUM_MOST,

@@ -121,9 +121,9 @@ static void multiply_all(const struct winograd_tiles *t,
                          const struct conv_weights *order, bool packs,
                          int first, int n, const float *w, const struct room *r)
 {
-    const int *most = conv_isa()->most;
+    const struct conv_isa *isa = conv_isa();
     struct winograd_chunk k =
-        winograd_chunk_of(t, most, conv_widest_for(most, TILE_POSITIONS));
+        winograd_chunk_of(t, isa->most, isa->winograd_widest);
     do {
         if (packs)
             winograd_weights(t, v, order, &k, read_only(w), r->packed, r->u,
@@ -281,7 +281,7 @@ static void sum_up(const struct winograd_tiles *t, int outputs,
             for (int c = 0, nc; c < view->channels; c += nc) {
                 const int left =
                     conv_least(CONV_BLOCK - c % CONV_BLOCK, view->channels - c);
-                nc = conv_even_parts(left, isa->sum_most[nk]);
+                nc = conv_least(left, isa->sum_most[nk]);
                 s.x = v + e * winograd_matrix(t, view->channels)
                       + (size_t)(c / CONV_BLOCK) * plane + skip
                       + c % CONV_BLOCK;
