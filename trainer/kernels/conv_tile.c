@@ -295,7 +295,7 @@ const struct conv_isa NAME(TABLE, CONV_ISA) = {
     .most = MOST,
     .winograd_widest = WINOGRAD_WIDEST,
     .tile = {TILES(ROW)},
-    .apart = {TILES(APART_ROW)                       },
+    .apart = {TILES(APART_ROW)},
     .sum_most = SUM_MOST,
     .sum = {SUMS(SUM_ROW)                       },
 };

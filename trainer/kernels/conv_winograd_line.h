@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What Winograd's transforms do to one row or column of a tile, whose elements
- * are vectors of 16 channels: its products with A, B and G and with their
+ * are registers of channels: its products with A, B and G and with their
  * transposes.
  *
  * F(4, 3) has tiles 6 wide and the points 0, 1, -1, 2, -2 and infinity, F(4, 5)
@@ -15,7 +15,7 @@
 #ifndef TRAINER_KERNELS_CONV_WINOGRAD_LINE_H
 #define TRAINER_KERNELS_CONV_WINOGRAD_LINE_H
 
-#include "kernels/conv_winograd_block.h"
+#include "kernels/reg.h"
 
 enum { INFINITE = 5 }; /* of F(4, 3) */
 
@@ -33,30 +33,30 @@ enum { INFINITE = 5 }; /* of F(4, 3) */
 
 /* The `wide` of a tile of inputs to places, of so many outputs. What these do
  * without is zeros, here and below. */
-INLINE void times_b(const block *d, block *v, const int wide, int outputs)
+INLINE void times_b(const reg *d, reg *v, const int wide, int outputs)
 {
     if (wide == 6 && outputs == 1) {
         v[0] = 4.f * (d[0] - d[1]);
         v[1] = -6.f * d[1];
-        v[2] = v[3] = v[4] = (block){0};
+        v[2] = v[3] = v[4] = (reg){0};
         v[INFINITE] = d[2] - d[1];
     } else if (wide == 6 && outputs == 2) {
         v[0] = 4.f * (d[0] - d[2]);
         v[1] = -3.f * (d[2] + d[1]);
         v[2] = -3.f * (d[2] - d[1]);
-        v[3] = v[4] = (block){0};
+        v[3] = v[4] = (reg){0};
         v[INFINITE] = d[3] - d[1];
     } else if (wide == 6 && outputs == 3) {
-        const block a = d[3] - d[1], b = d[2] - d[0];
+        const reg a = d[3] - d[1], b = d[2] - d[0];
         v[0] = 2.f * a - 4.f * b;
         v[1] = 3.f * (a - d[2] - d[1]);
         v[2] = d[3] - 3.f * d[2] + 2.f * d[1];
         v[3] = 4.f * a;
-        v[4] = (block){0};
+        v[4] = (reg){0};
         v[INFINITE] = d[4] - d[2] - 2.f * a;
     } else if (wide == 6) {
-        const block a = d[4] - 4.f * d[2], b = d[3] - 4.f * d[1];
-        const block c = d[4] - d[2], e = d[3] - d[1];
+        const reg a = d[4] - 4.f * d[2], b = d[3] - 4.f * d[1];
+        const reg c = d[4] - d[2], e = d[3] - d[1];
         v[0] = 4.f * d[0] + (d[4] - 5.f * d[2]);
         v[1] = a + b;
         v[2] = a - b;
@@ -64,12 +64,12 @@ INLINE void times_b(const block *d, block *v, const int wide, int outputs)
         v[4] = c - 2.f * e;
         v[5] = 4.f * d[1] + (d[5] - 5.f * d[3]);
     } else {
-        const block a = d[2] + d[6] - 4.25f * d[4];
-        const block b = d[1] + d[5] - 4.25f * d[3];
-        const block c = d[6] + .25f * d[2] - 1.25f * d[4];
-        const block e = .5f * d[1] + 2.f * d[5] - 2.5f * d[3];
-        const block f = d[6] + 4.f * d[2] - 5.f * d[4];
-        const block h = 2.f * d[1] + .5f * d[5] - 2.5f * d[3];
+        const reg a = d[2] + d[6] - 4.25f * d[4];
+        const reg b = d[1] + d[5] - 4.25f * d[3];
+        const reg c = d[6] + .25f * d[2] - 1.25f * d[4];
+        const reg e = .5f * d[1] + 2.f * d[5] - 2.5f * d[3];
+        const reg f = d[6] + 4.f * d[2] - 5.f * d[4];
+        const reg h = 2.f * d[1] + .5f * d[5] - 2.5f * d[3];
         v[0] = d[0] - d[6] + 5.25f * (d[4] - d[2]);
         v[1] = a + b;
         v[2] = a - b;
@@ -81,13 +81,13 @@ INLINE void times_b(const block *d, block *v, const int wide, int outputs)
     }
 }
 
-INLINE void times_b_back(const block *v, block *d, const int wide, int outputs)
+INLINE void times_b_back(const reg *v, reg *d, const int wide, int outputs)
 {
     if (wide == 6 && outputs == 1) {
         d[0] = 4.f * v[0];
         d[1] = -4.f * v[0] - 6.f * v[1] - v[INFINITE];
         d[2] = v[INFINITE];
-        d[3] = d[4] = d[5] = (block){0};
+        d[3] = d[4] = d[5] = (reg){0};
         return;
     }
     if (wide == 6 && outputs == 2) {
@@ -95,7 +95,7 @@ INLINE void times_b_back(const block *v, block *d, const int wide, int outputs)
         d[1] = 3.f * (v[2] - v[1]) - v[INFINITE];
         d[2] = -4.f * v[0] - 3.f * (v[1] + v[2]);
         d[3] = v[INFINITE];
-        d[4] = d[5] = (block){0};
+        d[4] = d[5] = (reg){0};
         return;
     }
     if (wide == 6 && outputs == 3) {
@@ -104,11 +104,11 @@ INLINE void times_b_back(const block *v, block *d, const int wide, int outputs)
         d[2] = -4.f * v[0] - 3.f * (v[1] + v[2]) - v[INFINITE];
         d[3] = 2.f * (v[0] - v[INFINITE]) + 3.f * v[1] + v[2] + 4.f * v[3];
         d[4] = v[INFINITE];
-        d[5] = (block){0};
+        d[5] = (reg){0};
         return;
     }
-    const block a = v[1] + v[2], b = v[1] - v[2];
-    const block c = v[3] + v[4], e = v[3] - v[4];
+    const reg a = v[1] + v[2], b = v[1] - v[2];
+    const reg c = v[3] + v[4], e = v[3] - v[4];
     if (wide == 6) {
         d[0] = 4.f * v[0];
         d[1] = 4.f * (v[5] - b) - 2.f * e;
@@ -117,7 +117,7 @@ INLINE void times_b_back(const block *v, block *d, const int wide, int outputs)
         d[4] = v[0] + a + c;
         d[5] = v[5];
     } else {
-        const block f = v[5] + v[6], h = v[5] - v[6];
+        const reg f = v[5] + v[6], h = v[5] - v[6];
         d[0] = v[0];
         d[1] = b + .5f * e + 2.f * h - v[7];
         d[2] = a + .25f * c + 4.f * f - 5.25f * v[0];
@@ -130,34 +130,34 @@ INLINE void times_b_back(const block *v, block *d, const int wide, int outputs)
 }
 
 /* Places to 4 outputs, or fewer. */
-INLINE void times_a(const block *m, block *y, const int wide, int outputs)
+INLINE void times_a(const reg *m, reg *y, const int wide, int outputs)
 {
     if (wide == 6 && outputs == 1) {
         y[0] = m[0] + m[1] + m[INFINITE];
-        y[1] = y[2] = y[3] = (block){0};
+        y[1] = y[2] = y[3] = (reg){0};
         return;
     }
     if (wide == 6 && outputs == 2) {
         y[0] = m[0] + m[1] + m[2];
         y[1] = m[1] - m[2] + m[INFINITE];
-        y[2] = y[3] = (block){0};
+        y[2] = y[3] = (reg){0};
         return;
     }
     if (wide == 6 && outputs == 3) {
         y[0] = m[0] + m[1] + m[2] + m[3];
         y[1] = m[1] - m[2] + 2.f * m[3];
         y[2] = m[1] + m[2] + 4.f * m[3] + m[INFINITE];
-        y[3] = (block){0};
+        y[3] = (reg){0};
         return;
     }
-    const block a = m[1] + m[2], b = m[1] - m[2];
-    const block c = m[3] + m[4], d = m[3] - m[4];
+    const reg a = m[1] + m[2], b = m[1] - m[2];
+    const reg c = m[3] + m[4], d = m[3] - m[4];
     y[0] = m[0] + a + c;
     y[1] = b + 2.f * d;
     y[2] = a + 4.f * c;
     y[3] = b + 8.f * d + m[wide - 1];
     if (wide == 8) {
-        const block e = m[5] + m[6], f = m[5] - m[6];
+        const reg e = m[5] + m[6], f = m[5] - m[6];
         y[0] += e;
         y[1] += .5f * f;
         y[2] += .25f * e;
@@ -165,28 +165,28 @@ INLINE void times_a(const block *m, block *y, const int wide, int outputs)
     }
 }
 
-INLINE void times_a_back(const block *y, block *m, const int wide, int outputs)
+INLINE void times_a_back(const reg *y, reg *m, const int wide, int outputs)
 {
     if (wide == 6 && outputs < 4) {
-        const block a = outputs == 3 ? y[0] + y[2] : y[0];
-        const block b = outputs > 1 ? y[1] : (block){0};
+        const reg a = outputs == 3 ? y[0] + y[2] : y[0];
+        const reg b = outputs > 1 ? y[1] : (reg){0};
         m[0] = y[0];
         m[1] = a + b;
-        m[2] = outputs > 1 ? a - b : (block){0};
-        m[3] = outputs == 3 ? a + 2.f * b + 3.f * y[2] : (block){0};
-        m[4] = (block){0};
+        m[2] = outputs > 1 ? a - b : (reg){0};
+        m[3] = outputs == 3 ? a + 2.f * b + 3.f * y[2] : (reg){0};
+        m[4] = (reg){0};
         m[INFINITE] = outputs == 1 ? a : outputs == 2 ? b : y[2];
         return;
     }
-    const block a = y[0] + y[2], b = y[1] + y[3];
-    const block c = y[0] + 4.f * y[2], d = 2.f * y[1] + 8.f * y[3];
+    const reg a = y[0] + y[2], b = y[1] + y[3];
+    const reg c = y[0] + 4.f * y[2], d = 2.f * y[1] + 8.f * y[3];
     m[0] = y[0];
     m[1] = a + b;
     m[2] = a - b;
     m[3] = c + d;
     m[4] = c - d;
     if (wide == 8) {
-        const block e = y[0] + .25f * y[2], f = .5f * y[1] + .125f * y[3];
+        const reg e = y[0] + .25f * y[2], f = .5f * y[1] + .125f * y[3];
         m[5] = e + f;
         m[6] = e - f;
     }
@@ -194,10 +194,10 @@ INLINE void times_a_back(const block *y, block *m, const int wide, int outputs)
 }
 
 /* The `wide` - 3 of a kernel to places. */
-INLINE void times_g(const block *g, block *u, const int wide)
+INLINE void times_g(const reg *g, reg *u, const int wide)
 {
     if (wide == 6) {
-        const block a = g[0] + g[2], c = g[0] + 4.f * g[2], d = 2.f * g[1];
+        const reg a = g[0] + g[2], c = g[0] + 4.f * g[2], d = 2.f * g[1];
         u[0] = g[0] * .25f;
         u[1] = (a + g[1]) * (-1.f / 6);
         u[2] = (a - g[1]) * (-1.f / 6);
@@ -205,11 +205,11 @@ INLINE void times_g(const block *g, block *u, const int wide)
         u[4] = (c - d) * (1.f / 24);
         u[5] = g[2];
     } else {
-        const block a = g[0] + g[2] + g[4], b = g[1] + g[3];
-        const block c = g[0] + 4.f * g[2] + 16.f * g[4];
-        const block d = 2.f * g[1] + 8.f * g[3];
-        const block e = 16.f * g[0] + 4.f * g[2] + g[4];
-        const block f = 8.f * g[1] + 2.f * g[3];
+        const reg a = g[0] + g[2] + g[4], b = g[1] + g[3];
+        const reg c = g[0] + 4.f * g[2] + 16.f * g[4];
+        const reg d = 2.f * g[1] + 8.f * g[3];
+        const reg e = 16.f * g[0] + 4.f * g[2] + g[4];
+        const reg f = 8.f * g[1] + 2.f * g[3];
         u[0] = g[0];
         u[1] = (a + b) * (-2.f / 9);
         u[2] = (a - b) * (-2.f / 9);
@@ -221,23 +221,23 @@ INLINE void times_g(const block *g, block *u, const int wide)
     }
 }
 
-INLINE void times_g_back(const block *u, block *g, const int wide)
+INLINE void times_g_back(const reg *u, reg *g, const int wide)
 {
     if (wide == 6) {
-        const block a = (u[1] + u[2]) * (-1.f / 6);
-        const block b = (u[1] - u[2]) * (-1.f / 6);
-        const block c = (u[3] + u[4]) * (1.f / 24);
-        const block d = (u[3] - u[4]) * (1.f / 24);
+        const reg a = (u[1] + u[2]) * (-1.f / 6);
+        const reg b = (u[1] - u[2]) * (-1.f / 6);
+        const reg c = (u[3] + u[4]) * (1.f / 24);
+        const reg d = (u[3] - u[4]) * (1.f / 24);
         g[0] = u[0] * .25f + a + c;
         g[1] = b + 2.f * d;
         g[2] = a + 4.f * c + u[5];
     } else {
-        const block a = (u[1] + u[2]) * (-2.f / 9);
-        const block b = (u[1] - u[2]) * (-2.f / 9);
-        const block c = (u[3] + u[4]) * (1.f / 90);
-        const block d = (u[3] - u[4]) * (1.f / 90);
-        const block e = (u[5] + u[6]) * (2.f / 45);
-        const block f = (u[5] - u[6]) * (2.f / 45);
+        const reg a = (u[1] + u[2]) * (-2.f / 9);
+        const reg b = (u[1] - u[2]) * (-2.f / 9);
+        const reg c = (u[3] + u[4]) * (1.f / 90);
+        const reg d = (u[3] - u[4]) * (1.f / 90);
+        const reg e = (u[5] + u[6]) * (2.f / 45);
+        const reg f = (u[5] - u[6]) * (2.f / 45);
         g[0] = u[0] + a + c + 16.f * e;
         g[1] = b + 2.f * d + 8.f * f;
         g[2] = a + 4.f * c + 4.f * e;

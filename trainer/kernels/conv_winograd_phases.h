@@ -13,21 +13,21 @@
 #ifndef TRAINER_KERNELS_CONV_WINOGRAD_PHASES_H
 #define TRAINER_KERNELS_CONV_WINOGRAD_PHASES_H
 
-#include "kernels/conv_winograd_block.h"
+#include "kernels/reg.h"
 
 #define HAS                                                                    \
     {                                                                          \
         0, 1 << 0 | 1 << 2 | 1 << 3, 31                                        \
     }
 
-INLINE void times_b(const block *d, block *v, const int wide, int outputs)
+INLINE void times_b(const reg *d, reg *v, const int wide, int outputs)
 {
     (void)wide;
     if (outputs == 1) {
         v[0] = d[0];
         v[2] = d[2];
         v[3] = d[1];
-        v[1] = v[4] = (block){0};
+        v[1] = v[4] = (reg){0};
         return;
     }
     v[0] = d[0] - d[2];
@@ -37,14 +37,14 @@ INLINE void times_b(const block *d, block *v, const int wide, int outputs)
     v[4] = d[3];
 }
 
-INLINE void times_b_back(const block *v, block *d, const int wide, int outputs)
+INLINE void times_b_back(const reg *v, reg *d, const int wide, int outputs)
 {
     (void)wide;
     d[0] = v[0];
     d[1] = v[3];
     if (outputs == 1) {
         d[2] = v[2];
-        d[3] = d[4] = (block){0};
+        d[3] = d[4] = (reg){0};
         return;
     }
     d[2] = v[1] - v[0] - v[2];
@@ -52,24 +52,24 @@ INLINE void times_b_back(const block *v, block *d, const int wide, int outputs)
     d[4] = v[2];
 }
 
-INLINE void times_a(const block *m, block *y, const int wide, int outputs)
+INLINE void times_a(const reg *m, reg *y, const int wide, int outputs)
 {
     (void)wide;
     if (outputs == 1) {
         y[0] = m[0] + m[2] + m[3];
-        y[1] = (block){0};
+        y[1] = (reg){0};
         return;
     }
     y[0] = m[0] + m[1] + m[3];
     y[1] = m[1] + m[2] + m[4];
 }
 
-INLINE void times_a_back(const block *y, block *m, const int wide, int outputs)
+INLINE void times_a_back(const reg *y, reg *m, const int wide, int outputs)
 {
     (void)wide;
     if (outputs == 1) {
         m[0] = m[2] = m[3] = y[0];
-        m[1] = m[4] = (block){0};
+        m[1] = m[4] = (reg){0};
         return;
     }
     m[0] = m[3] = y[0];
@@ -77,7 +77,7 @@ INLINE void times_a_back(const block *y, block *m, const int wide, int outputs)
     m[2] = m[4] = y[1];
 }
 
-INLINE void times_g(const block *g, block *u, const int wide)
+INLINE void times_g(const reg *g, reg *u, const int wide)
 {
     (void)wide;
     u[0] = g[0];
@@ -86,7 +86,7 @@ INLINE void times_g(const block *g, block *u, const int wide)
     u[3] = u[4] = g[1];
 }
 
-INLINE void times_g_back(const block *u, block *g, const int wide)
+INLINE void times_g_back(const reg *u, reg *g, const int wide)
 {
     (void)wide;
     g[0] = u[0] + u[1];

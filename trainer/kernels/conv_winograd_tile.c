@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The transforms of Winograd's F(4x4, 3x3) or F(4x4, 5x5), whose tiles are
  * WINOGRAD_WIDE = 6 or 8 wide, or 2x2 outputs of
- * 3x3 with strides of 2, 5 wide, for one instruction set, 16 channels at a time
- * (Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, CVPR
+ * 3x3 with strides of 2, 5 wide, for one instruction set, a register of
+ * channels at a time: gcc keeps wider vectors in memory (Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, CVPR
  * 2016, section 4):
  *
  *     y = A' ((G g G') . (B' d B)) A
@@ -36,25 +36,15 @@ INLINE bool in(unsigned places, int i)
     return places >> i & 1;
 }
 
-INLINE block load(const float *x)
-{
-    return *(const loose *)x;
-}
-
-INLINE void store(float *x, block v)
-{
-    *(loose *)x = v;
-}
-
 /* Those of a row or column of `size` that lie inside; zeros elsewhere. */
 INLINE void load_inside(const float *x, size_t next, const int size, int from,
-                        int to, block *d)
+                        int to, reg *d)
 {
     for (int i = 0; i < size; i++)
-        d[i] = i >= from && i < to ? load(x + (size_t)i * next) : (block){0};
+        d[i] = i >= from && i < to ? load(x + (size_t)i * next) : (reg){0};
 }
 
-INLINE void load_all(const float *x, size_t next, const int size, block *d)
+INLINE void load_all(const float *x, size_t next, const int size, reg *d)
 {
     UNROLL
     for (int i = 0; i < size; i++)
@@ -62,14 +52,14 @@ INLINE void load_all(const float *x, size_t next, const int size, block *d)
 }
 
 /* Of places those which are had, and zeros. */
-INLINE void load_places(const float *m, size_t next, unsigned places, block *d)
+INLINE void load_places(const float *m, size_t next, unsigned places, reg *d)
 {
     UNROLL
     for (int i = 0; i < WIDE; i++)
-        d[i] = in(places, i) ? load(m + (size_t)i * next) : (block){0};
+        d[i] = in(places, i) ? load(m + (size_t)i * next) : (reg){0};
 }
 
-INLINE void gather(block (*t)[WIDE], int i, const int size, block *d)
+INLINE void gather(reg (*t)[WIDE], int i, const int size, reg *d)
 {
     UNROLL
     for (int j = 0; j < size; j++)
@@ -77,15 +67,15 @@ INLINE void gather(block (*t)[WIDE], int i, const int size, block *d)
 }
 
 /* The second half of what goes to places: each row of them that is had. */
-INLINE void to_places(block (*t)[WIDE], float *v, size_t next,
-                      void (*times)(const block *, block *, int, int),
+INLINE void to_places(reg (*t)[WIDE], float *v, size_t next,
+                      void (*times)(const reg *, reg *, int, int),
                       const int size, unsigned places, int rows, int columns)
 {
     UNROLL
     for (int i = 0; i < WIDE; i++) {
         if (!in(has[rows], i))
             continue;
-        block d[WIDE], to[WIDE];
+        reg d[WIDE], to[WIDE];
         gather(t, i, size, d);
         times(d, to, WIDE, columns);
         UNROLL
@@ -95,10 +85,10 @@ INLINE void to_places(block (*t)[WIDE], float *v, size_t next,
     }
 }
 
-static void input(float *x, size_t row, const struct conv_edge *edge, float *v,
-                  size_t next)
+INLINE void input_part(float *x, size_t row, const struct conv_edge *edge,
+                       float *v, size_t next)
 {
-    block t[WIDE][WIDE], d[WIDE];
+    reg t[WIDE][WIDE], d[WIDE];
     if (!edge) {
         UNROLL
         for (int j = 0; j < WIDE; j++) {
@@ -118,11 +108,11 @@ static void input(float *x, size_t row, const struct conv_edge *edge, float *v,
               edge->columns);
 }
 
-static void input_back(float *x, size_t row, const struct conv_edge *edge,
-                       float *v, size_t next)
+INLINE void input_back_part(float *x, size_t row, const struct conv_edge *edge,
+                            float *v, size_t next)
 {
     const struct conv_edge all = {0, WIDE, 0, WIDE, SIDE, SIDE};
-    block t[WIDE][WIDE], d[WIDE], to[WIDE];
+    reg t[WIDE][WIDE], d[WIDE], to[WIDE];
     if (!edge)
         edge = &all;
     UNROLL
@@ -144,8 +134,8 @@ static void input_back(float *x, size_t row, const struct conv_edge *edge,
 INLINE void output_to(const float *m, size_t next, const float *bias, float *y,
                       size_t row, int rows, int columns)
 {
-    const block more = bias ? load(bias) : (block){0};
-    block t[WIDE][WIDE], d[WIDE], to[WIDE];
+    const reg more = bias ? load(bias) : (reg){0};
+    reg t[WIDE][WIDE], d[WIDE], to[WIDE];
     UNROLL
     for (int j = 0; j < WIDE; j++) {
         load_places(m + (size_t)j * next, WIDE * next,
@@ -167,8 +157,8 @@ INLINE void output_to(const float *m, size_t next, const float *bias, float *y,
     }
 }
 
-static void output(const float *m, size_t next, const float *bias, float *y,
-                   size_t row, int rows, int columns)
+INLINE void output_part(const float *m, size_t next, const float *bias,
+                        float *y, size_t row, int rows, int columns)
 {
     if (rows < SIDE || columns < SIDE)
         output_to(m, next, bias, y, row, rows, columns);
@@ -178,10 +168,10 @@ static void output(const float *m, size_t next, const float *bias, float *y,
         output_to(m, next, NULL, y, row, SIDE, SIDE);
 }
 
-static void output_back(const float *dy, size_t row, int rows, int columns,
-                        float *v, size_t next)
+INLINE void output_back_part(const float *dy, size_t row, int rows, int columns,
+                             float *v, size_t next)
 {
-    block t[WIDE][WIDE], d[WIDE];
+    reg t[WIDE][WIDE], d[WIDE];
     if (rows == SIDE && columns == SIDE) {
         UNROLL
         for (int j = 0; j < SIDE; j++) {
@@ -200,15 +190,16 @@ static void output_back(const float *dy, size_t row, int rows, int columns,
 }
 
 /* Of a kernel, which has all places. */
-INLINE void kernel_places(const block *g, block *u, const int wide, int outputs)
+INLINE void kernel_places(const reg *g, reg *u, const int wide, int outputs)
 {
     (void)outputs;
     times_g(g, u, wide);
 }
 
-static void weights(const float *g, const size_t *at, float *u, size_t next)
+INLINE void weights_part(const float *g, const size_t *at, float *u,
+                         size_t next)
 {
-    block t[WIDE][WIDE], d[WIDE];
+    reg t[WIDE][WIDE], d[WIDE];
     for (int j = 0; j < KERNEL; j++) {
         for (int i = 0; i < KERNEL; i++)
             d[i] = load(g + at[KERNEL * i + j]);
@@ -217,10 +208,10 @@ static void weights(const float *g, const size_t *at, float *u, size_t next)
     to_places(t, u, next, kernel_places, KERNEL, has[SIDE], SIDE, SIDE);
 }
 
-static void weights_back(const float *u, size_t next, float *g,
-                         const size_t *at)
+INLINE void weights_back_part(const float *u, size_t next, float *g,
+                              const size_t *at)
 {
-    block t[WIDE][WIDE], d[WIDE], to[WIDE];
+    reg t[WIDE][WIDE], d[WIDE], to[WIDE];
     for (int j = 0; j < WIDE; j++) {
         load_all(u + (size_t)j * next, WIDE * next, WIDE, d);
         times_g_back(d, t[j], WIDE);
@@ -231,6 +222,51 @@ static void weights_back(const float *u, size_t next, float *g,
         for (int j = 0; j < KERNEL; j++)
             store(g + at[KERNEL * i + j], to[j]);
     }
+}
+
+/* --- all 16 channels ------------------------------------------------------
+ */
+
+static void input(float *x, size_t row, const struct conv_edge *edge, float *v,
+                  size_t next)
+{
+    for (int k = 0; k < CONV_BLOCK; k += LANES)
+        input_part(x + k, row, edge, v + k, next);
+}
+
+static void input_back(float *x, size_t row, const struct conv_edge *edge,
+                       float *v, size_t next)
+{
+    for (int k = 0; k < CONV_BLOCK; k += LANES)
+        input_back_part(x + k, row, edge, v + k, next);
+}
+
+static void output(const float *m, size_t next, const float *bias, float *y,
+                   size_t row, int rows, int columns)
+{
+    for (int k = 0; k < CONV_BLOCK; k += LANES)
+        output_part(m + k, next, bias ? bias + k : NULL, y + k, row, rows,
+                    columns);
+}
+
+static void output_back(const float *dy, size_t row, int rows, int columns,
+                        float *v, size_t next)
+{
+    for (int k = 0; k < CONV_BLOCK; k += LANES)
+        output_back_part(dy + k, row, rows, columns, v + k, next);
+}
+
+static void weights(const float *g, const size_t *at, float *u, size_t next)
+{
+    for (int k = 0; k < CONV_BLOCK; k += LANES)
+        weights_part(g + k, at, u + k, next);
+}
+
+static void weights_back(const float *u, size_t next, float *g,
+                         const size_t *at)
+{
+    for (int k = 0; k < CONV_BLOCK; k += LANES)
+        weights_back_part(u + k, next, g + k, at);
 }
 
 #define TABLE2(wide, isa) conv_transforms_##wide##_##isa
