@@ -5,8 +5,8 @@
  * TERMS by SPAN, is brought near first: it stays in the first cache for all
  * rows of `to`, in a tile's order, where its own rows may be turned, across
  * cache lines, or a power of two apart, so that they get in each other's way.
- * While tiles are summed up they ask memory for the next block, a line at each
- * step. */
+ * While tiles are summed up they ask memory for the next block, some lines at a
+ * time. */
 #include "kernels/rows.h"
 
 #include <string.h>
@@ -22,6 +22,7 @@ enum {
     ROWS = 128,   /* of which a second cache has the next columns, too, */
     PANEL = 4096, /* or so many columns */
     LINE = 16,    /* floats of a cache line */
+    STRIDE = 4,   /* terms for which lines are asked for at once */
 };
 
 /* --- what comes next ------------------------------------------------------
@@ -63,6 +64,23 @@ INLINE void ask(struct ahead *a)
 /* --- tiles ----------------------------------------------------------------
  */
 
+/* One term. */
+INLINE void step(reg sums[][HIGH], const float *near, const float *by,
+                 size_t by_row, const int nrows, const int nregs)
+{
+    reg v[HIGH];
+#pragma GCC unroll 4
+    for (int k = 0; k < nregs; k++)
+        v[k] = load(near + k * LANES);
+#pragma GCC unroll 8
+    for (int i = 0; i < nrows; i++) {
+        const reg one = by[(size_t)i * by_row] - (reg){0};
+#pragma GCC unroll 4
+        for (int k = 0; k < nregs; k++)
+            sums[i][k] += one * v[k];
+    }
+}
+
 INLINE void tile(const struct rows_sum *s, int row, const float *near,
                  struct ahead *ahead, const int nrows, const int nregs)
 {
@@ -79,20 +97,15 @@ INLINE void tile(const struct rows_sum *s, int row, const float *near,
             __builtin_prefetch(at + SPAN, 1, 2);
             sums[i][k] = s->add ? load(at) : (reg){0};
         }
-    for (int t = 0; t < s->terms; t++, near += SPAN, by += by_term) {
-        reg v[HIGH];
+    int t = 0;
+    for (; t + STRIDE <= s->terms; t += STRIDE) {
         ask(&next);
 #pragma GCC unroll 4
-        for (int k = 0; k < nregs; k++)
-            v[k] = load(near + k * LANES);
-#pragma GCC unroll 8
-        for (int i = 0; i < nrows; i++) {
-            const reg one = by[(size_t)i * by_row] - (reg){0};
-#pragma GCC unroll 4
-            for (int k = 0; k < nregs; k++)
-                sums[i][k] += one * v[k];
-        }
+        for (int i = 0; i < STRIDE; i++, near += SPAN, by += by_term)
+            step(sums, near, by, by_row, nrows, nregs);
     }
+    for (; t < s->terms; t++, near += SPAN, by += by_term)
+        step(sums, near, by, by_row, nrows, nregs);
 #pragma GCC unroll 8
     for (int i = 0; i < nrows; i++)
 #pragma GCC unroll 4
@@ -107,6 +120,8 @@ INLINE void tiles(const struct rows_sum *s, const float *near,
     int row = 0;
     for (; row + WIDE <= s->rows; row += WIDE)
         tile(s, row, near, ahead, WIDE, nregs);
+    for (; WIDE > 4 && row + 4 <= s->rows; row += 4)
+        tile(s, row, near, ahead, 4, nregs);
     for (; row + 2 <= s->rows; row += 2)
         tile(s, row, near, ahead, 2, nregs);
     if (row < s->rows)
@@ -115,7 +130,8 @@ INLINE void tiles(const struct rows_sum *s, const float *near,
 
 static int tiles_of(int rows)
 {
-    return rows / WIDE + (rows % WIDE + 1) / 2;
+    const int left = rows % WIDE;
+    return rows / WIDE + (WIDE > 4 && left >= 4) + (left % 4 + 1) / 2;
 }
 
 /* Whole registers. */
@@ -211,7 +227,8 @@ static void sum_block(struct rows_sum s)
 {
     float near[TERMS * SPAN] __attribute__((aligned(64)));
     const int columns = s.columns;
-    const int calls = tiles_of(s.rows) * s.terms + 1; /* there may be none */
+    /* There may be none. */
+    const int calls = tiles_of(s.rows) * (s.terms / STRIDE) + 1;
     for (int c = 0; c < columns; c += SPAN) {
         s.columns = least(columns - c, SPAN);
         (s.turned ? bring_turned : bring)(&s, near);
