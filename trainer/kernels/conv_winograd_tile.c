@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The transforms of Winograd's F(4x4, 3x3) or F(4x4, 5x5), whose tiles are
- * WINOGRAD_WIDE = 6 or 8 wide, or 2x2 outputs of
- * 3x3 with strides of 2, 5 wide, for one instruction set, a register of
- * channels at a time: gcc keeps wider vectors in memory (Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, CVPR
- * 2016, section 4):
+ * WINOGRAD_WIDE = 6 or 8 wide, or 2x2 outputs of 3x3 with strides of 2, 5 wide,
+ * for one instruction set, a register of channels at a time, as gcc keeps wider
+ * vectors in memory (Lavin and Gray, Fast Algorithms for Convolutional Neural
+ * Networks, CVPR 2016, section 4):
  *
  *     y = A' ((G g G') . (B' d B)) A
  *
