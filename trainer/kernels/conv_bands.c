@@ -3,8 +3,6 @@
 
 #include "kernels/conv_pack.h"
 
-enum { WEIGHTS = 73728 }; /* floats of one chunk and tile, at most */
-
 int conv_even_parts(int count, int most)
 {
     return conv_up(count, conv_up(count, most));
@@ -15,13 +13,12 @@ int conv_images_at_once(const struct conv_view *v, int n, int few)
     return conv_least(conv_up(few, v->rows * v->columns), n > 0 ? n : 1);
 }
 
-struct conv_bands conv_bands_of(const struct conv_view *v, int widest,
+struct conv_bands conv_bands_of(const struct conv_view *v, int weights,
                                 int images)
 {
-    const int per_block =
-        v->place * CONV_BLOCK * widest * (v->ntaps ? v->ntaps : 1);
+    const int per_block = v->place * CONV_BLOCK * (v->ntaps ? v->ntaps : 1);
     struct conv_bands b = {.rows = v->rows, .images = images};
-    b.blocks = WEIGHTS / per_block;
+    b.blocks = weights / per_block;
     b.blocks = conv_even_parts(v->blocks, b.blocks < 1 ? 1 : b.blocks);
     if (!v->copies && v->ntaps == 1)
         return b;

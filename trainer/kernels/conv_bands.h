@@ -14,8 +14,9 @@ struct conv_bands {
     size_t block, image;      /* floats of the copy; of all blocks */
 };
 
-/* Of tiles of `widest` blocks of outputs, at most. */
-struct conv_bands conv_bands_of(const struct conv_view *, int widest,
+/* Of chunks that have so many floats of weights for a block of outputs, at
+ * most. */
+struct conv_bands conv_bands_of(const struct conv_view *, int weights,
                                 int images);
 
 static inline size_t conv_band_floats(const struct conv_bands *b)

@@ -9,8 +9,10 @@
 #include "kernels/conv_pack.h"
 
 enum {
-    FEW = 784,     /* positions; of less, several images are done at once */
-    PHASES = 1024, /* of the gradient of the data, each a pass of its own */
+    FEW = 784,       /* positions; of less, several images are done at once */
+    PHASES = 1024,   /* of the gradient of the data, each a pass of its own */
+    WEIGHTS = 18432, /* floats of a chunk for a block of outputs, at most: of a
+                        tile of two they are a fourth of a cache of 512 KiB */
 };
 
 static const char *cannot(const struct conv *c, enum conv_pass pass)
@@ -55,6 +57,11 @@ struct pass {
     float *band;
 };
 
+static struct conv_bands bands_of(const struct conv_view *v, int n)
+{
+    return conv_bands_of(v, WEIGHTS, conv_images_at_once(v, n, FEW));
+}
+
 static struct pass pass_of(const struct conv_isa *isa,
                            const struct conv_view *v,
                            const struct conv_weights *order, int n)
@@ -64,8 +71,8 @@ static struct pass pass_of(const struct conv_isa *isa,
         .view = v,
         .widest = conv_widest_for(isa->most, v->columns),
         .order = order,
+        .bands = bands_of(v, n),
     };
-    p.bands = conv_bands_of(v, p.widest, conv_images_at_once(v, n, FEW));
     p.once = p.bands.images >= n && p.bands.rows == v->rows;
     return p;
 }
@@ -210,9 +217,7 @@ static size_t pass_floats(const struct conv_isa *isa, struct conv_view *v,
 {
     if (isa->round)
         view_pair_channels(v, isa->round);
-    const struct conv_bands b =
-        conv_bands_of(v, conv_widest_for(isa->most, v->columns),
-                      conv_images_at_once(v, n, FEW));
+    const struct conv_bands b = bands_of(v, n);
     return conv_packed(v, outputs) + conv_band_floats(&b);
 }
 

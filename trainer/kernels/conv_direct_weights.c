@@ -7,7 +7,10 @@
 #include "kernels/conv_direct.h"
 #include "kernels/conv_pack.h"
 
-enum { NEAR = 196 }; /* positions whose dy the first cache holds */
+enum {
+    NEAR = 196,      /* positions whose dy the first cache holds */
+    WEIGHTS = 73728, /* floats of one chunk and tile, at most */
+};
 
 /* All outputs are summed over so much of the input that the second cache holds.
  * Of as many images as there may be at once, so that a short batch needs no
@@ -16,7 +19,8 @@ static struct conv_bands sum_bands_of(const struct conv_isa *isa,
                                       const struct conv_view *v)
 {
     const int images = conv_up(NEAR, v->rows * v->columns);
-    struct conv_bands b = conv_bands_of(v, conv_widest(isa->sum_most), images);
+    struct conv_bands b =
+        conv_bands_of(v, WEIGHTS / conv_widest(isa->sum_most), images);
     if (!v->copies && v->ntaps == 1) {
         const int rows = NEAR / (v->columns * images);
         b.rows = rows < 1 ? 1 : conv_least(rows, v->rows);
