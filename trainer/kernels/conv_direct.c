@@ -103,7 +103,7 @@ static void run_rows(const struct pass *p, const struct output *out,
         t->ntaps = view_taps(v, first + r, &t->before);
         t->after = v->ntaps - t->before - t->ntaps;
         t->tap = v->at + t->before;
-        t->inside = v->inside + t->before;
+        t->inside = v->lines ? NULL : v->inside + t->before;
         for (int i = 0, q = 0, nq; i < tiles; i++, q += nq) {
             nq = (v->columns - q) / (tiles - i);
             t->column = q;
