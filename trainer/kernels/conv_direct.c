@@ -11,8 +11,8 @@
 enum {
     FEW = 784,       /* positions; of less, several images are done at once */
     PHASES = 1024,   /* of the gradient of the data, each a pass of its own */
-    WEIGHTS = 18432, /* floats of a chunk for a block of outputs, at most: of a
-                        tile of two they are a fourth of a cache of 512 KiB */
+    WEIGHTS = 18432, /* floats of a chunk for a block of outputs, at most: 144
+                        KiB for a tile of two */
 };
 
 static const char *cannot(const struct conv *c, enum conv_pass pass)

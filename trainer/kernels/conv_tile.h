@@ -98,7 +98,7 @@ struct conv_isa {
     const struct lanes *lanes;
     const struct conv_round *round; /* tiles take pairs of bf16; NULL: floats */
     int most[TILE_BLOCKS + 1];      /* positions, for so many blocks; 0: none */
-    int winograd_widest; /* blocks, where positions lie in the second cache */
+    int winograd_widest; /* blocks, where weights lie in the second cache */
     conv_tile_fn *tile[TILE_BLOCKS + 1][TILE_POSITIONS + 1];
     /* Those take any x_step, the others that of neighbours. */
     conv_tile_fn *apart[TILE_BLOCKS + 1][TILE_POSITIONS + 1];

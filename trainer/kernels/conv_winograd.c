@@ -13,7 +13,6 @@
  */
 #include <string.h>
 
-#include "kernels/conv_bands.h"
 #include "kernels/conv_winograd.h"
 
 static const char *cannot(const struct conv *c, enum conv_pass pass)

@@ -4,8 +4,7 @@
  * ends meet, so outputs are sums of two convolutions with strides of 1:
  *
  *     y[i] = d[2 i] g[0] + d[2 i + 2] g[2]     ends: F(2, 2), points 0, 1 and
- *          + d[2 i + 1] g[1]                   infinity; 3 products instead of
- * 4
+ *          + d[2 i + 1] g[1]                   infinity: 3 products, not 4
  *
  * Nothing is multiplied, so errors are hardly more than of the definition. One
  * output at an edge is as it is defined.

@@ -227,7 +227,7 @@ static void sum_block(struct rows_sum s)
 {
     float near[TERMS * SPAN] __attribute__((aligned(64)));
     const int columns = s.columns;
-    /* There may be none. */
+    /* There may be none; of fewer terms nothing is asked for. */
     const int calls = tiles_of(s.rows) * (s.terms / STRIDE) + 1;
     for (int c = 0; c < columns; c += SPAN) {
         s.columns = least(columns - c, SPAN);
