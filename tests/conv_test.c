@@ -28,6 +28,14 @@ static const char *const isas[] = {
 #undef ISA
 };
 enum { NISAS = sizeof(isas) / sizeof(isas[0]) };
+static const char *only; /* of them, or NULL: all */
+
+/* Sets it, where the processor has it and it is to be tried. */
+static bool here(int isa)
+{
+    return (!only || !strcmp(only, isas[isa])) && conv_use(isas[isa]);
+}
+
 static const struct conv_method *const methods[] = {
     &conv_direct, &conv_bf16, &conv_strassen, &conv_winograd};
 enum { NMETHODS = sizeof(methods) / sizeof(methods[0]) };
@@ -150,7 +158,7 @@ static void check(struct conv c, uint64_t seed)
         const struct conv_method *m = methods[i % NMETHODS];
         char isa[32];
         snprintf(isa, sizeof(isa), "%s on %s", m->name, isas[i / NMETHODS]);
-        if (!conv_use(isas[i / NMETHODS]) || m->cannot(&c, CONV_FORWARD)
+        if (!here(i / NMETHODS) || m->cannot(&c, CONV_FORWARD)
             || (m == &conv_winograd && c.stride_h == 1)) /* has thirds */
             continue;
         float *scratch = scratch_of(m, &c, CONV_FORWARD);
@@ -271,7 +279,7 @@ static void winograd_comes_to_the_same(void)
     };
     for (int i = 0; i < NISAS; i++)
         for (size_t k = 0; k < sizeof(some) / sizeof(some[0]); k++)
-            if (conv_use(isas[i]))
+            if (here(i))
                 winograd_as_direct(some[k], isas[i], 100 * k);
 }
 
@@ -282,7 +290,7 @@ static void edges_come_to_the_same(void)
     const struct conv many = SHAPE(30, 16, 7, 6, 16, 1, 3, 3, 1, 1, 1, 1, 1, 1);
     struct conv c = SHAPE(2, 16, 0, 0, 32, 1, 3, 3, 1, 1, 0, 0, 1, 1);
     for (int i = 0; i < NISAS; i++) {
-        if (!conv_use(isas[i]))
+        if (!here(i))
             continue;
         for (c.kernel_h = c.kernel_w = 3; c.kernel_h <= 5;
              c.kernel_h = c.kernel_w += 2)
@@ -343,7 +351,7 @@ static void numbers_are_rounded(void)
     const uint32_t nan = 0x7f800001; /* were it cut off, it would be infinite */
     memcpy(x + N * CONV_BLOCK, &nan, sizeof(nan));
     for (int i = 0; i < 2 * NISAS; i++) {
-        if (!conv_use(isas[i / 2]))
+        if (!here(i / 2))
             continue;
         float *scratch = scratch_of(&conv_bf16, &c, i % 2);
         if (i % 2 == CONV_FORWARD)
@@ -397,7 +405,7 @@ static void products_are_of_rounded_numbers(void)
     reference(&c, x, rounded_w, bias, dy, y, dx, dw);
     for (int i = 0; i < NISAS; i++) {
         float *scratch[CONV_PASSES];
-        if (!conv_use(isas[i]))
+        if (!here(i))
             continue;
         for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++)
             scratch[pass] = scratch_of(&conv_bf16, &c, pass);
@@ -584,7 +592,7 @@ static void shares_have_the_same_bits(void)
     };
     for (int i = 0; i < NMETHODS * NISAS; i++)
         for (size_t k = 0; k < sizeof(some) / sizeof(some[0]); k++)
-            if (conv_use(isas[i / NMETHODS]) && methods[i % NMETHODS]->shares)
+            if (here(i / NMETHODS) && methods[i % NMETHODS]->shares)
                 shares_of(methods[i % NMETHODS], some[k]);
 }
 
@@ -712,7 +720,8 @@ int main(int argc, char **argv)
         {"the ways know what they cannot do", they_know_what_they_cannot_do  },
     };
     shapes = argc > 1 ? (unsigned)atoi(argv[1]) : cases(2000, 50);
+    only = argc > 2 ? argv[2] : NULL;
     for (int i = 0; i < NISAS; i++)
-        printf("# %s: %s\n", isas[i], conv_use(isas[i]) ? "tried" : "not here");
+        printf("# %s: %s\n", isas[i], here(i) ? "tried" : "not tried");
     return run_checks(checks, sizeof(checks) / sizeof(checks[0]));
 }
