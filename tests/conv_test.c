@@ -721,7 +721,15 @@ int main(int argc, char **argv)
     };
     shapes = argc > 1 ? (unsigned)atoi(argv[1]) : cases(2000, 50);
     only = argc > 2 ? argv[2] : NULL;
-    for (int i = 0; i < NISAS; i++)
-        printf("# %s: %s\n", isas[i], here(i) ? "tried" : "not tried");
+    int tried = 0;
+    for (int i = 0; i < NISAS; i++) {
+        const bool is = here(i);
+        printf("# %s: %s\n", isas[i], is ? "tried" : "not tried");
+        tried += is;
+    }
+    if (!tried) {
+        printf("Bail out! no %s here\n", only);
+        return 1;
+    }
     return run_checks(checks, sizeof(checks) / sizeof(checks[0]));
 }
