@@ -106,6 +106,8 @@ static struct passes passes_of(struct layer *l, const float *x, const float *dy)
     const struct tensor in = {l->in, bx}, out = {l->out, by};
     const struct tensor dout = {l->out, bdy}, din = {l->in, bdx};
     l->ops->forward(l, &in, out);
+    if (l->ops->gradients)
+        l->ops->gradients(l, &in, dout);
     l->ops->backward(l, &in, out, dout, &din);
     const struct passes p = {plain(by, l->out), plain(bdx, l->in)};
     float *all[] = {bx, bdy, by, bdx};

@@ -74,7 +74,7 @@ static struct rows rows_of(struct layer *l, struct tensor x)
 /* Threads share out the outputs, for dx the inputs. */
 struct job {
     struct layer *l;
-    struct rows x, y; /* or dx, dy */
+    struct rows x, y; /* or dx and dy, or x and dy */
 };
 
 /* From where to where the i-th of n parts goes; whole cache lines. */
@@ -167,21 +167,31 @@ static void data_part(void *context, int i, int n)
     });
 }
 
+static void gradients(struct layer *l, const struct tensor *x, struct tensor dy)
+{
+    struct job j = {
+        l, rows_of(l, *x), {dy.x, dy.shape.n, image_floats(l->out)}
+    };
+    crew_run(l->crew, weights_part, &j);
+}
+
 static void backward(struct layer *l, const struct tensor *x, struct tensor y,
                      struct tensor dy, const struct tensor *dx)
 {
-    const int n = y.shape.n;
+    (void)x;
+    (void)y;
+    const bool rows = are_rows(l);
+    const int n = dy.shape.n;
+    const size_t next = rows ? image_floats(l->in) : (size_t)inputs_of(l);
     struct job j = {
-        l, rows_of(l, *x), {dy.x, n, image_floats(l->out)}
+        l,
+        {rows ? dx->x : l->scratch, n, next                },
+        {dy.x,                      n, image_floats(l->out)}
     };
-    crew_run(l->crew, weights_part, &j);
-    if (!dx->x)
-        return;
-    j.x.x = are_rows(l) ? dx->x : l->scratch;
-    if (are_rows(l)) /* with zeros behind a row */
+    if (rows) /* with zeros behind a row */
         memset(dx->x, 0, shape_floats(dx->shape) * sizeof(float));
     crew_run(l->crew, data_part, &j);
-    if (!are_rows(l))
+    if (!rows)
         conv_to_blocked(l->scratch, dx->x, n, l->in.c, l->in.h, l->in.w);
 }
 
@@ -195,4 +205,5 @@ const struct layer_ops layer_dense = {
     .init = init,
     .forward = forward,
     .backward = backward,
+    .gradients = gradients,
 };

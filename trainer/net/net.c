@@ -489,9 +489,33 @@ static void start_backward(struct net *net, float scale)
     }
 }
 
+/* Who hears of gradients that are final. */
+struct told {
+    grads_ready_fn *ready; /* or NULL */
+    void *context;
+};
+
+static void tell(const struct net *net, int i, struct told told)
+{
+    const struct layer *l = &net->layers[i];
+    if (l->nparams && told.ready)
+        told.ready(told.context, (size_t)(l->grads - net->grads.x), l->nparams);
+}
+
+/* Its parameters' gradients, which others may send while dx is worked out. */
+static void gradients(struct net *net, const struct job *j, struct told told)
+{
+    const int i = (int)(j->l - net->layers);
+    run_layer(net, j);
+    const double before = net->clock ? clock_now() : 0;
+    tell(net, i, told);
+    if (net->clock) /* that was not the layer's time */
+        net->clock->backward[i].start += clock_now() - before;
+}
+
 /* Gradients of what layer i reads go to where they belong. If a later layer has
  * been there, the layer adds them itself, or they go to `spare` first. */
-static void backward(struct net *net, int i)
+static void backward(struct net *net, int i, struct told told)
 {
     struct layer *l = &net->layers[i];
     struct tensor x[LAYER_INPUTS], dx[LAYER_INPUTS] = {0};
@@ -511,7 +535,7 @@ static void backward(struct net *net, int i)
     struct job j = {l,  LAYER_GRADIENTS,         x,
                     dx, head(net->y[i], net->n), head(net->dy[i], net->n)};
     if (l->ops->gradients)
-        run_layer(net, &j);
+        gradients(net, &j, told);
     j.pass = LAYER_BACKWARD;
     if (dx[0].x || !l->ops->gradients)
         run_layer(net, &j);
@@ -531,21 +555,20 @@ static void backward(struct net *net, int i)
 void net_backward(struct net *net, float scale, grads_ready_fn *ready,
                   void *context)
 {
+    const struct told told = {ready, context};
     start_backward(net, scale);
     for (int i = net->nlayers - 1; i >= 0; i--) {
         const struct layer *l = &net->layers[i];
-        if (l->learns && !l->done)
-            backward(net, i);
-        if (l->nparams && ready)
-            ready(context, (size_t)(l->grads - net->grads.x), l->nparams);
+        const bool works = l->learns && !l->done;
+        if (works)
+            backward(net, i, told);
+        if (!works || !l->ops->gradients)
+            tell(net, i, told);
     }
 }
 
 void net_slices(const struct net *net, grads_ready_fn *ready, void *context)
 {
-    for (int i = net->nlayers - 1; i >= 0; i--) {
-        const struct layer *l = &net->layers[i];
-        if (l->nparams)
-            ready(context, (size_t)(l->grads - net->grads.x), l->nparams);
-    }
+    for (int i = net->nlayers - 1; i >= 0; i--)
+        tell(net, i, (struct told){ready, context});
 }

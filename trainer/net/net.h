@@ -99,9 +99,9 @@ double net_forward(struct net *, const float *images, const int *labels, int n,
                    int *ncorrect);
 
 /* After a forward in training, once: fills grads with scale times
- * the gradient of the summed loss. ready (may be NULL) is called after
+ * the gradient of the summed loss. ready (may be NULL) is called for
  * each layer with parameters, last layer first, with the slice of grads that
- * became final.
+ * became final: before the layer's dx is worked out, if it can do that apart.
  */
 typedef void grads_ready_fn(void *context, size_t first, size_t count);
 /* Calls ready as net_backward() does, for gradients that are there already. */
