@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The helper thread (COLL_PROGRESS=thread) beside the threads of a program.
+/* The helper thread (COLL_PROGRESS) beside the threads of a program.
  * Prints TAP; a program of its own for the thread sanitizer. */
 #include <dirent.h>
 #include <pthread.h>
@@ -302,6 +302,26 @@ static int forks(coll_comm *comm, int rank, int n)
     return wrong;
 }
 
+static int has_no_helper(coll_comm *comm, int rank, int n)
+{
+    float x = 1;
+    coll_request *request;
+    (void)rank;
+    int wrong = coll_allreduce(&x, &x, 1, COLL_F32, COLL_SUM, comm, &request);
+    wrong |= helpers() != 0;
+    wrong |= coll_wait(&request);
+    return wrong || x != (float)n;
+}
+
+/* Where nothing is set there is one between hosts only. */
+static int helps_between_hosts(void)
+{
+    unsetenv("COLL_PROGRESS");
+    const int none = run(2, has_no_helper);
+    nhosts = 2;
+    return none && run(2, nobody_calls);
+}
+
 /* As a process of its own, which is to end soon with that status. */
 static int run_self(char *argument, int wanted)
 {
@@ -324,12 +344,14 @@ static int run_self(char *argument, int wanted)
 int main(int argc, char **argv)
 {
     int failed = 0;
+    if (argc > 1 && !strcmp(argv[1], "hosts"))
+        return helps_between_hosts() ? 5 : 1;
     setenv("COLL_PROGRESS", "thread", 1);
     if (argc > 1 && !strcmp(argv[1], "exit"))
         return run(2, leaves_at_once);
     if (argc > 1 && !strcmp(argv[1], "fork"))
         return run(2, forks) ? 5 : 1;
-    printf("1..8\n");
+    printf("1..9\n");
     failed += report(run(2, nobody_calls), "a request ends without a call");
     nhosts = 2;
     failed += report(run(2, nobody_calls), "on two hosts too");
@@ -349,5 +371,6 @@ int main(int argc, char **argv)
     ends &= run_self("fork", 5);
 #endif
     failed += report(ends, "exit() and fork() are as without it");
+    failed += report(run_self("hosts", 5), "unasked it helps between hosts");
     return failed > 0;
 }

@@ -27,11 +27,12 @@
  *              coll_comm_destroy(). A call that needs nothing of the rank that
  *              differs may have succeeded before
  *   progress   an operation advances while some call of its communicator, or a
- *              wait or test of its request, is under way; with
- *              COLL_PROGRESS=thread also while the program computes: by a thread
- *              of the library, which runs where the thread may run that left the
- *              first request outstanding, and for which a call waits for a
- *              moment. Other ranks may depend on this rank's progress
+ *              wait or test of its request, is under way; where ranks are on
+ *              several hosts (or COLL_PROGRESS=thread, but not =off) also while
+ *              the program computes: by a thread of the library, which runs
+ *              where the thread may run that left the first request outstanding,
+ *              and for which a call waits for a moment. Other ranks may depend
+ *              on this rank's progress
  *   errors     a negative coll_status; coll_last_error() has the sentence.
  *              After any error but INVALID, UNSUPPORTED, MEMORY and BUSY the
  *              outputs are undefined and only abort or destroy is left; ranks

@@ -40,6 +40,21 @@ static coll_status read_switch(enum setting setting, const char *name,
     return COLL_OK;
 }
 
+static bool helps_between_hosts(void)
+{
+    return !strcmp(setting_text(SETTING_PROGRESS), "hosts");
+}
+
+static coll_status read_progress(coll_comm *c)
+{
+    const char *value = setting_text(SETTING_PROGRESS);
+    c->helped = !strcmp(value, "thread");
+    if (c->helped || helps_between_hosts() || !strcmp(value, "off"))
+        return COLL_OK;
+    return fail(COLL_ERR_INVALID, "comm",
+                "COLL_PROGRESS=%s is not hosts, thread or off", value);
+}
+
 static coll_status read_settings(coll_comm *c)
 {
     coll_status status =
@@ -56,8 +71,7 @@ static coll_status read_settings(coll_comm *c)
     if (status == COLL_OK)
         status = read_switch(SETTING_ADAPT, "COLL_ADAPT", "on", &c->adapts);
     if (status == COLL_OK)
-        status = read_switch(SETTING_PROGRESS, "COLL_PROGRESS", "thread",
-                             &c->helped);
+        status = read_progress(c);
     if (status == COLL_OK)
         status = config_determinism(c, setting_text(SETTING_DETERMINISM),
                                     "COLL_DETERMINISM");
@@ -222,6 +236,7 @@ static coll_status set_up(coll_comm *c)
     status = make_node(c);
     if (status == COLL_OK)
         status = make_hosts(c);
+    c->helped |= c->nhosts > 1 && helps_between_hosts();
     if (status == COLL_OK && c->nhosts > 1)
         status = c->parent && c->same ? copy_rails(c) : comm_reach(c);
     if (status == COLL_OK)

@@ -93,7 +93,7 @@ struct tally {
 struct coll_comm {
     _Atomic int owner;        /* see owner.h */
     _Atomic int callers;      /* that wait for the helper to leave */
-    bool helped;              /* COLL_PROGRESS; see progress.h */
+    bool helped;              /* by the thread of progress.h */
     bool listed;              /* the helper knows of it, */
     _Atomic bool outstanding; /* and has something to do for it */
     coll_comm *next_helped;

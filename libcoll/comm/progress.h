@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The helper thread of a process (COLL_PROGRESS=thread): it advances requests
+/* The helper thread of a process (COLL_PROGRESS): it advances requests
  * while the program computes, and takes a communicator by the same word as
  * every call (owner.h). It runs from the first request that a call leaves
  * outstanding until the last such communicator is destroyed, the process exits
