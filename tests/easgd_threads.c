@@ -214,10 +214,10 @@ static int follows_the_equations(void)
 {
     int good = 1;
     for (int i = 0; i < NWAYS; i++)
-        for (int n = 1; n <= MAX_RANKS; n++) {
+        for (int n = 1; n <= (int)cases(MAX_RANKS, 3); n++) {
             const bool plain = n % 2;
             job.way = &ways[i];
-            job.steps = n > 2 ? cases(200, 40) : cases(1000, 200);
+            job.steps = n > 2 ? cases(200, 20) : cases(1000, 100);
             job.tau = plain ? 1 : 3;
             job.alpha = plain ? 0 : 0.15;
             job.eta = 0.05;
@@ -290,7 +290,7 @@ static int decentralized_forms_are_one(void)
     struct result first;
     for (nhosts = 1; nhosts <= 2; nhosts++)
         for (int i = 0; i < NWAYS; i++) {
-            plainly(&ways[i], 4, 400);
+            plainly(&ways[i], 4, cases(400, 80));
             good &= run(MAX_RANKS, runs);
             if (nhosts == 1 && i == 0)
                 first = result;
@@ -309,7 +309,7 @@ static int bytes_fall_with_tau(void)
 {
     int good = 1;
     for (int i = 0; i < NWAYS; i++)
-        for (long tau = 1; tau <= 16; tau *= 2) {
+        for (long tau = 1; tau <= 16; tau *= (long)cases(2, 4)) {
             const bool pairs =
                 i == 0 || ways[i].centre == CENTRE_SHARDED; /* calls a time */
             const uint64_t calls = (uint64_t)(32 / tau) * (pairs ? 2 : 1);

@@ -86,9 +86,9 @@ BOARD = "package:2 [numa] l3:2 core:4 pu:1"
 QUARTERS = "package:2 group:2 [numa] l3:2 core:4 pu:1"
 NESTS = [  # machine, ranks, and the levels of near_checks
     (BOARD, 12, "3x2x2"),
-    (BOARD, 7, "-"),  # packages have 4 and 3
     ("package:1 group:2 [numa] core:2 pu:1", 4, "- - - 2x2"),
     *tap.cases([
+        (BOARD, 7, "-"),  # packages have 4 and 3
         (BOARD, 8, "4x2 4x2 4x2 2x2x2"),  # two in a cache need no level
         ("package:3 [numa] l3:2 core:2 pu:1", 12, "4x3 - 4x3 2x2x3"),
         (BOARD, 14, "7x2"),  # caches have 4 and 3

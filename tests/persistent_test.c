@@ -38,7 +38,7 @@ static coll_status init(enum kind kind, const void *in, void *out, size_t count,
     }
 }
 
-enum { COUNT = 3000, MOST = 8 * COUNT, ROUNDS = 30, WARM = 2 };
+enum { COUNT = 3000, MOST = 8 * COUNT, ROUNDS = 10, WARM = 2 };
 
 static int is_right(enum kind kind, const float *out, int rank, int n, int root,
                     float more)
@@ -119,7 +119,7 @@ Test(persistent, requests_start_again_and_again)
  * that ends requests. */
 static int many(coll_comm *comm, int rank, int n)
 {
-    enum { MANY = 300 };
+    enum { MANY = 200 };
     static double x[MANY];
     coll_request *requests[MANY];
     for (int k = 0; k < MANY; k++)

@@ -23,7 +23,7 @@ TRAIN = os.path.join(BUILD, 'coll_train')
 COLLRUN = os.path.join(BUILD, 'collrun')
 ENV = {**{k: v for k, v in os.environ.items() if not k.startswith('COLL_')},
        'OPENBLAS_NUM_THREADS': '1', 'COLL_STORE': 'off'}
-BATCH = 32
+BATCH = 16
 # Nothing learns in the pooling, so it has no backward, and the convolution
 # behind it has no gradient of its input. The last relu is done by the sum. A
 # name may need care in JSON.
