@@ -42,7 +42,7 @@ import nets  # noqa: E402
 HOST_NETS, LAB_NETS = 'resnet18:16,vgg16:4', 'lenet:64,resnet20:32'
 ENV = {'COLL_STORE': 'off', 'OPENBLAS_NUM_THREADS': '1'}
 TRIED, LEAST, MOST = 4, 8, 1000  # steps
-LAB_LEAST = 80                   # which --exchange auto has chosen before
+LAB_LEAST = 220                  # in whose first half --exchange auto chooses
 # Started as ranks are, but each is a job by itself, with a log of its own.
 ALONE = ('log=$1.$COLL_RANK; shift; unset COLL_RANK COLL_NRANKS COLL_ROOT '
          'COLL_JOB_KEY COLL_TOLD; exec "$@" --log "$log"')
@@ -59,10 +59,14 @@ def start(o, ranks, words):
 
 
 def step_ms(log):
+    """The mean without the tenths at both ends: what one step leaves to be waited
+    for the next one waits for, so that medians would be too good."""
     with open(log, encoding='utf-8') as file:
         rows = [row['step_ms'] for row in map(json.loads, file)
                 if 'step_ms' in row]
-    return statistics.median(rows[len(rows) // 2:])
+    rows = sorted(rows[len(rows) // 2:])
+    cut = len(rows) // 10
+    return statistics.fmean(rows[cut:len(rows) - cut])
 
 
 def train(o, net, batch, steps, ranks, alone=False, profile=False):

@@ -105,6 +105,21 @@ Test(buckets, single_slow_steps_change_nothing)
         buckets_step(&b, 1, visible(w, b.choice) * (i % 2 ? 3.5 : 1));
 }
 
+/* What one step leaves over the next one waits for. */
+Test(buckets, short_steps_between_long_ones_do_not_win)
+{
+    double expected[BUCKETS_CHOICES];
+    for (int i = 0; i < BUCKETS_CHOICES; i++)
+        expected[i] = INFINITY;
+    expected[2] = expected[BUCKETS_LATE] = 1;
+    struct buckets b;
+    buckets_start(&b, expected);
+    for (int i = 0; i < 100; i++)
+        buckets_step(&b, b.choice == 2 ? 30 : i % 2 ? 20 : 45, 1);
+    cr_assert(b.settled);
+    cr_assert_eq(b.choice, 2, "%d", b.choice);
+}
+
 Test(buckets, a_link_that_slows_down_is_noticed)
 {
     const struct world fast = {0.1, 2, 50}, slow = {3, 60, 50};

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-enum { SKIPPED = 2, STEPS = 5, FIRST = 32 };
+enum { SKIPPED = 2, STEPS = 6, FIRST = 32 };
 
 int buckets_pieces(int choice)
 {
@@ -20,9 +20,17 @@ double buckets_visible(int pieces, double latency, double seconds_of_all,
     return each + (queue > 0 ? queue : 0);
 }
 
+static void begin_trial(struct buckets *b)
+{
+    b->steps = 0;
+    b->sum = b->longest = 0;
+    b->shortest = INFINITY;
+}
+
 void buckets_start(struct buckets *b, const double *expected)
 {
     *b = (struct buckets){0};
+    begin_trial(b);
     for (int i = 0; i < BUCKETS_CHOICES; i++) {
         b->expected[i] = expected[i];
         if (b->expected[i] < b->expected[b->choice])
@@ -67,22 +75,25 @@ static bool doubt(struct buckets *b, double visible)
     for (int i = 0; i < BUCKETS_CHOICES; i++)
         b->seen[i] = 0;
     b->settled = false;
-    b->steps = 0;
+    begin_trial(b);
     return true;
 }
 
 bool buckets_step(struct buckets *b, double seconds, double visible)
 {
-    double *seen = &b->seen[b->choice];
     if (b->settled)
         return doubt(b, visible);
     /* The first is of the choice before, which all leave one step later; the
      * first one of a size prepares what later ones find. */
-    if (b->steps++ >= SKIPPED && (*seen <= 0 || seconds < *seen))
-        *seen = seconds;
+    if (b->steps++ >= SKIPPED) {
+        b->sum += seconds;
+        b->longest = fmax(b->longest, seconds);
+        b->shortest = fmin(b->shortest, seconds);
+    }
     if (b->steps < SKIPPED + STEPS)
         return false;
-    b->steps = 0;
+    b->seen[b->choice] = (b->sum - b->longest - b->shortest) / (STEPS - 2);
+    begin_trial(b);
     const int next = untried(b);
     if (next < 0)
         settle(b);

@@ -18,7 +18,10 @@ enum {
  * tries again when more of the exchange has become visible. */
 struct buckets {
     double expected[BUCKETS_CHOICES]; /* seconds that stay visible */
-    double seen[BUCKETS_CHOICES];     /* the shortest of some steps; 0: none */
+    /* The mean of some steps but the longest and the shortest: what is late in
+     * one step may make the next one short. 0: none. */
+    double seen[BUCKETS_CHOICES];
+    double sum, longest, shortest; /* of the steps of a trial */
     double usual, kept; /* visible of the one that is kept: at first; lately */
     int choice, steps;  /* and for how many steps it has been tried */
     bool settled;
