@@ -68,7 +68,8 @@ struct sums {
      * to be near, or there is none. */
     ptrdiff_t x_next, dy_next;
     int images;
-    struct conv_span share; /* of the blocks of outputs */
+    int outputs;
+    struct conv_span share; /* of their blocks */
     int sheets;             /* as many as images, or pairs of them */
     float *band, *dw;
 };
@@ -105,11 +106,12 @@ static void share_dy(const struct sums *s, struct conv_sum *t, const float *dy,
 /* One tile's row of taps and channels of a block, over positions of so many
  * rows from `first` on. */
 static void sum_block(const struct sums *s, struct conv_sum *t, const float *x,
-                      int first, int rows, int nk, int nc, struct turn turn)
+                      int first, int rows, int of, int nc, struct turn turn)
 {
+    const int nk = of == HALF ? 1 : of;
     const struct conv_view *v = s->view;
     const float *dy = t->dy;
-    const int calls = v->ntaps * conv_up(nc, s->isa->sum_most[nk]);
+    const int calls = v->ntaps * conv_up(nc, s->isa->sum_most[of]);
     int call = 0;
     for (int i = 0; i < v->ntaps; i++) {
         int from, to;
@@ -124,13 +126,13 @@ static void sum_block(const struct sums *s, struct conv_sum *t, const float *x,
             t->rows = 1;
         }
         for (int c = 0, n; c < nc; c += n, call++) {
-            n = conv_least(nc - c, s->isa->sum_most[nk]);
+            n = conv_least(nc - c, s->isa->sum_most[of]);
             share_x(s, t, x, turn.output * calls + call, turn.outputs * calls);
             share_dy(s, t, dy, nk, turn.input * calls + call,
                      turn.inputs * calls);
             t->x = x + v->at[i] + c + in.from * CONV_BLOCK
                    + (size_t)from * t->x_row;
-            s->isa->sum[nk][n](t);
+            s->isa->sum[of][n](t);
             t->dw += n * nk * CONV_BLOCK;
         }
     }
@@ -193,6 +195,7 @@ static void sum_band(const struct sums *s, int first, int rows, int b0)
         copy_band(s, first, rows, b0, nblocks);
     for (int kb = all.from, nk; kb < all.to; kb += nk) {
         nk = conv_tile_blocks(most, conv_widest(most), all.to - kb);
+        const int of = conv_tile_of(most, nk, s->outputs - kb * CONV_BLOCK);
         int near = NEAR / (v->columns * s->sheets);
         near = near < 1 ? 1 : near;
         for (int r = 0; r < rows; r += near)
@@ -217,7 +220,7 @@ static void sum_band(const struct sums *s, int first, int rows, int b0)
                                 * ((size_t)kb * (size_t)v->channels
                                    + (size_t)at * (size_t)nk * CONV_BLOCK),
                 };
-                sum_block(s, &t, x, first + r, conv_least(near, rows - r), nk,
+                sum_block(s, &t, x, first + r, conv_least(near, rows - r), of,
                           conv_least(CONV_BLOCK, v->channels - at * CONV_BLOCK),
                           (struct turn){b, nblocks, (kb - all.from) / nk,
                                         conv_up(all.to - all.from, nk)});
@@ -275,6 +278,7 @@ void direct_backward_weights(const struct conv_isa *isa, const struct conv *c,
             isa->round ? conv_blocked(1, k, dy_rows, c->out_w) : dy_image,
         .dy_row = (size_t)c->out_w * CONV_BLOCK,
         .dy_block = (size_t)dy_rows * (size_t)c->out_w * CONV_BLOCK,
+        .outputs = k,
         .share = conv_share(c, conv_blocks(k)),
         .band = scratch + conv_packed(&v, k),
         .dw = scratch,

@@ -11,6 +11,11 @@ int conv_tile_blocks(const int *most, int widest, int left)
     return nk;
 }
 
+int conv_tile_of(const int *most, int nk, int outputs)
+{
+    return nk == 1 && outputs <= CONV_BLOCK / 2 && most[HALF] ? HALF : nk;
+}
+
 int conv_widest(const int *most)
 {
     return conv_tile_blocks(most, TILE_BLOCKS, TILE_BLOCKS);

@@ -50,18 +50,19 @@ INLINE const float *again(const float *w)
  * hold all x and one w, if these are fewer. */
 INLINE const float *add(reg acc[][TILE_POSITIONS], const float *x,
                         ptrdiff_t step, const float *w, int nc, const int nk,
-                        const int nq, const int lo, const int hi)
+                        const int parts, const int nq, const int lo,
+                        const int hi)
 {
-    const bool full = nk * PARTS * (nq + 1) == CONV_REGISTERS;
-    const bool by_w = full && CONV_LANES < 16 && nq < nk * PARTS;
-    const int held = nk * PARTS - (full && CONV_LANES == 16);
+    const bool full = parts * (nq + 1) == CONV_REGISTERS;
+    const bool by_w = full && CONV_LANES < 16 && nq < parts;
+    const int held = parts - (full && CONV_LANES == 16);
     for (int c = 0; by_w && c < nc; c++, x++, w += nk * CONV_BLOCK) {
         operand ones[TILE_POSITIONS];
 #pragma GCC unroll 16
         for (int q = lo; q < hi; q++)
             ones[q] = repeated(x + q * step);
 #pragma GCC unroll 16
-        for (int k = 0; k < nk * PARTS; k++) {
+        for (int k = 0; k < parts; k++) {
             const operand wk = operands(w + k * LANES);
 #pragma GCC unroll 16
             for (int q = lo; q < hi; q++)
@@ -78,7 +79,7 @@ INLINE const float *add(reg acc[][TILE_POSITIONS], const float *x,
         for (int q = lo; q < hi; q++) {
             const operand one = repeated(x + q * step);
 #pragma GCC unroll 16
-            for (int k = 0; k < nk * PARTS; k++)
+            for (int k = 0; k < parts; k++)
                 acc[k][q] = add_product(
                     acc[k][q], k < held ? wk[k] : operands(last = again(last)),
                     one);
@@ -87,9 +88,13 @@ INLINE const float *add(reg acc[][TILE_POSITIONS], const float *x,
     return w;
 }
 
-INLINE void tile(const struct conv_tile *t, const ptrdiff_t step, const int nk,
+/* of: blocks, or HALF, which leaves the other channels of a block at their bias
+ * or as they are. */
+INLINE void tile(const struct conv_tile *t, const ptrdiff_t step, const int of,
                  const int nq)
 {
+    const int nk = of == HALF ? 1 : of;
+    const int parts = of == HALF ? PARTS / 2 : nk * PARTS;
     reg acc[TILE_BLOCKS * PARTS][TILE_POSITIONS];
     const float *w = t->w;
     /* What is written at the end, or what the next tile adds to. */
@@ -101,7 +106,7 @@ INLINE void tile(const struct conv_tile *t, const ptrdiff_t step, const int nk,
             __builtin_prefetch(soon + (size_t)k * t->y_block + q * t->y_step,
                                1);
 #pragma GCC unroll 16
-    for (int k = 0; k < nk * PARTS; k++) {
+    for (int k = 0; k < parts; k++) {
         const float *from = t->y + (size_t)(k / PARTS) * t->y_block;
 #pragma GCC unroll 16
         for (int q = 0; q < nq; q++)
@@ -127,25 +132,32 @@ INLINE void tile(const struct conv_tile *t, const ptrdiff_t step, const int nk,
                 hi = t->inside[i].to - t->column;
             }
             if (lo == 1 && hi >= nq)
-                w = add(acc, x, step, w, nc, nk, nq, 1, nq);
+                w = add(acc, x, step, w, nc, nk, parts, nq, 1, nq);
             else if (lo == 2 && hi >= nq)
-                w = add(acc, x, step, w, nc, nk, nq, 2, nq);
+                w = add(acc, x, step, w, nc, nk, parts, nq, 2, nq);
             else if (lo <= 0 && hi == nq - 1)
-                w = add(acc, x, step, w, nc, nk, nq, 0, nq - 1);
+                w = add(acc, x, step, w, nc, nk, parts, nq, 0, nq - 1);
             else if (lo <= 0 && hi == nq - 2)
-                w = add(acc, x, step, w, nc, nk, nq, 0, nq - 2);
+                w = add(acc, x, step, w, nc, nk, parts, nq, 0, nq - 2);
             else
-                w = add(acc, x, step, w, nc, nk, nq, 0, nq);
+                w = add(acc, x, step, w, nc, nk, parts, nq, 0, nq);
         }
         w += t->after * nc * nk * CONV_BLOCK;
     }
 #pragma GCC unroll 16
-    for (int k = 0; k < nk * PARTS; k++) {
+    for (int k = 0; k < parts; k++) {
         float *to = t->y + (size_t)(k / PARTS) * t->y_block + k % PARTS * LANES;
 #pragma GCC unroll 16
         for (int q = 0; q < nq; q++)
             store(to + q * t->y_step, acc[k][q]);
     }
+    if (of != HALF || !t->bias)
+        return;
+#pragma GCC unroll 16
+    for (int k = parts; k < PARTS; k++)
+#pragma GCC unroll 16
+        for (int q = 0; q < nq; q++)
+            store(t->y + q * t->y_step + k * LANES, load(t->bias + k * LANES));
 }
 
 /* To the second cache; returns the line after them. */
@@ -158,7 +170,7 @@ INLINE const float *fetch(const float *x, int lines)
 
 /* acc += x dy over all positions of all images. */
 INLINE void add_all(reg acc[][TILE_BLOCKS * PARTS], const struct conv_sum *t,
-                    const int nk, const int nc, const bool fetches)
+                    const int parts, const int nc, const bool fetches)
 {
     for (int i = 0; i < t->images; i++) {
         const float *x_soon = t->x_soon + i * t->x_image;
@@ -174,14 +186,14 @@ INLINE void add_all(reg acc[][TILE_BLOCKS * PARTS], const struct conv_sum *t,
                 }
                 operand dyk[TILE_BLOCKS * PARTS];
 #pragma GCC unroll 16
-                for (int k = 0; k < nk * PARTS; k++)
+                for (int k = 0; k < parts; k++)
                     dyk[k] = operands(dy + (size_t)(k / PARTS) * t->dy_block
                                       + k % PARTS * LANES);
 #pragma GCC unroll 16
                 for (int c = 0; c < nc; c++) {
                     const operand one = repeated(x + c);
 #pragma GCC unroll 16
-                    for (int k = 0; k < nk * PARTS; k++)
+                    for (int k = 0; k < parts; k++)
                         acc[c][k] = add_product(acc[c][k], dyk[k], one);
                 }
             }
@@ -189,26 +201,28 @@ INLINE void add_all(reg acc[][TILE_BLOCKS * PARTS], const struct conv_sum *t,
     }
 }
 
-INLINE void sum(const struct conv_sum *t, const int nk, const int nc)
+INLINE void sum(const struct conv_sum *t, const int of, const int nc)
 {
+    const int nk = of == HALF ? 1 : of;
+    const int parts = of == HALF ? PARTS / 2 : nk * PARTS;
     reg acc[CONV_BLOCK][TILE_BLOCKS * PARTS];
 #pragma GCC unroll 16
     for (int c = 0; c < nc; c++)
 #pragma GCC unroll 16
-        for (int k = 0; k < nk * PARTS; k++)
+        for (int k = 0; k < parts; k++)
             acc[c][k] = load(t->dw + c * nk * CONV_BLOCK + k * LANES);
             /* The next sums. */
 #pragma GCC unroll 16
     for (int c = 0; c < nc * nk; c++)
         __builtin_prefetch(t->dw + (nc * nk + c) * CONV_BLOCK, 1);
     if (t->x_lines || t->dy_lines)
-        add_all(acc, t, nk, nc, true);
+        add_all(acc, t, parts, nc, true);
     else
-        add_all(acc, t, nk, nc, false);
+        add_all(acc, t, parts, nc, false);
 #pragma GCC unroll 16
     for (int c = 0; c < nc; c++)
 #pragma GCC unroll 16
-        for (int k = 0; k < nk * PARTS; k++)
+        for (int k = 0; k < parts; k++)
             store(t->dw + c * nk * CONV_BLOCK + k * LANES, acc[c][k]);
 }
 
@@ -231,17 +245,17 @@ INLINE void sum(const struct conv_sum *t, const int nk, const int nc)
 #define APART_ROW(nk, nq) [nk][nq] = apart_##nk##_##nq,
 #define SUM_ROW(nk, nc)   [nk][nc] = sum_##nk##_##nc,
 
-#define TO_3(X, nk) X(nk, 1) X(nk, 2) X(nk, 3)
-#define TO_4(X, nk) TO_3(X, nk) X(nk, 4)
-#define TO_6(X, nk) TO_4(X, nk) X(nk, 5) X(nk, 6)
-#define TO_7(X, nk) TO_6(X, nk) X(nk, 7)
-#define TO_8(X, nk) TO_7(X, nk) X(nk, 8)
-#define TO_14(X, nk)                                                           \
-    TO_7(X, nk)                                                                \
-    X(nk, 8) X(nk, 9) X(nk, 10) X(nk, 11) X(nk, 12) X(nk, 13) X(nk, 14)
+#define TO_3(X, nk)  X(nk, 1) X(nk, 2) X(nk, 3)
+#define TO_4(X, nk)  TO_3(X, nk) X(nk, 4)
+#define TO_6(X, nk)  TO_4(X, nk) X(nk, 5) X(nk, 6)
+#define TO_7(X, nk)  TO_6(X, nk) X(nk, 7)
+#define TO_8(X, nk)  TO_7(X, nk) X(nk, 8)
+#define TO_12(X, nk) TO_8(X, nk) X(nk, 9) X(nk, 10) X(nk, 11) X(nk, 12)
+#define TO_14(X, nk) TO_12(X, nk) X(nk, 13) X(nk, 14)
 #define TO_16(X, nk) TO_14(X, nk) X(nk, 15) X(nk, 16)
 
-/* Of 32 registers of 16 floats, 16 of 8, 32 of 4 and, at the least, 16 of 4. */
+/* nk 0 is HALF. Of 32 registers of 16 floats, 16 of 8, 32 of 4 and, at the
+ * least, 16 of 4. */
 #if CONV_REGISTERS == 32 && CONV_LANES == 16
 #define TILES(X) TO_14(X, 1) TO_14(X, 2) TO_7(X, 4)
 #define SUMS(X)  TO_16(X, 1) TO_8(X, 2)
@@ -255,28 +269,28 @@ INLINE void sum(const struct conv_sum *t, const int nk, const int nc)
         0, 16, 8                                                               \
     }
 #elif CONV_REGISTERS * CONV_LANES == 128
-#define TILES(X) TO_6(X, 1) TO_3(X, 2)
-#define SUMS(X)  TO_6(X, 1)
+#define TILES(X) TO_12(X, 0) TO_6(X, 1) TO_3(X, 2)
+#define SUMS(X)  TO_12(X, 0) TO_6(X, 1)
 #define MOST                                                                   \
     {                                                                          \
-        0, 6, 3                                                                \
+        12, 6, 3                                                               \
     }
 #define WINOGRAD_WIDEST 1
 #define SUM_MOST                                                               \
     {                                                                          \
-        0, 6                                                                   \
+        12, 6                                                                  \
     }
 #else
-#define TILES(X) TO_3(X, 1)
-#define SUMS(X)  TO_3(X, 1)
+#define TILES(X) TO_6(X, 0) TO_3(X, 1)
+#define SUMS(X)  TO_4(X, 0) TO_3(X, 1)
 #define MOST                                                                   \
     {                                                                          \
-        0, 3                                                                   \
+        6, 3                                                                   \
     }
 #define WINOGRAD_WIDEST 1
 #define SUM_MOST                                                               \
     {                                                                          \
-        0, 2                                                                   \
+        4, 2                                                                   \
     }
 #endif
 

@@ -23,6 +23,8 @@ enum {
     TILE_BLOCKS = 4,     /* of output channels, at most */
     TILE_POSITIONS = 14, /* at most */
     TILE_EDGE = 2,       /* positions at a side that may read padding */
+    HALF = 0,            /* in place of a number of blocks: one, of which only
+                            the first 8 channels are worked out */
 };
 
 /* Kernels of 3x3, of 5x5, and of 3x3 with strides of 2. */
@@ -97,7 +99,8 @@ struct conv_isa {
     const struct conv_transforms *transforms[WINOGRAD_KINDS];
     const struct lanes *lanes;
     const struct conv_round *round; /* tiles take pairs of bf16; NULL: floats */
-    int most[TILE_BLOCKS + 1];      /* positions, for so many blocks; 0: none */
+    int most[TILE_BLOCKS + 1];      /* positions, for HALF or so many blocks; 0:
+                                       none */
     int winograd_widest; /* blocks, where weights lie in the second cache */
     conv_tile_fn *tile[TILE_BLOCKS + 1][TILE_POSITIONS + 1];
     /* Those take any x_step, the others that of neighbours. */

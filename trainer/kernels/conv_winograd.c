@@ -61,7 +61,9 @@ static void multiply(const struct winograd_tiles *t,
             continue;
         for (int kb = 0, nk; kb < k->blocks; kb += nk) {
             nk = conv_tile_blocks(k->most, k->widest, k->blocks - kb);
-            const int count = conv_up(end - from, isa->most[nk]);
+            const int of = conv_tile_of(isa->most, nk,
+                                        outputs - (k->first + kb) * CONV_BLOCK);
+            const int count = conv_up(end - from, isa->most[of]);
             struct conv_tile tile = {
                 .x_block = plane,
                 .tap = tap,
@@ -81,7 +83,7 @@ static void multiply(const struct winograd_tiles *t,
                 tile.y = m + e * winograd_matrix(t, outputs)
                          + (size_t)(k->first + kb) * plane
                          + (size_t)q * CONV_BLOCK;
-                isa->tile[nk][nq](&tile);
+                isa->tile[of][nq](&tile);
             }
         }
     }
@@ -267,6 +269,8 @@ static void sum_up(const struct winograd_tiles *t, int outputs,
         const size_t skip = (size_t)from * CONV_BLOCK;
         for (int kb = 0, nk; kb < k->blocks; kb += nk) {
             nk = conv_tile_blocks(k->most, k->widest, k->blocks - kb);
+            const int of = conv_tile_of(isa->sum_most, nk,
+                                        outputs - (k->first + kb) * CONV_BLOCK);
             struct conv_sum s = {
                 .dy = m + e * winograd_matrix(t, outputs)
                       + (size_t)(k->first + kb) * plane + skip,
@@ -280,11 +284,11 @@ static void sum_up(const struct winograd_tiles *t, int outputs,
             for (int c = 0, nc; c < view->channels; c += nc) {
                 const int left =
                     conv_least(CONV_BLOCK - c % CONV_BLOCK, view->channels - c);
-                nc = conv_least(left, isa->sum_most[nk]);
+                nc = conv_least(left, isa->sum_most[of]);
                 s.x = v + e * winograd_matrix(t, view->channels)
                       + (size_t)(c / CONV_BLOCK) * plane + skip
                       + c % CONV_BLOCK;
-                isa->sum[nk][nc](&s);
+                isa->sum[of][nc](&s);
                 s.dw += nc * nk * CONV_BLOCK;
             }
         }
