@@ -194,8 +194,8 @@ def main():
                         help="to time an algorithm in one round")
     parser.add_argument("--layouts", default=",".join(LAYOUTS))
     parser.add_argument("--sizes", help="bytes, separated by commas")
-    parser.add_argument("--timeout", type=int, default=120,
-                        help="seconds for one job (default 120)")
+    parser.add_argument("--timeout", type=int, default=300,
+                        help="seconds for one job (default 300)")
     parser.add_argument("--budget-seconds", type=float, default=1e9)
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()

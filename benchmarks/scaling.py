@@ -35,14 +35,14 @@ import time
 
 sys.dont_write_bytecode = True
 import compare_torch  # noqa: E402
-from compare_torch import Failed, digits, in_lab, run  # noqa: E402
+from compare_torch import (  # noqa: E402
+    LAB_LEAST, Failed, digits, in_lab, run, settled_mean)
 sys.path.insert(0, os.path.join(compare_torch.HERE, 'papers'))
 import nets  # noqa: E402
 
 HOST_NETS, LAB_NETS = 'resnet18:16,vgg16:4', 'lenet:64,resnet20:32'
 ENV = {'COLL_STORE': 'off', 'OPENBLAS_NUM_THREADS': '1'}
 TRIED, LEAST, MOST = 4, 8, 1000  # steps
-LAB_LEAST = 220                  # in whose first half --exchange auto chooses
 # Started as ranks are, but each is a job by itself, with a log of its own.
 ALONE = ('log=$1.$COLL_RANK; shift; unset COLL_RANK COLL_NRANKS COLL_ROOT '
          'COLL_JOB_KEY COLL_TOLD; exec "$@" --log "$log"')
@@ -59,14 +59,10 @@ def start(o, ranks, words):
 
 
 def step_ms(log):
-    """The mean without the tenths at both ends: what one step leaves to be waited
-    for the next one waits for, so that medians would be too good."""
     with open(log, encoding='utf-8') as file:
         rows = [row['step_ms'] for row in map(json.loads, file)
                 if 'step_ms' in row]
-    rows = sorted(rows[len(rows) // 2:])
-    cut = len(rows) // 10
-    return statistics.fmean(rows[cut:len(rows) - cut])
+    return settled_mean(rows[len(rows) // 2:])
 
 
 def train(o, net, batch, steps, ranks, alone=False, profile=False):

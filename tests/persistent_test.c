@@ -8,6 +8,7 @@
 #include "calls.h"
 #include "coll/coll.h"
 #include "ranks.h"
+#include "thorough.h"
 
 static coll_status init(enum kind kind, const void *in, void *out, size_t count,
                         int root, coll_comm *comm, coll_request **request)
@@ -38,7 +39,7 @@ static coll_status init(enum kind kind, const void *in, void *out, size_t count,
     }
 }
 
-enum { COUNT = 3000, MOST = 8 * COUNT, ROUNDS = 10, WARM = 2 };
+enum { COUNT = 3000, MOST = 8 * COUNT, WARM = 2 };
 
 static int is_right(enum kind kind, const float *out, int rank, int n, int root,
                     float more)
@@ -69,7 +70,7 @@ static int again_and_again(coll_comm *comm, int rank, int n)
                 == COLL_OK,
             "init of %s", call_names[k]);
     EXPECT(!keeps || coll_wait_all(NKINDS, requests) == COLL_OK, "not started");
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < (int)cases(30, 10); round++) {
         for (int k = 0; k < NKINDS; k++)
             for (size_t i = 0; i < (size_t)n * COUNT; i++)
                 in[k][i] = value(rank, i) + (float)round;
@@ -119,7 +120,7 @@ Test(persistent, requests_start_again_and_again)
  * that ends requests. */
 static int many(coll_comm *comm, int rank, int n)
 {
-    enum { MANY = 200 };
+    enum { MANY = 300 };
     static double x[MANY];
     coll_request *requests[MANY];
     for (int k = 0; k < MANY; k++)

@@ -43,6 +43,7 @@ NAMES = ['-', '-', 'le-ft/1', '-', 'right', '-', '-', '-', '-']
 KINDS = ['maxpool', 'conv', 'relu', 'conv', 'conv', 'add', 'relu', 'dense',
          'softmax_loss']
 FUSED = 6
+LEARNING, NO_DX = ('conv', 'dense'), '1 conv'
 SHAPES = ['1x28x28', '1x14x14', '32x14x14', '32x14x14', '48x14x14', '32x14x14',
           '32x14x14', '32x14x14', '10', '10']
 # Multiply-adds of an image, and how many gradients are as much again.
@@ -251,15 +252,19 @@ def check_step(step, events):
     names = [f'{i} {kind}{"" if name == "-" else " " + name}'
              for i, (kind, name) in enumerate(zip(KINDS, NAMES))
              if i != FUSED]
-    for part, want in ((parts[1], names), (parts[2], names[:0:-1])):
-        layers = [e for e in events
-                  if e['cat'] == part['name'] and within(e, part)]
+    forward = [('forward', name) for name in names]
+    backward = [(cat, name) for name in names[:0:-1]
+                for cat in ('gradients', 'backward')
+                if name != NO_DX or cat == 'gradients'
+                if name.split()[1] in LEARNING or cat == 'backward']
+    for part, want in ((parts[1], forward), (parts[2], backward)):
+        layers = [e for e in events if e['cat'] != 'part' and within(e, part)]
         layers.sort(key=lambda e: e['ts'])
-        expect([e['name'] for e in layers] == want, part, layers)
+        expect([(e['cat'], e['name']) for e in layers] == want, part, layers)
         for one, other in zip(layers, layers[1:]):
             expect(one['ts'] + one['dur'] <= other['ts'] + SPAN_SLACK, one,
                    other)
-    return 1 + len(parts) + 2 * len(names) - 1
+    return 1 + len(parts) + len(forward) + len(backward)
 
 
 def check_trace(path, rank):
@@ -429,6 +434,28 @@ def test_each_rank_writes_its_own_trace():
                             folder=folder)
         expect(sorted(os.listdir(os.path.join(folder, 'a.b')))
                == ['run.0', 'run.1'], files)
+
+
+@case
+def test_what_is_sent_meanwhile_lies_between_the_layers():
+    with tempfile.TemporaryDirectory(prefix='profile_test.') as folder:
+        succeeds('--trace', 'run.json', '--steps', '7', '--exchange', 'layers',
+                 ranks=2, folder=folder, env={'COLL_TRANSPORT': 'ucx'})
+        events = events_of(os.path.join(folder, 'run.0.json'))
+    parts = [e for e in events if e['cat'] == 'part']
+    layers = [e for e in events if e['cat'] not in ('part', 'step')]
+    expect(len([e for e in parts if e['name'] == 'communication']) > 5 * 4,
+           'nothing is sent meanwhile', parts)
+    for e in layers:
+        name = 'forward' if e['cat'] == 'forward' else 'backward'
+        expect(any(p['name'] == name and within(e, p) for p in parts),
+               'in no part', e)
+    # What is sent first goes before dx of the same layer.
+    sent = min(p['ts'] for p in parts if p['name'] == 'communication')
+    dense = [e['ts'] for e in layers if e['cat'] != 'forward'
+             and e['name'] == '7 dense'][:2]
+    dense.sort()
+    expect(dense[0] < sent < dense[1], dense, sent)
 
 
 @case

@@ -3,6 +3,8 @@
  * Prints TAP; a program of its own for the thread sanitizer. */
 #include <dirent.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,24 +24,39 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Threads of this process that are called "coll progress". */
-static int helpers(void)
+/* Whether a thread of this process is called "coll progress". */
+static bool is_helper(const char *id)
+{
+    char path[300], name[32] = "";
+    snprintf(path, sizeof(path), "/proc/self/task/%s/comm", id);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return false;
+    const bool is =
+        fgets(name, sizeof(name), file) && strcmp(name, "coll progress\n") == 0;
+    fclose(file);
+    return is;
+}
+
+/* How many are, and one of them. */
+static int helpers_and(pid_t *one)
 {
     int n = 0;
     struct dirent *e;
     DIR *dir = opendir("/proc/self/task");
-    while ((e = readdir(dir))) {
-        char path[300], name[32] = "";
-        snprintf(path, sizeof(path), "/proc/self/task/%s/comm", e->d_name);
-        FILE *file = fopen(path, "r");
-        if (!file)
-            continue;
-        if (fgets(name, sizeof(name), file))
-            n += strcmp(name, "coll progress\n") == 0;
-        fclose(file);
-    }
+    while ((e = readdir(dir)))
+        if (is_helper(e->d_name)) {
+            *one = (pid_t)atoi(e->d_name);
+            n++;
+        }
     closedir(dir);
     return n;
+}
+
+static int helpers(void)
+{
+    pid_t one;
+    return helpers_and(&one);
 }
 
 /* The result comes while no rank is in a call of the library. */
@@ -302,6 +319,31 @@ static int forks(coll_comm *comm, int rank, int n)
     return wrong;
 }
 
+static cpu_set_t everywhere; /* that this process may run */
+
+/* Ranks that are bound to one processor, as those that compute. */
+static int is_not_bound(coll_comm *comm, int rank, int n)
+{
+    float x = 1;
+    coll_request *request;
+    cpu_set_t first, found;
+    pid_t helper = 0;
+    int cpu = 0;
+    (void)rank;
+    while (!CPU_ISSET((size_t)cpu, &everywhere))
+        cpu++;
+    CPU_ZERO(&first);
+    CPU_SET((size_t)cpu, &first);
+    CPU_ZERO(&found);
+    int wrong = sched_setaffinity(0, sizeof(first), &first);
+    wrong |= coll_allreduce(&x, &x, 1, COLL_F32, COLL_SUM, comm, &request);
+    wrong |= helpers_and(&helper) != 1;
+    wrong |= sched_getaffinity(helper, sizeof(found), &found);
+    wrong |= !CPU_EQUAL(&found, &everywhere);
+    wrong |= coll_wait(&request);
+    return wrong || x != (float)n;
+}
+
 static int has_no_helper(coll_comm *comm, int rank, int n)
 {
     float x = 1;
@@ -347,11 +389,12 @@ int main(int argc, char **argv)
     if (argc > 1 && !strcmp(argv[1], "hosts"))
         return helps_between_hosts() ? 5 : 1;
     setenv("COLL_PROGRESS", "thread", 1);
+    sched_getaffinity(0, sizeof(everywhere), &everywhere);
     if (argc > 1 && !strcmp(argv[1], "exit"))
         return run(2, leaves_at_once);
     if (argc > 1 && !strcmp(argv[1], "fork"))
         return run(2, forks) ? 5 : 1;
-    printf("1..9\n");
+    printf("1..10\n");
     failed += report(run(2, nobody_calls), "a request ends without a call");
     nhosts = 2;
     failed += report(run(2, nobody_calls), "on two hosts too");
@@ -365,6 +408,8 @@ int main(int argc, char **argv)
     nhosts = 1;
     failed += report(run(2, differs) && between,
                      "calls that differ are told where nobody calls");
+    failed +=
+        report(run(2, is_not_bound), "it may run wherever its process may");
     failed += report(helpers() == 0, "it ends with the last communicator");
     int ends = run_self("exit", 3);
 #ifndef __SANITIZE_THREAD__ /* which bears no threads in a child of fork() */

@@ -8,7 +8,7 @@
  * the layers' backward, and with the update before their forward. */
 static size_t trace_room(const struct net *net)
 {
-    return PROFILE_TRACE_STEPS * (7 * (size_t)net->nlayers + 16);
+    return PROFILE_TRACE_STEPS * (8 * (size_t)net->nlayers + 16);
 }
 
 int profile_open(struct profile *p, struct net *net, struct breakdown *time,
@@ -20,13 +20,14 @@ int profile_open(struct profile *p, struct net *net, struct breakdown *time,
         (struct profile){.net = net, .time = time, .room = room > 0 ? room : 1};
     const size_t kept = n * (size_t)p->room;
     p->clock.forward = calloc(n, sizeof(*p->clock.forward));
+    p->clock.gradients = calloc(n, sizeof(*p->clock.gradients));
     p->clock.backward = calloc(n, sizeof(*p->clock.backward));
     p->layer_sums = calloc(n, sizeof(*p->layer_sums));
     p->forward = calloc(kept, sizeof(*p->forward));
     p->backward = calloc(kept, sizeof(*p->backward));
     p->sorted = calloc((size_t)p->room, sizeof(*p->sorted));
-    if (!p->clock.forward || !p->clock.backward || !p->layer_sums || !p->forward
-        || !p->backward || !p->sorted
+    if (!p->clock.forward || !p->clock.gradients || !p->clock.backward
+        || !p->layer_sums || !p->forward || !p->backward || !p->sorted
         || (trace && trace_open(&p->trace, trace_room(net)))) {
         profile_close(p);
         return -1;
@@ -43,6 +44,7 @@ void profile_close(struct profile *p)
         p->time->trace = NULL;
     trace_close(&p->trace);
     free(p->clock.forward);
+    free(p->clock.gradients);
     free(p->clock.backward);
     free(p->layer_sums);
     free(p->forward);
@@ -69,6 +71,7 @@ void profile_begin(struct profile *p, long step)
         return;
     const size_t bytes = (size_t)p->net->nlayers * sizeof(struct net_span);
     memset(p->clock.forward, 0, bytes);
+    memset(p->clock.gradients, 0, bytes);
     memset(p->clock.backward, 0, bytes);
     memcpy(p->before, p->time->seconds, sizeof(p->before));
     p->begun++;
@@ -102,6 +105,11 @@ static bool counts(struct profile *p, int images)
     return images && images == p->images;
 }
 
+static double seconds(struct net_span s)
+{
+    return s.end - s.start;
+}
+
 static void keep(struct profile *p)
 {
     const long at = p->nsteps++ % p->room;
@@ -109,10 +117,12 @@ static void keep(struct profile *p)
     for (int i = 0; i < PARTS; i++)
         p->sums[i] += p->time->seconds[i] - p->before[i];
     for (int i = 0; i < p->net->nlayers; i++) {
-        const struct net_span f = p->clock.forward[i], b = p->clock.backward[i];
-        p->layer_sums[i] += f.end - f.start + b.end - b.start;
-        p->forward[i * p->room + at] = (float)(f.end - f.start);
-        p->backward[i * p->room + at] = (float)(b.end - b.start);
+        const double forward = seconds(p->clock.forward[i]);
+        const double backward =
+            seconds(p->clock.gradients[i]) + seconds(p->clock.backward[i]);
+        p->layer_sums[i] += forward + backward;
+        p->forward[i * p->room + at] = (float)forward;
+        p->backward[i * p->room + at] = (float)backward;
     }
 }
 
@@ -125,6 +135,7 @@ void profile_end(struct profile *p, int images)
         if (p->event < p->trace.count)
             p->trace.events[p->event].span.end = p->time->entered;
         trace_layers(p, "forward", p->clock.forward);
+        trace_layers(p, "gradients", p->clock.gradients);
         trace_layers(p, "backward", p->clock.backward);
     }
     if (p->begun > 1 && counts(p, images))

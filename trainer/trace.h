@@ -10,7 +10,8 @@
 #include "net/net.h"
 
 struct trace_event {
-    const char *category; /* static: "step", "part", "forward", "backward" */
+    const char *category; /* static: "step", "part", "forward", "gradients",
+                             "backward" */
     const char *name;     /* static; NULL: that of layer `number` */
     long number;          /* shown behind the name; -1: none */
     struct net_span span;

@@ -30,9 +30,9 @@
  *              wait or test of its request, is under way; where ranks are on
  *              several hosts (or COLL_PROGRESS=thread, but not =off) also while
  *              the program computes: by a thread of the library, which runs
- *              where the thread may run that left the first request outstanding,
- *              and for which a call waits for a moment. Other ranks may depend
- *              on this rank's progress
+ *              where the thread could that made the process's first
+ *              communicator, and for which a call waits for a moment. Other
+ *              ranks may depend on this rank's progress
  *   errors     a negative coll_status; coll_last_error() has the sentence.
  *              After any error but INVALID, UNSUPPORTED, MEMORY and BUSY the
  *              outputs are undefined and only abort or destroy is left; ranks
@@ -542,7 +542,8 @@ coll_status coll_mem_free(void *memory);
  * replaced by shared ones with the same contents, at the same address.
  *
  * buf, bytes   whole pages (aligned_alloc() with the page size, mmap());
- *              private, and used by no other thread during the call
+ *              private, and used by no other thread and in no call of libcoll
+ *              under way during this one and coll_comm_deregister()
  * *handle      for coll_comm_deregister(), which turns the pages into private
  *              ones again; to be called before the memory is freed
  *

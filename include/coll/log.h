@@ -20,7 +20,8 @@ typedef enum coll_log_level {
     COLL_LOG_DEBUG,
 } coll_log_level;
 
-/* Called with one line without its newline, from any thread. */
+/* Called with one line without its newline, from any thread, the library's own
+ * too. It must call nothing of libcoll, nor fork() or exit(). */
 typedef void coll_log_hook(coll_log_level level, const char *subject,
                            const char *line, void *context);
 

@@ -60,8 +60,10 @@ typedef enum coll_op {
 
 /* A reduction of the caller's: out[i] = a[i] op b[i] for i in [0, count), where
  * a is of lower ranks than b. out may equal a or b. It has to be associative.
- * Vectors are aligned to their element only. Called from within libcoll, of
- * which it must call nothing, as often and with whatever counts suit. */
+ * Vectors are aligned to their element only. Called from within libcoll, as often
+ * and with whatever counts suit, by a thread that is in a call or, while the
+ * program goes on, by one of the library's ("progress" in coll.h). It must call
+ * nothing of libcoll, nor fork() or exit(). */
 typedef void coll_red_function(void *out, const void *a, const void *b,
                                size_t count, coll_dtype dtype, void *context);
 

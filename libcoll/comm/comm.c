@@ -15,6 +15,7 @@
 #include "comm/config.h"
 #include "comm/copy.h"
 #include "comm/here.h"
+#include "comm/progress.h"
 #include "comm/reach.h"
 #include "comm/request.h"
 
@@ -262,6 +263,7 @@ coll_status comm_create(coll_comm **comm, int nranks, int rank,
     coll_comm *c = calloc(1, sizeof(*c));
     if (!c)
         return fail(COLL_ERR_MEMORY, "comm", "no memory for a communicator");
+    progress_prepare();
     c->rank = rank;
     c->nranks = nranks;
     c->last_request = &c->first;

@@ -27,6 +27,8 @@ static const double step_seconds = 10e-6;  /* who took as long did something */
 static const double nap_min = 50e-6, nap_max = 1e-3, nap_share = 1. / 8;
 
 static struct {
+    pthread_once_t made; /* the first communicator, by a thread that may run */
+    cpu_set_t cpus;      /* there; none: unknown */
     pthread_once_t once;
     pthread_mutex_t life; /* held while the thread is started or ended */
     pthread_t thread;
@@ -40,6 +42,7 @@ static struct {
     _Atomic unsigned told; /* communicators left to it so far; wraps */
     _Atomic bool asleep;
 } helper = {
+    .made = PTHREAD_ONCE_INIT,
     .once = PTHREAD_ONCE_INIT,
     .life = PTHREAD_MUTEX_INITIALIZER,
     .list = PTHREAD_MUTEX_INITIALIZER,
@@ -50,6 +53,17 @@ static _Thread_local bool is_helper;
 bool progress_is_here(void)
 {
     return is_helper;
+}
+
+static void note_cpus(void)
+{
+    if (sched_getaffinity(0, sizeof(helper.cpus), &helper.cpus))
+        CPU_ZERO(&helper.cpus); /* they are more than fit */
+}
+
+void progress_prepare(void)
+{
+    pthread_once(&helper.made, note_cpus);
 }
 
 /* Whoever wants in goes first. */
@@ -153,7 +167,7 @@ static void sleep_once(unsigned told, double waited)
 
 /* Where programs compute on all processors a message shall not wait until one's
  * time is over: who asks for little time runs at once (Linux 6.12 and later,
- * anyone may; before that it changes nothing). glibc has no such call. */
+ * anyone may; before that it changes nothing). Old glibc has no such call. */
 static void run_at_once(void)
 {
     struct {
@@ -225,6 +239,9 @@ static void start(void)
         return;
     }
     pthread_setname_np(helper.thread, "coll progress");
+    if (CPU_COUNT(&helper.cpus))
+        pthread_setaffinity_np(helper.thread, sizeof(helper.cpus),
+                               &helper.cpus);
 }
 
 static void stop(void)

@@ -4,12 +4,16 @@
  * every call (owner.h). It runs from the first request that a call leaves
  * outstanding until the last such communicator is destroyed, the process exits
  * or the library is unloaded. A child of fork() has none until it needs its
- * own.
+ * own. It may run where the process's first communicator was made, as who
+ * leaves requests to it may be bound to one processor, and compute there.
  */
 #ifndef COMM_PROGRESS_H
 #define COMM_PROGRESS_H
 
 #include "comm/comm.h"
+
+/* Before a communicator is made. */
+void progress_prepare(void);
 
 /* Leaves an entered communicator that has requests outstanding: to the helper,
  * which is started if there is none. */

@@ -88,14 +88,30 @@ static ptrdiff_t ahead(const struct conv_view *v, int nq)
     return v->at[last] + v->stride_h * (ptrdiff_t)v->row;
 }
 
+/* Rows of one tap lie behind one another in a copy, and may so in the output:
+ * then they are one, without short tiles at each end. */
+static bool are_one(const struct conv_view *v, const struct output *out,
+                    int first, int rows)
+{
+    const size_t columns = (size_t)v->columns;
+    int from, to;
+    if (!v->copies || v->lines || !v->dense || v->ntaps != 1
+        || v->row != columns * v->step || out->row != columns * out->step)
+        return false;
+    view_inside(v, 0, first, rows, &from, &to);
+    return to - from == rows;
+}
+
 /* One image's rows of positions, by the tiles of the same outputs. */
 static void run_rows(const struct pass *p, const struct output *out,
                      struct conv_tile *t, const float *from, float *to, int of,
                      int first, int rows)
 {
     const struct conv_view *v = p->view;
-    const int tiles = conv_up(v->columns, p->isa->most[of]);
-    for (int r = 0; r < rows; r++) {
+    const bool one = are_one(v, out, first, rows);
+    const int columns = one ? rows * v->columns : v->columns;
+    const int tiles = conv_up(columns, p->isa->most[of]);
+    for (int r = 0; r < (one ? 1 : rows); r++) {
         const float *line = from
                             + (v->copies ? (ptrdiff_t)view_row(v, r)
                                          : view_direct(v, first + r));
@@ -103,9 +119,9 @@ static void run_rows(const struct pass *p, const struct output *out,
         t->ntaps = view_taps(v, first + r, &t->before);
         t->after = v->ntaps - t->before - t->ntaps;
         t->tap = v->at + t->before;
-        t->inside = v->lines ? NULL : v->inside + t->before;
+        t->inside = v->lines || one ? NULL : v->inside + t->before;
         for (int i = 0, q = 0, nq; i < tiles; i++, q += nq) {
-            nq = (v->columns - q) / (tiles - i);
+            nq = (columns - q) / (tiles - i);
             t->column = q;
             t->ahead = ahead(v, nq);
             t->x = line + (size_t)q * v->step;

@@ -37,6 +37,16 @@ INLINE reg add_product(reg sum, operand a, operand b)
 }
 #endif
 
+/* A w that several products read: gcc would load it for each of some, and two
+ * loads a cycle are all there are. */
+INLINE operand once_loaded(operand w)
+{
+#if defined(__x86_64__) && CONV_LANES == 8 && !defined(CONV_BF16)
+    __asm__("" : "+x"(w));
+#endif
+    return w;
+}
+
 /* w, but the compiler does not know that what it reads there is known. */
 INLINE const float *again(const float *w)
 {
@@ -72,8 +82,10 @@ INLINE const float *add(reg acc[][TILE_POSITIONS], const float *x,
     for (int c = 0; !by_w && c < nc; c++, x++, w += nk * CONV_BLOCK) {
         operand wk[TILE_BLOCKS * PARTS];
 #pragma GCC unroll 16
-        for (int k = 0; k < held; k++)
-            wk[k] = operands(w + k * LANES);
+        for (int k = 0; k < held; k++) {
+            const operand wx = operands(w + k * LANES);
+            wk[k] = hi - lo > 1 ? once_loaded(wx) : wx;
+        }
         const float *last = w + held * LANES;
 #pragma GCC unroll 16
         for (int q = lo; q < hi; q++) {

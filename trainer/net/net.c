@@ -502,15 +502,14 @@ static void tell(const struct net *net, int i, struct told told)
         told.ready(told.context, (size_t)(l->grads - net->grads.x), l->nparams);
 }
 
-/* Its parameters' gradients, which others may send while dx is worked out. */
-static void gradients(struct net *net, const struct job *j, struct told told)
+static double now(const struct net *net)
 {
-    const int i = (int)(j->l - net->layers);
-    run_layer(net, j);
-    const double before = net->clock ? clock_now() : 0;
-    tell(net, i, told);
-    if (net->clock) /* that was not the layer's time */
-        net->clock->backward[i].start += clock_now() - before;
+    return net->clock ? clock_now() : 0;
+}
+
+static struct net_span since(double start)
+{
+    return (struct net_span){start, clock_now()};
 }
 
 /* Gradients of what layer i reads go to where they belong. If a later layer has
@@ -520,8 +519,7 @@ static void backward(struct net *net, int i, struct told told)
     struct layer *l = &net->layers[i];
     struct tensor x[LAYER_INPUTS], dx[LAYER_INPUTS] = {0};
     float *spare = net->spare.x;
-    if (net->clock)
-        net->clock->backward[i].start = clock_now();
+    double start = now(net);
     inputs_of(net, i, x);
     for (int k = 0; k < l->ninputs; k++) {
         if (l->from[k] < 0 || !net->layers[l->from[k]].learns)
@@ -534,11 +532,17 @@ static void backward(struct net *net, int i, struct told told)
     }
     struct job j = {l,  LAYER_GRADIENTS,         x,
                     dx, head(net->y[i], net->n), head(net->dy[i], net->n)};
-    if (l->ops->gradients)
-        gradients(net, &j, told);
-    j.pass = LAYER_BACKWARD;
-    if (dx[0].x || !l->ops->gradients)
+    if (l->ops->gradients) { /* others may send them while dx is worked out */
         run_layer(net, &j);
+        if (net->clock)
+            net->clock->gradients[i] = since(start);
+        tell(net, i, told);
+        if (!dx[0].x)
+            return;
+        start = now(net);
+    }
+    j.pass = LAYER_BACKWARD;
+    run_layer(net, &j);
     for (int k = 0; k < l->ninputs; k++) {
         float *sum = dx[k].x ? net->dy[l->from[k]].x : NULL;
         if (sum && sum != dx[k].x)
@@ -549,7 +553,7 @@ static void backward(struct net *net, int i, struct told told)
                                         .narrays = 1});
     }
     if (net->clock)
-        net->clock->backward[i].end = clock_now();
+        net->clock->backward[i] = since(start);
 }
 
 void net_backward(struct net *net, float scale, grads_ready_fn *ready,

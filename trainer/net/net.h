@@ -25,9 +25,10 @@ struct net_span {
     double start, end;
 };
 
-/* Of each layer; net_forward() and net_backward() write what they run. */
+/* Of each layer; net_forward() and net_backward() write what they run. Where
+ * gradients are worked out apart from dx, and told before, backward is dx. */
 struct net_clock {
-    struct net_span *forward, *backward;
+    struct net_span *forward, *gradients, *backward;
 };
 
 /* Is told, before each layer with parameters of a forward in training, which
