@@ -99,7 +99,7 @@ static inline void tile(const struct conv_tile *t, const int nk, const int nq)
     {                                                                          \
         tile(t, nk, nq);                                                       \
     }
-#define NAME(nk, nq) [nk][nq] = tile_##nk##_##nq,
+#define NAME(nk, nq) [2 * nk][nq] = tile_##nk##_##nq,
 #define TO_14(X, nk)                                                           \
     X(nk, 1)                                                                   \
     X(nk, 2)                                                                   \
@@ -111,7 +111,7 @@ static inline void tile(const struct conv_tile *t, const int nk, const int nq)
 
 TILES(TILE)
 
-static conv_tile_fn *const tiles[TILE_BLOCKS + 1][MOST + 1] = {TILES(NAME)};
+static conv_tile_fn *const tiles[TILE_HALVES + 1][MOST + 1] = {TILES(NAME)};
 
 /* All registers whole. x is the first sum of four. */
 static void run(long rounds, float factor, float summand, float *x)
@@ -149,7 +149,7 @@ const struct conv_isa *conv_isa_amx(void)
     isa = conv_isa_bf16_avx512;
     isa.name = "amx";
     memcpy(isa.tile, tiles, sizeof(tiles));
-    for (int nk = 1; nk <= TILE_BLOCKS; nk++)
-        isa.most[nk] = tiles[nk][MOST] ? MOST : 0;
+    for (int halves = 1; halves <= TILE_HALVES; halves++)
+        isa.most[halves] = tiles[halves][MOST] ? MOST : 0;
     return &isa;
 }

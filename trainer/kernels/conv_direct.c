@@ -104,13 +104,13 @@ static bool are_one(const struct conv_view *v, const struct output *out,
 
 /* One image's rows of positions, by the tiles of the same outputs. */
 static void run_rows(const struct pass *p, const struct output *out,
-                     struct conv_tile *t, const float *from, float *to, int of,
-                     int first, int rows)
+                     struct conv_tile *t, const float *from, float *to,
+                     int halves, int first, int rows)
 {
     const struct conv_view *v = p->view;
     const bool one = are_one(v, out, first, rows);
     const int columns = one ? rows * v->columns : v->columns;
-    const int tiles = conv_up(columns, p->isa->most[of]);
+    const int tiles = conv_up(columns, p->isa->most[halves]);
     for (int r = 0; r < (one ? 1 : rows); r++) {
         const float *line = from
                             + (v->copies ? (ptrdiff_t)view_row(v, r)
@@ -126,23 +126,9 @@ static void run_rows(const struct pass *p, const struct output *out,
             t->ahead = ahead(v, nq);
             t->x = line + (size_t)q * v->step;
             t->y = y + (size_t)q * out->step;
-            (v->lines ? p->isa->apart : p->isa->tile)[of][nq](t);
+            (v->lines ? p->isa->apart : p->isa->tile)[halves][nq](t);
         }
     }
-}
-
-/* Of the next tile. Where half of the last block will do it goes alone, but of
- * lines, which have few products for each sum. */
-static int next_blocks(const struct pass *p, const struct output *out, int kb)
-{
-    const int *most = p->isa->most;
-    const int left = out->share.to - kb;
-    const int nk = conv_tile_blocks(most, p->widest, left);
-    const int last = out->channels - (out->share.to - 1) * CONV_BLOCK;
-    return nk > 1 && nk == left && !p->view->lines
-                   && conv_tile_of(most, 1, last) == HALF
-               ? conv_tile_blocks(most, p->widest, left - 1)
-               : nk;
 }
 
 static void run_band(const struct pass *p, const float *x,
@@ -166,9 +152,9 @@ static void run_band(const struct pass *p, const float *x,
                       p->band + (size_t)i * p->bands.image
                           + (size_t)b * p->bands.block);
     for (int kb = out->share.from, nk; kb < out->share.to; kb += nk) {
-        nk = next_blocks(p, out, kb);
-        const int of =
-            conv_tile_of(p->isa->most, nk, out->channels - kb * CONV_BLOCK);
+        nk = conv_tile_blocks(p->isa->most, p->widest, out->share.to - kb);
+        const int halves =
+            conv_tile_halves(p->isa->most, nk, out->channels - kb * CONV_BLOCK);
         const struct conv_part part = {kb, nk, b0, nblocks};
         float *w = p->packed;
         if (!p->once) /* one after the other, as they are packed */
@@ -191,7 +177,7 @@ static void run_band(const struct pass *p, const float *x,
         for (int i = 0; i < images; i++)
             run_rows(p, out, &t, from + (size_t)i * image,
                      out->y + (size_t)i * out->image + (size_t)kb * out->block,
-                     of, first, rows);
+                     halves, first, rows);
     }
 }
 

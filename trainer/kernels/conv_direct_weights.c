@@ -106,12 +106,12 @@ static void share_dy(const struct sums *s, struct conv_sum *t, const float *dy,
 /* One tile's row of taps and channels of a block, over positions of so many
  * rows from `first` on. */
 static void sum_block(const struct sums *s, struct conv_sum *t, const float *x,
-                      int first, int rows, int of, int nc, struct turn turn)
+                      int first, int rows, int halves, int nc, struct turn turn)
 {
-    const int nk = of == HALF ? 1 : of;
+    const int nk = (halves + 1) / 2;
     const struct conv_view *v = s->view;
     const float *dy = t->dy;
-    const int calls = v->ntaps * conv_up(nc, s->isa->sum_most[of]);
+    const int calls = v->ntaps * conv_up(nc, s->isa->sum_most[halves]);
     int call = 0;
     for (int i = 0; i < v->ntaps; i++) {
         int from, to;
@@ -126,13 +126,13 @@ static void sum_block(const struct sums *s, struct conv_sum *t, const float *x,
             t->rows = 1;
         }
         for (int c = 0, n; c < nc; c += n, call++) {
-            n = conv_least(nc - c, s->isa->sum_most[of]);
+            n = conv_even_parts(nc - c, s->isa->sum_most[halves]);
             share_x(s, t, x, turn.output * calls + call, turn.outputs * calls);
             share_dy(s, t, dy, nk, turn.input * calls + call,
                      turn.inputs * calls);
             t->x = x + v->at[i] + c + in.from * CONV_BLOCK
                    + (size_t)from * t->x_row;
-            s->isa->sum[of][n](t);
+            s->isa->sum[halves][n](t);
             t->dw += n * nk * CONV_BLOCK;
         }
     }
@@ -195,7 +195,8 @@ static void sum_band(const struct sums *s, int first, int rows, int b0)
         copy_band(s, first, rows, b0, nblocks);
     for (int kb = all.from, nk; kb < all.to; kb += nk) {
         nk = conv_tile_blocks(most, conv_widest(most), all.to - kb);
-        const int of = conv_tile_of(most, nk, s->outputs - kb * CONV_BLOCK);
+        const int halves =
+            conv_tile_halves(most, nk, s->outputs - kb * CONV_BLOCK);
         int near = NEAR / (v->columns * s->sheets);
         near = near < 1 ? 1 : near;
         for (int r = 0; r < rows; r += near)
@@ -220,7 +221,8 @@ static void sum_band(const struct sums *s, int first, int rows, int b0)
                                 * ((size_t)kb * (size_t)v->channels
                                    + (size_t)at * (size_t)nk * CONV_BLOCK),
                 };
-                sum_block(s, &t, x, first + r, conv_least(near, rows - r), of,
+                sum_block(s, &t, x, first + r, conv_least(near, rows - r),
+                          halves,
                           conv_least(CONV_BLOCK, v->channels - at * CONV_BLOCK),
                           (struct turn){b, nblocks, (kb - all.from) / nk,
                                         conv_up(all.to - all.from, nk)});

@@ -6,14 +6,15 @@
 int conv_tile_blocks(const int *most, int widest, int left)
 {
     int nk = conv_least(widest, left);
-    while (!most[nk])
+    while (!most[2 * nk])
         nk--;
     return nk;
 }
 
-int conv_tile_of(const int *most, int nk, int outputs)
+int conv_tile_halves(const int *most, int nk, int outputs)
 {
-    return nk == 1 && outputs <= CONV_BLOCK / 2 && most[HALF] ? HALF : nk;
+    const int halves = conv_up(outputs, CONV_BLOCK / 2);
+    return halves < 2 * nk && most[halves] ? halves : 2 * nk;
 }
 
 int conv_widest(const int *most)
@@ -25,10 +26,10 @@ int conv_widest_for(const int *most, int columns)
 {
     int best = 1, best_used = 0;
     for (int nk = 1; nk <= TILE_BLOCKS; nk++) {
-        if (!most[nk])
+        if (!most[2 * nk])
             continue;
-        const int tiles = (columns + most[nk] - 1) / most[nk];
-        const int used = nk * ((columns + tiles - 1) / tiles);
+        const int tiles = conv_up(columns, most[2 * nk]);
+        const int used = nk * conv_up(columns, tiles);
         if (used >= best_used) {
             best = nk;
             best_used = used;

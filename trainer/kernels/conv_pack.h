@@ -38,8 +38,9 @@ void conv_clear(const struct conv *, float *dx);
  * most `widest`; most: conv_isa.most or .sum_most. */
 int conv_tile_blocks(const int *most, int widest, int left);
 
-/* nk, or HALF where a tile of one block has so few of the outputs left. */
-int conv_tile_of(const int *most, int nk, int outputs);
+/* Halves of nk blocks that are to be worked out where so many outputs are left.
+ */
+int conv_tile_halves(const int *most, int nk, int outputs);
 
 /* The widest tile of which there are any. */
 int conv_widest(const int *most);

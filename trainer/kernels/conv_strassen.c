@@ -162,7 +162,7 @@ static void multiply(const struct pass *p, const struct tile *t, int w,
         .y_step = CONV_BLOCK,
         .bias = add ? NULL : zeros,
     };
-    const int count = conv_up(t->n, p->isa->most[t->nk]);
+    const int count = conv_up(t->n, p->isa->most[2 * t->nk]);
     for (int image = 0; image < t->images; image++)
         for (int i = 0, q = 0, nq; i < count; i++, q += nq) {
             const size_t at = (size_t)q * CONV_BLOCK;
@@ -176,7 +176,7 @@ static void multiply(const struct pass *p, const struct tile *t, int w,
                                            + (size_t)k * soon->block + at
                                            + j * CONV_BLOCK,
                                        1, 2);
-            p->isa->tile[t->nk][nq](&c);
+            p->isa->tile[2 * t->nk][nq](&c);
         }
 }
 

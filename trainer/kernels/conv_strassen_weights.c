@@ -97,9 +97,9 @@ static void sum_up(const struct sums *u, const struct part *p,
     };
     for (int b = 0; b < p->blocks; b++)
         for (int c = 0, nc; c < CONV_BLOCK; c += nc) {
-            nc = conv_least(CONV_BLOCK - c, u->isa->sum_most[p->nk]);
+            nc = conv_least(CONV_BLOCK - c, u->isa->sum_most[2 * p->nk]);
             t.x = x.at + (size_t)b * x.block + c;
-            u->isa->sum[p->nk][nc](&t);
+            u->isa->sum[2 * p->nk][nc](&t);
             t.dw += nc * p->nk * CONV_BLOCK;
         }
 }

@@ -100,13 +100,11 @@ INLINE const float *add(reg acc[][TILE_POSITIONS], const float *x,
     return w;
 }
 
-/* of: blocks, or HALF, which leaves the other channels of a block at their bias
- * or as they are. */
-INLINE void tile(const struct conv_tile *t, const ptrdiff_t step, const int of,
-                 const int nq)
+INLINE void tile(const struct conv_tile *t, const ptrdiff_t step,
+                 const int halves, const int nq)
 {
-    const int nk = of == HALF ? 1 : of;
-    const int parts = of == HALF ? PARTS / 2 : nk * PARTS;
+    const int nk = (halves + 1) / 2;
+    const int parts = halves * PARTS / 2;
     reg acc[TILE_BLOCKS * PARTS][TILE_POSITIONS];
     const float *w = t->w;
     /* What is written at the end, or what the next tile adds to. */
@@ -163,13 +161,15 @@ INLINE void tile(const struct conv_tile *t, const ptrdiff_t step, const int of,
         for (int q = 0; q < nq; q++)
             store(to + q * t->y_step, acc[k][q]);
     }
-    if (of != HALF || !t->bias)
+    if (halves % 2 == 0 || !t->bias)
         return;
 #pragma GCC unroll 16
-    for (int k = parts; k < PARTS; k++)
+    for (int k = parts; k < nk * PARTS; k++) {
+        float *to = t->y + (size_t)(k / PARTS) * t->y_block + k % PARTS * LANES;
 #pragma GCC unroll 16
         for (int q = 0; q < nq; q++)
-            store(t->y + q * t->y_step + k * LANES, load(t->bias + k * LANES));
+            store(to + q * t->y_step, load(t->bias + k * LANES));
+    }
 }
 
 /* To the second cache; returns the line after them. */
@@ -180,44 +180,65 @@ INLINE const float *fetch(const float *x, int lines)
     return x;
 }
 
-/* acc += x dy over all positions of all images. */
+/* Sums of positions that take turns, where fewer would wait for each other. */
+INLINE int banks(const int parts, const int nc)
+{
+    const int enough = 8; /* two a cycle, each after four */
+    return nc * parts < enough && (2 * nc + 1) * parts < CONV_REGISTERS ? 2 : 1;
+}
+
+/* acc += x dy of one position. */
+INLINE void add_one(reg acc[][TILE_BLOCKS * PARTS], const struct conv_sum *t,
+                    const float *x, const float *dy, const int parts,
+                    const int nc)
+{
+    operand dyk[TILE_BLOCKS * PARTS];
+#pragma GCC unroll 16
+    for (int k = 0; k < parts; k++)
+        dyk[k] = operands(dy + (size_t)(k / PARTS) * t->dy_block
+                          + k % PARTS * LANES);
+#pragma GCC unroll 16
+    for (int c = 0; c < nc; c++) {
+        const operand one = repeated(x + c);
+#pragma GCC unroll 16
+        for (int k = 0; k < parts; k++)
+            acc[c][k] = add_product(acc[c][k], dyk[k], one);
+    }
+}
+
+/* Of all positions of all images. */
 INLINE void add_all(reg acc[][TILE_BLOCKS * PARTS], const struct conv_sum *t,
                     const int parts, const int nc, const bool fetches)
 {
+    const int step = banks(parts, nc);
     for (int i = 0; i < t->images; i++) {
         const float *x_soon = t->x_soon + i * t->x_image;
         const float *dy_soon = t->dy_soon + i * t->dy_image;
         for (int r = 0; r < t->rows; r++) {
             const float *x = t->x + i * t->x_image + r * t->x_row;
             const float *dy = t->dy + i * t->dy_image + r * t->dy_row;
-            for (int q = 0; q < t->columns;
-                 q++, x += CONV_BLOCK, dy += CONV_BLOCK) {
+            int q = 0;
+            for (; q + step <= t->columns; q += step) {
                 if (fetches && q % CONV_BLOCK == 0) {
                     x_soon = fetch(x_soon, t->x_lines);
                     dy_soon = fetch(dy_soon, t->dy_lines);
                 }
-                operand dyk[TILE_BLOCKS * PARTS];
-#pragma GCC unroll 16
-                for (int k = 0; k < parts; k++)
-                    dyk[k] = operands(dy + (size_t)(k / PARTS) * t->dy_block
-                                      + k % PARTS * LANES);
-#pragma GCC unroll 16
-                for (int c = 0; c < nc; c++) {
-                    const operand one = repeated(x + c);
-#pragma GCC unroll 16
-                    for (int k = 0; k < parts; k++)
-                        acc[c][k] = add_product(acc[c][k], dyk[k], one);
-                }
+#pragma GCC unroll 2
+                for (int j = 0; j < step;
+                     j++, x += CONV_BLOCK, dy += CONV_BLOCK)
+                    add_one(acc + j * nc, t, x, dy, parts, nc);
             }
+            if (step > 1 && q < t->columns)
+                add_one(acc, t, x, dy, parts, nc);
         }
     }
 }
 
-INLINE void sum(const struct conv_sum *t, const int of, const int nc)
+INLINE void sum(const struct conv_sum *t, const int halves, const int nc)
 {
-    const int nk = of == HALF ? 1 : of;
-    const int parts = of == HALF ? PARTS / 2 : nk * PARTS;
-    reg acc[CONV_BLOCK][TILE_BLOCKS * PARTS];
+    const int nk = (halves + 1) / 2;
+    const int parts = halves * PARTS / 2;
+    reg acc[CONV_BLOCK][TILE_BLOCKS * PARTS] = {0};
 #pragma GCC unroll 16
     for (int c = 0; c < nc; c++)
 #pragma GCC unroll 16
@@ -235,75 +256,78 @@ INLINE void sum(const struct conv_sum *t, const int of, const int nc)
     for (int c = 0; c < nc; c++)
 #pragma GCC unroll 16
         for (int k = 0; k < parts; k++)
-            store(t->dw + c * nk * CONV_BLOCK + k * LANES, acc[c][k]);
+            store(t->dw + c * nk * CONV_BLOCK + k * LANES,
+                  banks(parts, nc) > 1 ? acc[c][k] + acc[nc + c][k]
+                                       : acc[c][k]);
 }
 
-#define TILE(nk, nq)                                                           \
-    static void tile_##nk##_##nq(const struct conv_tile *t)                    \
+#define TILE(halves, nq)                                                       \
+    static void tile_##halves##_##nq(const struct conv_tile *t)                \
     {                                                                          \
-        tile(t, PLACE, nk, nq);                                                \
+        tile(t, PLACE, halves, nq);                                            \
     }
-#define APART(nk, nq)                                                          \
-    static void apart_##nk##_##nq(const struct conv_tile *t)                   \
+#define APART(halves, nq)                                                      \
+    static void apart_##halves##_##nq(const struct conv_tile *t)               \
     {                                                                          \
-        tile(t, (ptrdiff_t)t->x_step, nk, nq);                                 \
+        tile(t, (ptrdiff_t)t->x_step, halves, nq);                             \
     }
-#define SUM(nk, nc)                                                            \
-    static void sum_##nk##_##nc(const struct conv_sum *t)                      \
+#define SUM(halves, nc)                                                        \
+    static void sum_##halves##_##nc(const struct conv_sum *t)                  \
     {                                                                          \
-        sum(t, nk, nc);                                                        \
+        sum(t, halves, nc);                                                    \
     }
-#define ROW(nk, nq)       [nk][nq] = tile_##nk##_##nq,
-#define APART_ROW(nk, nq) [nk][nq] = apart_##nk##_##nq,
-#define SUM_ROW(nk, nc)   [nk][nc] = sum_##nk##_##nc,
+#define ROW(halves, nq)       [halves][nq] = tile_##halves##_##nq,
+#define APART_ROW(halves, nq) [halves][nq] = apart_##halves##_##nq,
+#define SUM_ROW(halves, nc)   [halves][nc] = sum_##halves##_##nc,
 
-#define TO_3(X, nk)  X(nk, 1) X(nk, 2) X(nk, 3)
-#define TO_4(X, nk)  TO_3(X, nk) X(nk, 4)
-#define TO_6(X, nk)  TO_4(X, nk) X(nk, 5) X(nk, 6)
-#define TO_7(X, nk)  TO_6(X, nk) X(nk, 7)
-#define TO_8(X, nk)  TO_7(X, nk) X(nk, 8)
-#define TO_12(X, nk) TO_8(X, nk) X(nk, 9) X(nk, 10) X(nk, 11) X(nk, 12)
-#define TO_14(X, nk) TO_12(X, nk) X(nk, 13) X(nk, 14)
-#define TO_16(X, nk) TO_14(X, nk) X(nk, 15) X(nk, 16)
+#define TO_3(X, halves) X(halves, 1) X(halves, 2) X(halves, 3)
+#define TO_4(X, halves) TO_3(X, halves) X(halves, 4)
+#define TO_6(X, halves) TO_4(X, halves) X(halves, 5) X(halves, 6)
+#define TO_7(X, halves) TO_6(X, halves) X(halves, 7)
+#define TO_8(X, halves) TO_7(X, halves) X(halves, 8)
+#define TO_12(X, halves)                                                       \
+    TO_8(X, halves)                                                            \
+    X(halves, 9) X(halves, 10) X(halves, 11) X(halves, 12)
+#define TO_14(X, halves) TO_12(X, halves) X(halves, 13) X(halves, 14)
+#define TO_16(X, halves) TO_14(X, halves) X(halves, 15) X(halves, 16)
 
-/* nk 0 is HALF. Of 32 registers of 16 floats, 16 of 8, 32 of 4 and, at the
- * least, 16 of 4. */
+/* Of 32 registers of 16 floats, 16 of 8, 32 of 4 and, at the least, 16 of 4. */
 #if CONV_REGISTERS == 32 && CONV_LANES == 16
-#define TILES(X) TO_14(X, 1) TO_14(X, 2) TO_7(X, 4)
-#define SUMS(X)  TO_16(X, 1) TO_8(X, 2)
+#define TILES(X) TO_14(X, 2) TO_14(X, 4) TO_7(X, 8)
+#define SUMS(X)  TO_16(X, 2) TO_8(X, 4)
 #define MOST                                                                   \
     {                                                                          \
-        0, 14, 14, 0, 7                                                        \
+        [2] = 14, [4] = 14, [8] = 7                                            \
+    }
+#define SUM_MOST                                                               \
+    {                                                                          \
+        [2] = 16, [4] = 8                                                      \
     }
 #define WINOGRAD_WIDEST 4
-#define SUM_MOST                                                               \
-    {                                                                          \
-        0, 16, 8                                                               \
-    }
 #elif CONV_REGISTERS * CONV_LANES == 128
-#define TILES(X) TO_12(X, 0) TO_6(X, 1) TO_3(X, 2)
-#define SUMS(X)  TO_12(X, 0) TO_6(X, 1)
+#define TILES(X) TO_12(X, 1) TO_6(X, 2) TO_4(X, 3) TO_3(X, 4)
+#define SUMS(X)  TO_12(X, 1) TO_6(X, 2)
 #define MOST                                                                   \
     {                                                                          \
-        12, 6, 3                                                               \
+        [1] = 12, [2] = 6, [3] = 4, [4] = 3                                    \
     }
-#define WINOGRAD_WIDEST 1
 #define SUM_MOST                                                               \
     {                                                                          \
-        12, 6                                                                  \
+        [1] = 12, [2] = 6                                                      \
     }
+#define WINOGRAD_WIDEST 1
 #else
-#define TILES(X) TO_6(X, 0) TO_3(X, 1)
-#define SUMS(X)  TO_4(X, 0) TO_3(X, 1)
+#define TILES(X) TO_6(X, 1) TO_3(X, 2)
+#define SUMS(X)  TO_4(X, 1) TO_3(X, 2)
 #define MOST                                                                   \
     {                                                                          \
-        6, 3                                                                   \
+        [1] = 6, [2] = 3                                                       \
     }
-#define WINOGRAD_WIDEST 1
 #define SUM_MOST                                                               \
     {                                                                          \
-        4, 2                                                                   \
+        [1] = 4, [2] = 2                                                       \
     }
+#define WINOGRAD_WIDEST 1
 #endif
 
 TILES(TILE)

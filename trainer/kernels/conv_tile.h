@@ -21,10 +21,9 @@
 
 enum {
     TILE_BLOCKS = 4,     /* of output channels, at most */
+    TILE_HALVES = 2 * TILE_BLOCKS, /* of blocks: 8 of their channels */
     TILE_POSITIONS = 14, /* at most */
     TILE_EDGE = 2,       /* positions at a side that may read padding */
-    HALF = 0,            /* in place of a number of blocks: one, of which only
-                            the first 8 channels are worked out */
 };
 
 /* Kernels of 3x3, of 5x5, and of 3x3 with strides of 2. */
@@ -41,7 +40,8 @@ struct conv_span {
 };
 
 /* Of nq positions and nk blocks: y = bias + sum over input channels and taps of
- * x w, or y += that. */
+ * x w, or y += that. Where a tile is of an odd number of halves, the last 8
+ * channels become their bias, or stay as they are. */
 struct conv_tile {
     const float *x;     /* the first position, channel and tap */
     size_t x_step;      /* floats to the next position, for `apart`, */
@@ -99,14 +99,14 @@ struct conv_isa {
     const struct conv_transforms *transforms[WINOGRAD_KINDS];
     const struct lanes *lanes;
     const struct conv_round *round; /* tiles take pairs of bf16; NULL: floats */
-    int most[TILE_BLOCKS + 1];      /* positions, for HALF or so many blocks; 0:
-                                       none */
+    int most[TILE_HALVES + 1];      /* positions of tiles of so many halves of
+                                       blocks; 0: none */
     int winograd_widest; /* blocks, where weights lie in the second cache */
-    conv_tile_fn *tile[TILE_BLOCKS + 1][TILE_POSITIONS + 1];
+    conv_tile_fn *tile[TILE_HALVES + 1][TILE_POSITIONS + 1];
     /* Those take any x_step, the others that of neighbours. */
-    conv_tile_fn *apart[TILE_BLOCKS + 1][TILE_POSITIONS + 1];
-    int sum_most[TILE_BLOCKS + 1]; /* channels; all up to it */
-    conv_sum_fn *sum[TILE_BLOCKS + 1][CONV_BLOCK + 1];
+    conv_tile_fn *apart[TILE_HALVES + 1][TILE_POSITIONS + 1];
+    int sum_most[TILE_HALVES + 1]; /* channels; all up to it */
+    conv_sum_fn *sum[TILE_HALVES + 1][CONV_BLOCK + 1];
 };
 
 /* A tile at an edge: of the inputs that it needs those from `top` to bottom - 1

@@ -13,6 +13,7 @@
  */
 #include <string.h>
 
+#include "kernels/conv_bands.h"
 #include "kernels/conv_winograd.h"
 
 static const char *cannot(const struct conv *c, enum conv_pass pass)
@@ -61,9 +62,9 @@ static void multiply(const struct winograd_tiles *t,
             continue;
         for (int kb = 0, nk; kb < k->blocks; kb += nk) {
             nk = conv_tile_blocks(k->most, k->widest, k->blocks - kb);
-            const int of = conv_tile_of(isa->most, nk,
-                                        outputs - (k->first + kb) * CONV_BLOCK);
-            const int count = conv_up(end - from, isa->most[of]);
+            const int halves = conv_tile_halves(
+                isa->most, nk, outputs - (k->first + kb) * CONV_BLOCK);
+            const int count = conv_up(end - from, isa->most[halves]);
             struct conv_tile tile = {
                 .x_block = plane,
                 .tap = tap,
@@ -83,7 +84,7 @@ static void multiply(const struct winograd_tiles *t,
                 tile.y = m + e * winograd_matrix(t, outputs)
                          + (size_t)(k->first + kb) * plane
                          + (size_t)q * CONV_BLOCK;
-                isa->tile[of][nq](&tile);
+                isa->tile[halves][nq](&tile);
             }
         }
     }
@@ -269,8 +270,8 @@ static void sum_up(const struct winograd_tiles *t, int outputs,
         const size_t skip = (size_t)from * CONV_BLOCK;
         for (int kb = 0, nk; kb < k->blocks; kb += nk) {
             nk = conv_tile_blocks(k->most, k->widest, k->blocks - kb);
-            const int of = conv_tile_of(isa->sum_most, nk,
-                                        outputs - (k->first + kb) * CONV_BLOCK);
+            const int halves = conv_tile_halves(
+                isa->sum_most, nk, outputs - (k->first + kb) * CONV_BLOCK);
             struct conv_sum s = {
                 .dy = m + e * winograd_matrix(t, outputs)
                       + (size_t)(k->first + kb) * plane + skip,
@@ -284,11 +285,11 @@ static void sum_up(const struct winograd_tiles *t, int outputs,
             for (int c = 0, nc; c < view->channels; c += nc) {
                 const int left =
                     conv_least(CONV_BLOCK - c % CONV_BLOCK, view->channels - c);
-                nc = conv_least(left, isa->sum_most[of]);
+                nc = conv_even_parts(left, isa->sum_most[halves]);
                 s.x = v + e * winograd_matrix(t, view->channels)
                       + (size_t)(c / CONV_BLOCK) * plane + skip
                       + c % CONV_BLOCK;
-                isa->sum[of][nc](&s);
+                isa->sum[halves][nc](&s);
                 s.dw += nc * nk * CONV_BLOCK;
             }
         }

@@ -13,15 +13,27 @@ typedef unsigned char bytes
 typedef int ints
     __attribute__((vector_size(4 * CONV_LANES), aligned(4), may_alias));
 
+/* Of conversions that take one instruction, or three, GCC 12 makes dozens. */
+INLINE void narrow(unsigned char *to, mask note)
+{
+#if defined(__AVX2__) && CONV_LANES == 8
+    const __m256i wide = (__m256i)note;
+    const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(wide),
+                                           _mm256_extracti128_si256(wide, 1));
+    _mm_storel_epi64((void *)to, _mm_packus_epi16(words, words));
+#else
+    *(bytes *)to = __builtin_convertvector(note, bytes);
+#endif
+}
+
 INLINE void put_note(unsigned char *to, mask note, size_t note_bytes)
 {
     if (note_bytes == 1)
-        *(bytes *)to = __builtin_convertvector(note, bytes);
+        narrow(to, note);
     else
         *(ints *)to = note;
 }
 
-/* GCC 12 makes a dozen instructions of a conversion that is one. */
 INLINE mask widened(const unsigned char *from)
 {
 #if defined(__AVX512F__) && CONV_LANES == 16
