@@ -32,12 +32,12 @@ def test_all_loops_are_found_whole():
     if rows is None:
         raise tap.Skip(done.stdout.strip())
     loops = {row['loop'] for row in rows}
-    tap.expect({f'tile_1_{n}' for n in range(1, 7)} <= loops, loops)
+    tap.expect({f'tile_2_{n}' for n in range(1, 7)} <= loops, loops)
     for row in rows:
-        _, blocks, count = row['loop'].split('_')
-        # 16 channels are 4 registers, half a block 2, and each meets each
-        # position or channel; a turn may do so several times
-        registers = 4 * int(blocks) or 2
+        _, halves, count = row['loop'].split('_')
+        # 8 channels are 2 registers, and each meets each position or channel;
+        # a turn may do so several times
+        registers = 2 * int(halves)
         tap.expect(row['fma'] > 0
                    and row['fma'] % (registers * int(count)) == 0, row)
         tap.expect(0 < row['percent_of_peak'] < 101, row)
@@ -51,7 +51,7 @@ def test_the_largest_tile_keeps_the_units_busy():
     if rows is None:
         raise tap.Skip(done.stdout.strip())
     percent = {row['loop']: row['percent_of_peak'] for row in rows}
-    tap.expect(percent['tile_1_6'] > 90, percent)
+    tap.expect(percent['tile_2_6'] > 90, percent)
 
 
 @tap.case
