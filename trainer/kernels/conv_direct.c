@@ -69,7 +69,9 @@ static struct pass pass_of(const struct conv_isa *isa,
     struct pass p = {
         .isa = isa,
         .view = v,
-        .widest = conv_widest_for(isa->most, v->columns),
+        .widest = conv_widest_for(isa->most, v->columns,
+                                  v->ntaps > 1 && !v->lines ? isa->far_widest
+                                                            : TILE_BLOCKS),
         .order = order,
         .bands = bands_of(v, n),
     };

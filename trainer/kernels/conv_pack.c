@@ -22,7 +22,7 @@ int conv_widest(const int *most)
     return conv_tile_blocks(most, TILE_BLOCKS, TILE_BLOCKS);
 }
 
-int conv_widest_for(const int *most, int columns)
+int conv_widest_for(const int *most, int columns, int enough)
 {
     int best = 1, best_used = 0;
     for (int nk = 1; nk <= TILE_BLOCKS; nk++) {
@@ -30,7 +30,7 @@ int conv_widest_for(const int *most, int columns)
             continue;
         const int tiles = conv_up(columns, most[2 * nk]);
         const int used = nk * conv_up(columns, tiles);
-        if (used >= best_used) {
+        if (used > best_used || (used == best_used && nk <= enough)) {
             best = nk;
             best_used = used;
         }

@@ -45,8 +45,9 @@ int conv_tile_halves(const int *most, int nk, int outputs);
 /* The widest tile of which there are any. */
 int conv_widest(const int *most);
 
-/* Of how many blocks tiles are to be, so that they use most registers. */
-int conv_widest_for(const int *most, int columns);
+/* Of how many blocks tiles are to be, so that they use most registers; among
+ * equals, no more than are enough. */
+int conv_widest_for(const int *most, int columns, int enough);
 
 /* Where weights of outputs, inputs and taps lie in memory, in floats. */
 struct conv_weights {

@@ -86,7 +86,7 @@ static struct pass pass_of(const struct conv *c, enum conv_pass pass,
     p.at_once = conv_even_parts(half, most < FEWEST ? FEWEST : most);
     p.images = conv_up(half < FEWEST ? ALL : FEW, half);
     p.once = p.images >= c->n && p.at_once >= p.half;
-    p.widest = conv_widest_for(p.isa->most, p.at_once);
+    p.widest = conv_widest_for(p.isa->most, p.at_once, TILE_BLOCKS);
     return p;
 }
 

@@ -37,6 +37,10 @@ INLINE reg add_product(reg sum, operand a, operand b)
 }
 #endif
 
+/* Channels of a turn of the innermost loop. With AVX-512 one makes it long
+ * enough, and of NEON's two gcc keeps some in memory. */
+enum { AT_ONCE = CONV_LANES == 8 ? 2 : 1 };
+
 /* A w that several products read: gcc would load it for each of some, and two
  * loads a cycle are all there are. */
 INLINE operand once_loaded(operand w)
@@ -66,6 +70,7 @@ INLINE const float *add(reg acc[][TILE_POSITIONS], const float *x,
     const bool full = parts * (nq + 1) == CONV_REGISTERS;
     const bool by_w = full && CONV_LANES < 16 && nq < parts;
     const int held = parts - (full && CONV_LANES == 16);
+#pragma GCC unroll AT_ONCE
     for (int c = 0; by_w && c < nc; c++, x++, w += nk * CONV_BLOCK) {
         operand ones[TILE_POSITIONS];
 #pragma GCC unroll 16
@@ -79,6 +84,7 @@ INLINE const float *add(reg acc[][TILE_POSITIONS], const float *x,
                 acc[k][q] = add_product(acc[k][q], wk, ones[q]);
         }
     }
+#pragma GCC unroll AT_ONCE
     for (int c = 0; !by_w && c < nc; c++, x++, w += nk * CONV_BLOCK) {
         operand wk[TILE_BLOCKS * PARTS];
 #pragma GCC unroll 16
@@ -303,7 +309,7 @@ INLINE void sum(const struct conv_sum *t, const int halves, const int nc)
     {                                                                          \
         [2] = 16, [4] = 8                                                      \
     }
-#define WINOGRAD_WIDEST 4
+#define FAR_WIDEST 4
 #elif CONV_REGISTERS * CONV_LANES == 128
 #define TILES(X) TO_12(X, 1) TO_6(X, 2) TO_4(X, 3) TO_3(X, 4)
 #define SUMS(X)  TO_12(X, 1) TO_6(X, 2)
@@ -315,7 +321,7 @@ INLINE void sum(const struct conv_sum *t, const int halves, const int nc)
     {                                                                          \
         [1] = 12, [2] = 6                                                      \
     }
-#define WINOGRAD_WIDEST 1
+#define FAR_WIDEST 1
 #else
 #define TILES(X) TO_6(X, 1) TO_3(X, 2)
 #define SUMS(X)  TO_4(X, 1) TO_3(X, 2)
@@ -327,7 +333,7 @@ INLINE void sum(const struct conv_sum *t, const int halves, const int nc)
     {                                                                          \
         [1] = 4, [2] = 2                                                       \
     }
-#define WINOGRAD_WIDEST 1
+#define FAR_WIDEST 1
 #endif
 
 TILES(TILE)
@@ -343,7 +349,7 @@ const struct conv_isa NAME(TABLE, CONV_ISA) = {
     .lanes = &NAME(lanes_, CONV_ISA),
     .round = ROUND,
     .most = MOST,
-    .winograd_widest = WINOGRAD_WIDEST,
+    .far_widest = FAR_WIDEST,
     .tile = {TILES(ROW)},
     .apart = {TILES(APART_ROW)},
     .sum_most = SUM_MOST,

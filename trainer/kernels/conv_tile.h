@@ -20,10 +20,10 @@
 #include "kernels/lanes.h"
 
 enum {
-    TILE_BLOCKS = 4,     /* of output channels, at most */
+    TILE_BLOCKS = 4,               /* of output channels, at most */
     TILE_HALVES = 2 * TILE_BLOCKS, /* of blocks: 8 of their channels */
-    TILE_POSITIONS = 14, /* at most */
-    TILE_EDGE = 2,       /* positions at a side that may read padding */
+    TILE_POSITIONS = 14,           /* at most */
+    TILE_EDGE = 2, /* positions at a side that may read padding */
 };
 
 /* Kernels of 3x3, of 5x5, and of 3x3 with strides of 2. */
@@ -101,7 +101,7 @@ struct conv_isa {
     const struct conv_round *round; /* tiles take pairs of bf16; NULL: floats */
     int most[TILE_HALVES + 1];      /* positions of tiles of so many halves of
                                        blocks; 0: none */
-    int winograd_widest; /* blocks, where weights lie in the second cache */
+    int far_widest; /* blocks, where weights lie in the second cache */
     conv_tile_fn *tile[TILE_HALVES + 1][TILE_POSITIONS + 1];
     /* Those take any x_step, the others that of neighbours. */
     conv_tile_fn *apart[TILE_HALVES + 1][TILE_POSITIONS + 1];

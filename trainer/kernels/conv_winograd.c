@@ -124,8 +124,7 @@ static void multiply_all(const struct winograd_tiles *t,
                          int first, int n, const float *w, const struct room *r)
 {
     const struct conv_isa *isa = conv_isa();
-    struct winograd_chunk k =
-        winograd_chunk_of(t, isa->most, isa->winograd_widest);
+    struct winograd_chunk k = winograd_chunk_of(t, isa->most, isa->far_widest);
     do {
         if (packs)
             winograd_weights(t, v, order, &k, read_only(w), r->packed, r->u,
