@@ -381,8 +381,7 @@ def test_the_slowest_rank_is_named():
     # Each epoch has one step, in which rank 0 has all images but one.
     with tempfile.TemporaryDirectory(prefix='profile_test.') as folder:
         out, _ = succeeds('--breakdown', '--log', 'log', '--epochs', '20',
-                          '--batch', '256', ranks=2, folder=folder,
-                          images=257)
+                          '--batch', '64', ranks=2, folder=folder, images=65)
         with open(os.path.join(folder, 'log')) as file:
             log = [json.loads(line) for line in file]
     slowest = [line['slowest_rank'] for line in log[:-1]]

@@ -68,7 +68,8 @@ def _libc(function, *arguments):
 def _prepare_mounts():
     try:
         for command in (['mount', '--make-rprivate', '/'],
-                        ['mount', '-t', 'proc', 'proc', '/proc']):
+                        ['mount', '-t', 'proc', 'proc', '/proc'],
+                        ['mount', '-t', 'tmpfs', 'tmpfs', '/dev/shm']):
             _command(command)
         os.makedirs(NETNS, exist_ok=True)
         _command(['mount', '-t', 'tmpfs', 'netlab', NETNS])
