@@ -47,7 +47,8 @@ for isa in neon:32 scalar:16; do
         kernel trainer/kernels/conv_winograd_tile.c -DWINOGRAD_WIDE="$wide"
     done
 done
-compile -static -o "$dir/conv_test" tests/conv_test.c trainer/kernels/conv.c \
+compile -static -o "$dir/conv_test" tests/conv_test.c tests/conv_kit.c \
+    tests/conv_parts.c trainer/kernels/conv.c \
     trainer/kernels/conv_bands.c trainer/kernels/conv_bf16.c trainer/kernels/conv_direct.c \
     trainer/kernels/conv_direct_weights.c trainer/kernels/conv_pack.c trainer/kernels/conv_strassen.c \
     trainer/kernels/conv_strassen_weights.c \

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+#include "conv_parts.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "conv_kit.h"
+#include "exact.h"
+
+/* Strassen's method adds up what lies apart, but never of two images. */
+void no_image_depends_on_another(void)
+{
+    struct conv c = SHAPE(2, 64, 5, 5, 96, 1, 1, 1, 1, 1, 0, 0, 1, 1);
+    conv_set_outputs(&c);
+    struct conv one = c;
+    one.n = 1;
+    const size_t nx = conv_blocked(1, c.c, c.h, c.w);
+    const size_t ny = conv_blocked(1, c.k, c.out_h, c.out_w);
+    float *x = uniform(2 * nx, 1), *w = uniform(weight_floats(&c), 2);
+    float *y = unset(2 * ny), *alone = unset(ny);
+    for (size_t i = nx; i < 2 * nx; i++)
+        x[i] = NAN;
+    conv_use(NULL);
+    float *scratch = scratch_of(&conv_strassen, &c, CONV_FORWARD);
+    conv_strassen.forward(&c, x, w, NULL, y, scratch);
+    conv_strassen.forward(&one, x, w, NULL, alone, scratch);
+    equal(y, alone, ny, "the best", "y", "beside an image of NaN");
+    float *all[] = {x, w, y, alone, scratch};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        free(all[i]);
+}
+
+static void run_pass(const struct conv_method *m, const struct conv *c,
+                     enum conv_pass pass, const float *x, const float *y,
+                     const float *w, float *to)
+{
+    struct conv whole = *c;
+    whole.shares = 0;
+    float *scratch = scratch_of(m, &whole, pass);
+    if (pass == CONV_FORWARD)
+        m->forward(c, x, w, w, to, scratch);
+    else if (pass == CONV_BACKWARD_DATA)
+        m->backward_data(c, y, w, to, scratch);
+    else
+        m->backward_weights(c, x, y, to, scratch);
+    free(scratch);
+}
+
+/* Each share by itself, to what was `before`: what it has written has the bits
+ * of `whole`, and no other share writes that. Returns how much all have. */
+static size_t written_by_shares(const struct conv_method *m, struct conv c,
+                                enum conv_pass pass, const float *x,
+                                const float *y, const float *w,
+                                const float *before, const float *whole,
+                                size_t count)
+{
+    size_t written = 0;
+    float *to = unset(count);
+    bool *done = calloc(count, sizeof(bool));
+    for (c.share = 0; c.share < c.shares; c.share++) {
+        memcpy(to, before, count * sizeof(float));
+        run_pass(m, &c, pass, x, y, w, to);
+        for (size_t i = 0; i < count; i++) {
+            if (!memcmp(&to[i], &before[i], sizeof(float)))
+                continue;
+            require(to[i] == whole[i] && !done[i],
+                    "%s, pass %d, share %d of %d: number %zu is %g, not %g%s",
+                    m->name, (int)pass, c.share, c.shares, i, (double)to[i],
+                    (double)whole[i], done[i] ? ", and another's" : "");
+            done[i] = true;
+            written++;
+        }
+    }
+    free(to);
+    free(done);
+    return written;
+}
+
+static void shares_of(const struct conv_method *m, struct conv c)
+{
+    enum { ADDS = CONV_PASSES, CASES };
+    conv_set_outputs(&c);
+    const size_t nx =
+        c.plain ? input_floats(&c) : conv_blocked(c.n, c.c, c.h, c.w);
+    const size_t ny = conv_blocked(c.n, c.k, c.out_h, c.out_w);
+    const size_t nw = weight_floats(&c), most = nx + ny + nw;
+    float *x = uniform(nx, 1), *y = uniform(ny, 2), *w = uniform(nw, 3);
+    float *before = uniform(most, 4), *whole = unset(most);
+    float *nothing = unset(most);
+    for (int i = 0; i < 3 * CASES; i++) {
+        const enum conv_pass pass =
+            i % CASES == ADDS ? CONV_BACKWARD_DATA : i % CASES;
+        c.add = i % CASES == ADDS;
+        if (m->cannot(&c, pass) || (c.plain && pass == CONV_BACKWARD_DATA))
+            continue;
+        const size_t count = pass == CONV_FORWARD         ? ny
+                             : pass == CONV_BACKWARD_DATA ? nx
+                                                          : nw;
+        const bool adds = c.add || pass == CONV_BACKWARD_WEIGHTS;
+        const float *from = adds ? before : nothing;
+        c.shares = 0;
+        memcpy(whole, from, count * sizeof(float));
+        run_pass(m, &c, pass, x, y, w, whole);
+        c.shares = 2 + i / CASES;
+        const size_t written =
+            written_by_shares(m, c, pass, x, y, w, from, whole, count);
+        size_t wanted = count; /* dx may be 0 where strides leave gaps */
+        for (size_t k = 0; k < count; k++)
+            wanted -= !memcmp(&whole[k], &from[k], sizeof(float));
+        require(written == wanted, "%s, pass %d, %d shares: %zu of %zu",
+                m->name, (int)pass, c.shares, written, wanted);
+    }
+    float *all[] = {x, y, w, before, whole, nothing};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        free(all[i]);
+}
+
+void shares_have_the_same_bits(void)
+{
+    static const struct conv some[] = {
+        PLAIN(1, 3, 20, 20, 48, 1, 7, 7, 2, 2, 3, 3, 1, 1),
+        SHAPE(1, 20, 9, 7, 50, 1, 3, 3, 1, 1, 1, 1, 1, 1),
+        SHAPE(1, 48, 14, 14, 48, 1, 3, 3, 2, 2, 1, 1, 1, 1),
+        SHAPE(1, 96, 6, 7, 64, 2, 3, 3, 1, 1, 0, 0, 1, 1),
+        SHAPE(1, 20, 8, 9, 50, 1, 5, 5, 1, 1, 2, 2, 1, 1),
+        SHAPE(2, 64, 7, 7, 96, 1, 1, 1, 1, 1, 0, 0, 1, 1),
+        SHAPE(2, 64, 9, 7, 96, 1, 1, 1, 2, 2, 0, 0, 1, 1),
+        SHAPE(2, 50, 9, 7, 20, 1, 2, 2, 3, 3, 0, 0, 1, 1),
+    };
+    for (int i = 0; i < NMETHODS * NISAS; i++)
+        for (size_t k = 0; k < sizeof(some) / sizeof(some[0]); k++)
+            if (here(i / NMETHODS) && methods[i % NMETHODS]->shares)
+                shares_of(methods[i % NMETHODS], some[k]);
+}
+
+/* Threads and last batches do with the scratch of a part of the batch. */
+void no_part_needs_more_scratch(void)
+{
+    static const struct conv some[] = {
+        SHAPE(0, 2048, 16, 16, 96, 1, 3, 3, 2, 2, 1, 1, 1, 1),
+        SHAPE(0, 1280, 16, 16, 96, 1, 3, 3, 1, 1, 1, 1, 1, 1),
+        SHAPE(0, 96, 16, 16, 2048, 1, 3, 3, 2, 2, 1, 1, 1, 1),
+        SHAPE(0, 512, 7, 7, 512, 1, 3, 3, 1, 1, 1, 1, 1, 1),
+        SHAPE(0, 512, 14, 14, 512, 1, 3, 3, 2, 2, 1, 1, 1, 1),
+        SHAPE(0, 1280, 8, 8, 64, 1, 5, 5, 1, 1, 2, 2, 1, 1),
+        SHAPE(0, 2048, 7, 7, 512, 1, 1, 1, 1, 1, 0, 0, 1, 1),
+    };
+    enum { MOST = 40 };
+    conv_use(NULL);
+    for (size_t i = 0; i < sizeof(some) / sizeof(some[0]) * NMETHODS; i++) {
+        const struct conv_method *m = methods[i % NMETHODS];
+        struct conv c = some[i / NMETHODS];
+        conv_set_outputs(&c);
+        for (int pass = 0; pass < CONV_PASSES; pass++) {
+            size_t most = 0;
+            if (m->cannot(&c, (enum conv_pass)pass))
+                continue;
+            for (c.n = 1; c.n <= MOST; c.n++) {
+                const size_t floats = m->scratch(&c, (enum conv_pass)pass);
+                require(floats >= most,
+                        "%s, pass %d of %d to %d channels: %zu floats for %d "
+                        "images, %zu for fewer",
+                        m->name, pass, c.c, c.k, floats, c.n, most);
+                most = floats;
+            }
+        }
+    }
+}
