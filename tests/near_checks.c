@@ -187,8 +187,7 @@ static void lengths(const struct levels levels[], int *in, int *out,
 {
     /* No two lengths share what is known of ways, which goes by powers of two.
      * From LONG on no part is so short that it goes another way. */
-    enum { TURNS = 48, LONG = 60001 };
-    enum { SOME = 115207 }; /* blocks, and a short slice */
+    enum { TURNS = 48, LONG = 60001, SOME = 115207 };
     const struct {
         size_t count;
         int turns;
@@ -197,7 +196,7 @@ static void lengths(const struct levels levels[], int *in, int *out,
         {100,  4    },
         {3001, 10   },
         {LONG, 6    },
-        {SOME, TURNS},
+        {SOME, TURNS}, /* blocks, and a short slice */
         {most, 3    }, /* of many blocks, the last one short */
     };
     for (size_t k = 0; k < sizeof(calls) / sizeof(calls[0]); k++)

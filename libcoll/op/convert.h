@@ -141,7 +141,8 @@ static inline half_u16 narrow_f16(vec x)
 #endif
 }
 
-/* Of one instruction, or three, GCC 12 would make dozens. */
+/* Bytes to words of 32 bits, and back: one instruction or three, for which GCC
+ * 12 takes dozens. */
 static inline vec_u32 longer(quarter_u8 x)
 {
 #if VECTOR_BYTES == 64
@@ -159,9 +160,9 @@ static inline quarter_u8 shorter(vec_u32 x)
     return (quarter_u8)_mm512_cvtepi32_epi8((__m512i)x);
 #elif VECTOR_BYTES == 32
     const __m256i wide = (__m256i)x;
-    const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(wide),
-                                           _mm256_extracti128_si256(wide, 1));
-    return (quarter_u8)_mm_cvtsi128_si64(_mm_packus_epi16(words, words));
+    const __m128i halves = _mm_packus_epi32(_mm256_castsi256_si128(wide),
+                                            _mm256_extracti128_si256(wide, 1));
+    return (quarter_u8)_mm_cvtsi128_si64(_mm_packus_epi16(halves, halves));
 #else
     return __builtin_convertvector(x, quarter_u8);
 #endif

@@ -8,8 +8,8 @@
 
 run_inside() starts a process that is the first of a process namespace of its
 own, and whose mounts nobody else sees. Network namespaces have names only among
-those mounts, and all that is written lies on a file system mounted there. So
-when that process ends, however it ends, the kernel ends all that it started and
+those mounts, and all that is written lies on file systems mounted there, of
+which one is /dev/shm. So when that process ends, however it ends, the kernel ends all that it started and
 removes all that it made; nothing is left to clean up, and labs of several
 users do not meet.
 

@@ -186,10 +186,18 @@ INLINE const float *fetch(const float *x, int lines)
     return x;
 }
 
-/* Sums of positions that take turns, where fewer would wait for each other. */
-INLINE int banks(const int parts, const int nc)
+/* Blocks of the widest sums. */
+enum { SUM_WIDEST = CONV_LANES == 16 ? 2 : 1 };
+
+/* How many sets of sums take turns, position by position: two where one has so
+ * few that they would wait for each other. As many with a block as with the
+ * most, since shares of the outputs cut blocks elsewhere and have the same
+ * bits.
+ */
+INLINE int banks(const int halves, const int nc)
 {
     const int enough = 8; /* two a cycle, each after four */
+    const int parts = halves % 2 ? PARTS / 2 : SUM_WIDEST * PARTS;
     return nc * parts < enough && (2 * nc + 1) * parts < CONV_REGISTERS ? 2 : 1;
 }
 
@@ -212,11 +220,11 @@ INLINE void add_one(reg acc[][TILE_BLOCKS * PARTS], const struct conv_sum *t,
     }
 }
 
-/* Of all positions of all images. */
+/* Of all positions of all images, `step` at a time. */
 INLINE void add_all(reg acc[][TILE_BLOCKS * PARTS], const struct conv_sum *t,
-                    const int parts, const int nc, const bool fetches)
+                    const int parts, const int nc, const int step,
+                    const bool fetches)
 {
-    const int step = banks(parts, nc);
     for (int i = 0; i < t->images; i++) {
         const float *x_soon = t->x_soon + i * t->x_image;
         const float *dy_soon = t->dy_soon + i * t->dy_image;
@@ -244,6 +252,7 @@ INLINE void sum(const struct conv_sum *t, const int halves, const int nc)
 {
     const int nk = (halves + 1) / 2;
     const int parts = halves * PARTS / 2;
+    const int step = banks(halves, nc);
     reg acc[CONV_BLOCK][TILE_BLOCKS * PARTS] = {0};
 #pragma GCC unroll 16
     for (int c = 0; c < nc; c++)
@@ -255,16 +264,15 @@ INLINE void sum(const struct conv_sum *t, const int halves, const int nc)
     for (int c = 0; c < nc * nk; c++)
         __builtin_prefetch(t->dw + (nc * nk + c) * CONV_BLOCK, 1);
     if (t->x_lines || t->dy_lines)
-        add_all(acc, t, parts, nc, true);
+        add_all(acc, t, parts, nc, step, true);
     else
-        add_all(acc, t, parts, nc, false);
+        add_all(acc, t, parts, nc, step, false);
 #pragma GCC unroll 16
     for (int c = 0; c < nc; c++)
 #pragma GCC unroll 16
         for (int k = 0; k < parts; k++)
             store(t->dw + c * nk * CONV_BLOCK + k * LANES,
-                  banks(parts, nc) > 1 ? acc[c][k] + acc[nc + c][k]
-                                       : acc[c][k]);
+                  step > 1 ? acc[c][k] + acc[nc + c][k] : acc[c][k]);
 }
 
 #define TILE(halves, nq)                                                       \
@@ -335,6 +343,10 @@ INLINE void sum(const struct conv_sum *t, const int halves, const int nc)
     }
 #define FAR_WIDEST 1
 #endif
+
+_Static_assert(sizeof((const int[])SUM_MOST) / sizeof(int)
+                   == 2 * SUM_WIDEST + 1,
+               "it is of the last row");
 
 TILES(TILE)
 TILES(APART)

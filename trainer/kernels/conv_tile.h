@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The two loops in which a convolution spends its time, in registers.
  *
- * A tile is some positions of a row by some blocks of 16 channels. Both loops
- * read the input 16 floats a position apart (`apart` tiles read lines of plain
- * images); conv_direct.c copies it so where strides or padding are in the way.
+ * A tile is some positions of a row by some blocks of 16 channels, or halves of
+ * blocks. Both loops read the input 16 floats a position apart (`apart` tiles
+ * read lines of plain images); conv_direct.c copies it so where strides or
+ * padding are in the way.
  *
  * Those for bf16 read pairs of numbers where the others read floats: of input
  * channels in conv_tile, so that positions are 8 floats apart, and of images in
@@ -21,7 +22,7 @@
 
 enum {
     TILE_BLOCKS = 4,               /* of output channels, at most */
-    TILE_HALVES = 2 * TILE_BLOCKS, /* of blocks: 8 of their channels */
+    TILE_HALVES = 2 * TILE_BLOCKS, /* of 8 channels */
     TILE_POSITIONS = 14,           /* at most */
     TILE_EDGE = 2, /* positions at a side that may read padding */
 };
@@ -62,7 +63,7 @@ struct conv_tile {
 };
 
 /* Of nc input channels and nk blocks, for one tap: dw += sum over positions of
- * x dy. */
+ * x dy. Of an odd number of halves the last 8 of dw stay as they are. */
 struct conv_sum {
     const float *x, *dy;
     size_t x_image, x_row;

@@ -13,7 +13,8 @@ typedef unsigned char bytes
 typedef int ints
     __attribute__((vector_size(4 * CONV_LANES), aligned(4), may_alias));
 
-/* Of conversions that take one instruction, or three, GCC 12 makes dozens. */
+/* To bytes, and from them: one instruction or three, for which GCC 12 takes
+ * dozens. */
 INLINE void narrow(unsigned char *to, mask note)
 {
 #if defined(__AVX2__) && CONV_LANES == 8
