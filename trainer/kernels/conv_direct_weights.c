@@ -111,7 +111,8 @@ static void sum_block(const struct sums *s, struct conv_sum *t, const float *x,
     const int nk = (halves + 1) / 2;
     const struct conv_view *v = s->view;
     const float *dy = t->dy;
-    const int calls = v->ntaps * conv_up(nc, s->isa->sum_most[halves]);
+    const int most = s->isa->sum_most[halves];
+    const int calls = v->ntaps * conv_up(nc, most);
     int call = 0;
     for (int i = 0; i < v->ntaps; i++) {
         int from, to;
@@ -126,7 +127,8 @@ static void sum_block(const struct sums *s, struct conv_sum *t, const float *x,
             t->rows = 1;
         }
         for (int c = 0, n; c < nc; c += n, call++) {
-            n = conv_even_parts(nc - c, s->isa->sum_most[halves]);
+            n = nc < CONV_BLOCK ? conv_even_parts(nc - c, most)
+                                : conv_least(nc - c, most);
             share_x(s, t, x, turn.output * calls + call, turn.outputs * calls);
             share_dy(s, t, dy, nk, turn.input * calls + call,
                      turn.inputs * calls);

@@ -13,7 +13,6 @@
  */
 #include <string.h>
 
-#include "kernels/conv_bands.h"
 #include "kernels/conv_winograd.h"
 
 static const char *cannot(const struct conv *c, enum conv_pass pass)
@@ -284,7 +283,7 @@ static void sum_up(const struct winograd_tiles *t, int outputs,
             for (int c = 0, nc; c < view->channels; c += nc) {
                 const int left =
                     conv_least(CONV_BLOCK - c % CONV_BLOCK, view->channels - c);
-                nc = conv_even_parts(left, isa->sum_most[halves]);
+                nc = conv_least(left, isa->sum_most[halves]);
                 s.x = v + e * winograd_matrix(t, view->channels)
                       + (size_t)(c / CONV_BLOCK) * plane + skip
                       + c % CONV_BLOCK;
