@@ -20,28 +20,12 @@ bool here(int isa)
 const struct conv_method *const methods[NMETHODS] = {
     &conv_direct, &conv_bf16, &conv_strassen, &conv_winograd};
 
-size_t input_floats(const struct conv *c)
-{
-    return (size_t)c->n * (size_t)c->c * (size_t)c->h * (size_t)c->w;
-}
-
-size_t output_floats(const struct conv *c)
-{
-    return (size_t)c->n * (size_t)c->k * (size_t)c->out_h * (size_t)c->out_w;
-}
-
-size_t weight_floats(const struct conv *c)
-{
-    return (size_t)c->k * (size_t)(c->c / c->groups)
-           * (size_t)(c->kernel_h * c->kernel_w);
-}
-
 void reference(const struct conv *c, const float *x, const float *w,
                const float *bias, const float *dy, float *y, float *dx,
                float *dw)
 {
     const int in = c->c / c->groups, per = c->k / c->groups;
-    memset(dx, 0, input_floats(c) * sizeof(float));
+    memset(dx, 0, conv_inputs(c) * sizeof(float));
     for (int n = 0; n < c->n; n++)
         for (int k = 0; k < c->k; k++)
             for (int r = 0; r < c->out_h; r++)

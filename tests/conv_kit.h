@@ -4,6 +4,7 @@
 #ifndef TESTS_CONV_KIT_H
 #define TESTS_CONV_KIT_H
 
+#include "kernels/conv_size.h"
 #include "kernels/conv_tile.h"
 #include "shapes.h"
 
@@ -20,11 +21,6 @@ extern const char *only; /* of the instruction sets, or NULL: all */
 
 /* Sets this one, where the processor has it and it is to be tried. */
 bool here(int isa);
-
-/* Of a plain tensor. */
-size_t input_floats(const struct conv *);
-size_t output_floats(const struct conv *);
-size_t weight_floats(const struct conv *);
 
 /* All three passes at once; each product counts for what it goes into. */
 void reference(const struct conv *, const float *x, const float *w,

@@ -16,7 +16,7 @@ void no_image_depends_on_another(void)
     one.n = 1;
     const size_t nx = conv_blocked(1, c.c, c.h, c.w);
     const size_t ny = conv_blocked(1, c.k, c.out_h, c.out_w);
-    float *x = uniform(2 * nx, 1), *w = uniform(weight_floats(&c), 2);
+    float *x = uniform(2 * nx, 1), *w = uniform(conv_weights(&c), 2);
     float *y = unset(2 * ny), *alone = unset(ny);
     for (size_t i = nx; i < 2 * nx; i++)
         x[i] = NAN;
@@ -81,9 +81,9 @@ static void shares_of(const struct conv_method *m, struct conv c)
     enum { ADDS = CONV_PASSES, CASES };
     conv_set_outputs(&c);
     const size_t nx =
-        c.plain ? input_floats(&c) : conv_blocked(c.n, c.c, c.h, c.w);
+        c.plain ? conv_inputs(&c) : conv_blocked(c.n, c.c, c.h, c.w);
     const size_t ny = conv_blocked(c.n, c.k, c.out_h, c.out_w);
-    const size_t nw = weight_floats(&c), most = nx + ny + nw;
+    const size_t nw = conv_weights(&c), most = nx + ny + nw;
     float *x = uniform(nx, 1), *y = uniform(ny, 2), *w = uniform(nw, 3);
     float *before = uniform(most, 4), *whole = unset(most);
     float *nothing = unset(most);

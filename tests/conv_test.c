@@ -35,8 +35,8 @@ static void check(struct conv c, uint64_t seed)
         return;
     const char *cannot = conv_direct.cannot(&c, CONV_FORWARD);
     require(!cannot, "%s: %s", shape, cannot);
-    const size_t nx = input_floats(&c), ny = output_floats(&c);
-    const size_t nw = weight_floats(&c);
+    const size_t nx = conv_inputs(&c), ny = conv_outputs(&c);
+    const size_t nw = conv_weights(&c);
     const size_t bx = conv_blocked(c.n, c.c, c.h, c.w);
     const size_t by = conv_blocked(c.n, c.k, c.out_h, c.out_w);
     float *x = eighths(nx, seed), *w = eighths(nw, seed + 1);
@@ -97,10 +97,10 @@ static void winograd_as_direct(struct conv c, const char *isa, uint64_t seed)
 {
     const struct conv_method *const method[] = {&conv_direct, &conv_winograd};
     conv_set_outputs(&c);
-    const size_t nx = conv_blocked(c.n, c.c, c.h, c.w), nw = weight_floats(&c);
+    const size_t nx = conv_blocked(c.n, c.c, c.h, c.w), nw = conv_weights(&c);
     const size_t ny = conv_blocked(c.n, c.k, c.out_h, c.out_w);
-    float *px = eighths(input_floats(&c), seed);
-    float *py = eighths(output_floats(&c), seed + 1);
+    float *px = eighths(conv_inputs(&c), seed);
+    float *py = eighths(conv_outputs(&c), seed + 1);
     float *w = eighths(nw, seed + 2), *bias = eighths((size_t)c.k, seed + 3);
     float *x = unset(nx), *dy = unset(ny), *dw[2], *y[2], *dx[2], *sum[2];
     struct conv adds = c;
@@ -257,8 +257,8 @@ static void products_are_of_rounded_numbers(void)
 {
     struct conv c = SHAPE(3, 35, 9, 10, 37, 1, 3, 3, 2, 1, 1, 1, 1, 1);
     conv_set_outputs(&c);
-    const size_t nx = input_floats(&c), ny = output_floats(&c);
-    const size_t nw = weight_floats(&c);
+    const size_t nx = conv_inputs(&c), ny = conv_outputs(&c);
+    const size_t nw = conv_weights(&c);
     const size_t bx = conv_blocked(c.n, c.c, c.h, c.w);
     const size_t by = conv_blocked(c.n, c.k, c.out_h, c.out_w);
     float *x = uniform(nx, 1), *w = uniform(nw, 2), *dy = uniform(ny, 3);
@@ -316,6 +316,8 @@ static void layers_of_known_nets(void)
         PLAIN(2, 3, 20, 20, 24, 1, 7, 7, 2, 2, 3, 3, 1, 1),
         PLAIN(2, 1, 28, 28, 20, 1, 5, 5, 1, 1, 0, 0, 1, 1),
         SHAPE(2, 20, 12, 12, 50, 1, 5, 5, 1, 1, 0, 0, 1, 1),
+        SHAPE(2, 96, 9, 9, 20, 1, 5, 5, 1, 1, 2, 2, 1, 1),
+        SHAPE(2, 20, 9, 9, 96, 1, 5, 5, 1, 1, 2, 2, 1, 1),
         SHAPE(1, 16, 11, 9, 16, 1, 3, 3, 1, 1, 2, 2, 2, 2),
         SHAPE(5, 272, 3, 3, 16, 1, 3, 3, 1, 1, 1, 1, 1, 1),
         SHAPE(1, 208, 56, 56, 80, 1, 5, 5, 8, 8, 2, 2, 1, 1),

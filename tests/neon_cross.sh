@@ -50,7 +50,8 @@ done
 compile -static -o "$dir/conv_test" tests/conv_test.c tests/conv_kit.c \
     tests/conv_parts.c trainer/kernels/conv.c \
     trainer/kernels/conv_bands.c trainer/kernels/conv_bf16.c trainer/kernels/conv_direct.c \
-    trainer/kernels/conv_direct_weights.c trainer/kernels/conv_pack.c trainer/kernels/conv_strassen.c \
+    trainer/kernels/conv_direct_weights.c trainer/kernels/conv_pack.c trainer/kernels/conv_size.c \
+    trainer/kernels/conv_strassen.c \
     trainer/kernels/conv_strassen_weights.c \
     trainer/kernels/conv_view.c trainer/kernels/conv_winograd.c \
     trainer/kernels/conv_winograd_places.c trainer/kernels/conv_winograd_weights.c \
