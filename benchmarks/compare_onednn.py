@@ -4,13 +4,15 @@
 
     benchmarks/compare_onednn.py [--build build]
         [--nets vgg16:4,alexnet:16,resnet50:4] [--threads 1] [--rounds 3]
-        [--seconds 0.1] [--under 'taskset -c 0'] [--json FILE]
+        [--seconds 0.1] [--precision f32|bf16] [--under 'taskset -c 0']
+        [--json FILE]
 
 conv_bench says what a net's convolutions are and times its direct kernels, and
 what it takes by itself (auto); peer_onednn.c, which is built here, times oneDNN's
 by the same rule: direct beside direct, auto beside auto. Who begins changes from
 round to round. oneDNN has every tensor in the order that it likes best, reorders
-none and adds no biases, while conv_bench repacks the weights each time. A net is
+none and adds no biases, while conv_bench repacks the weights each time. With bf16
+oneDNN has it in memory; conv_bench has floats there, and rounds them. A net is
 written as NAME:IMAGES, or FILE:IMAGES.
 
 Printed is a table in Markdown: for each pass GFLOP/s over the net (times x p50,
@@ -67,7 +69,8 @@ def conv_bench(o, net, images, *words):
     with tempfile.NamedTemporaryFile(suffix='.json') as file:
         run([*shlex.split(o.under), os.path.join(o.build, 'conv_bench'),
              '--net', net, '--batch', str(images), '--threads',
-             str(o.threads), *words, '--json', file.name])
+             str(o.threads), '--dtype', o.precision, *words, '--json',
+             file.name])
         with open(file.name, encoding='utf-8') as text:
             return {(row['layer'], row['pass']): row
                     for row in json.load(text)['results']}
@@ -86,7 +89,8 @@ def time_onednn(o, _, __, shapes, way):
     asked = ''.join(' '.join([row['pass'], *(str(row['shape'][key])
                                              for key in SHAPE)]) + '\n'
                     for row in shapes.values())
-    said = run([*shlex.split(o.under), o.program, way, str(o.seconds)],
+    said = run([*shlex.split(o.under), o.program, way, o.precision,
+                str(o.seconds)],
                input=asked,
                env={**os.environ, 'OMP_NUM_THREADS': str(o.threads)})
     o.version, *answers = said.splitlines()
@@ -158,6 +162,7 @@ def parse_options():
     parser.add_argument('--threads', type=int, default=1)
     parser.add_argument('--rounds', type=int, default=3)
     parser.add_argument('--seconds', type=float, default=0.1)
+    parser.add_argument('--precision', choices=('f32', 'bf16'), default='f32')
     parser.add_argument('--under', default='')
     parser.add_argument('--json', metavar='FILE')
     o = parser.parse_args()
@@ -195,11 +200,12 @@ def main():
             subprocess.TimeoutExpired) as error:
         print(f'compare_onednn.py: {error}', file=sys.stderr)
         return 1
-    print(f'\n{o.version}, {o.threads} thread{"s" * (o.threads > 1)}')
+    print(f'\n{o.version}, {o.precision}, {o.threads} '
+          f'thread{"s" * (o.threads > 1)}')
     if o.json:
         with open(o.json, 'w', encoding='utf-8') as file:
-            json.dump({'onednn': o.version, 'threads': o.threads,
-                       'nets': results}, file, indent=1)
+            json.dump({'onednn': o.version, 'precision': o.precision,
+                       'threads': o.threads, 'nets': results}, file, indent=1)
     return 0
 
 

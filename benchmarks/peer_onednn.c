@@ -2,15 +2,15 @@
 /* Times oneDNN's convolutions as conv_bench times the trainer's; built and run
  * by compare_onednn.py.
  *
- *   peer_onednn direct|auto SECONDS < CONVOLUTIONS
+ *   peer_onednn direct|auto f32|bf16 SECONDS < CONVOLUTIONS
  *
  * A line has a pass (fwd, bwd_data, bwd_weights), images, channels, rows and
  * columns, outputs, groups, rows and columns of the window, stride, pad and
  * dilation. The first line of the answer is oneDNN's version; each other one
  * has least and median milliseconds, and what oneDNN calls what ran, or "none".
  *
- * All tensors are in the order that oneDNN likes best, and neither reordering
- * nor biases take time, which is in its favour. */
+ * All tensors are in the order that oneDNN likes best, with bf16 all of them of
+ * bf16, and neither reordering nor biases take time, which is in its favour. */
 #include <oneapi/dnnl/dnnl.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,6 +33,7 @@ struct timed {
 
 static dnnl_engine_t engine;
 static dnnl_stream_t stream;
+static dnnl_data_type_t numbers; /* of all tensors */
 
 static void must(dnnl_status_t status, const char *what)
 {
@@ -69,7 +70,7 @@ static int positions(int size, int window, const struct shape *s)
 static dnnl_memory_desc_t tensor(int ndims, const dnnl_dims_t dims)
 {
     dnnl_memory_desc_t d;
-    must(dnnl_memory_desc_init_by_tag(&d, ndims, dims, dnnl_f32,
+    must(dnnl_memory_desc_init_by_tag(&d, ndims, dims, numbers,
                                       dnnl_format_tag_any),
          "a tensor");
     return d;
@@ -129,7 +130,8 @@ static dnnl_memory_t memory_of(dnnl_primitive_desc_t d, int arg)
 {
     const dnnl_memory_desc_t *is =
         dnnl_primitive_desc_query_md(d, dnnl_query_exec_arg_md, arg);
-    const size_t count = dnnl_memory_desc_get_size(is) / sizeof(float);
+    const size_t size = numbers == dnnl_bf16 ? 2 : sizeof(float);
+    const size_t count = dnnl_memory_desc_get_size(is) / size;
     dnnl_memory_t memory;
     void *at;
     must(dnnl_memory_create(&memory, is, engine, DNNL_MEMORY_ALLOCATE),
@@ -138,7 +140,9 @@ static dnnl_memory_t memory_of(dnnl_primitive_desc_t d, int arg)
     uint32_t x = 1;
     for (size_t i = 0; i < count; i++) {
         x = x * 1664525 + 1013904223;
-        ((float *)at)[i] = (float)(int32_t)x / 2147483648.F;
+        const float number = (float)(int32_t)x / 2147483648.F;
+        /* Of bf16 the upper half. */
+        memcpy((char *)at + i * size, (const char *)&number + 4 - size, size);
     }
     return memory;
 }
@@ -222,8 +226,8 @@ static void answer(const struct shape *s, dnnl_alg_kind_t kind, double seconds)
 
 int main(int argc, char **argv)
 {
-    if (argc != 3) {
-        fputs("usage: peer_onednn direct|auto SECONDS < CONVOLUTIONS\n",
+    if (argc != 4) {
+        fputs("usage: peer_onednn direct|auto f32|bf16 SECONDS < CONVOLUTIONS\n",
               stderr);
         return 2;
     }
@@ -231,12 +235,13 @@ int main(int argc, char **argv)
                                      ? dnnl_convolution_direct
                                      : dnnl_convolution_auto;
     const dnnl_version_t *version = dnnl_version();
+    numbers = strcmp(argv[2], "bf16") ? dnnl_f32 : dnnl_bf16;
     must(dnnl_engine_create(&engine, dnnl_cpu, 0), "an engine");
     must(dnnl_stream_create(&stream, engine, dnnl_stream_default_flags),
          "a stream");
     printf("oneDNN %d.%d.%d\n", version->major, version->minor, version->patch);
     for (struct shape s; read_shape(&s);)
-        answer(&s, kind, atof(argv[2]));
+        answer(&s, kind, atof(argv[3]));
     must(dnnl_stream_destroy(stream), "a stream");
     must(dnnl_engine_destroy(engine), "an engine");
     return fflush(stdout) || ferror(stdout);
