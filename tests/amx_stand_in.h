@@ -53,6 +53,12 @@ static inline void amx_require_tile(int i)
                 "a tile that is not configured");
 }
 
+static inline void _tile_zero(int to)
+{
+    amx_require_tile(to);
+    memset(amx_tile[to], 0, sizeof(amx_tile[to]));
+}
+
 static inline void _tile_loadd(int to, const void *from, size_t stride)
 {
     amx_require_tile(to);

@@ -142,7 +142,7 @@ static void explain(char *help, const char *what, const struct choice *of)
 static const char *obstacle(const struct choice *c)
 {
     if (!strcmp(c->name, "amx"))
-        return conv_use("avx512") && !strcmp(conv_bf16_isa(CONV_FORWARD), "amx")
+        return conv_use("avx512") && !strcmp(conv_bf16_isa(), "amx")
                    ? NULL
                    : "this processor or build does not have it";
     const bool is_isa = c >= isas && c < isas + sizeof(isas) / sizeof(isas[0]);

@@ -94,7 +94,7 @@ static void find(struct bench_result *r)
     const struct conv_method *m = o->method ? o->method : conv_best(c, r->pass);
     r->kernel = m->name;
     r->isa = m == &conv_gemm   ? bench.gemm_isa
-             : m == &conv_bf16 ? conv_bf16_isa(r->pass)
+             : m == &conv_bf16 ? conv_bf16_isa()
                                : o->isa;
     r->cannot = m->cannot(c, r->pass);
     if (r->cannot)

@@ -77,6 +77,6 @@ double peak_flops(const char *isa, bool bf16, const struct bench_options *o,
 
 double peak_of_dtype(const struct bench_options *o, struct crew *crew)
 {
-    return peak_flops(o->bf16 ? conv_bf16_isa(CONV_FORWARD) : o->isa, o->bf16, o,
+    return peak_flops(o->bf16 ? conv_bf16_isa() : o->isa, o->bf16, o,
                       crew);
 }

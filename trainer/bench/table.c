@@ -50,7 +50,7 @@ void table_head(const struct bench *b)
                "#   of the median time (p50), with repacking of weights\n",
                o->threads == 1 ? "one core" : "all threads together",
                peak_of_dtype(o, b->crew) * 1e-9, o->dtype,
-               o->bf16 ? conv_bf16_isa(CONV_FORWARD) : o->isa);
+               o->bf16 ? conv_bf16_isa() : o->isa);
     if (o->bf16 && !conv_bf16_fast())
         printf("# %s has no instructions for bf16, so its products are made of "
                "floats, which is slow\n",

@@ -7,10 +7,9 @@
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include "kernels/conv_amx.h"
 #endif
 
+#include "kernels/conv_amx.h"
 #include "kernels/conv_pack.h"
 
 static const struct isa {
@@ -47,7 +46,25 @@ static const struct isa *best_isa(const char *name)
     return NULL;
 }
 
-#if defined(__x86_64__)
+#if defined(CONV_AMX_STAND_IN) || defined(__x86_64__)
+static const struct conv_isa *with_amx(const struct conv_isa *set)
+{
+    static struct conv_isa amx;
+    amx = *set;
+    amx.name = "amx";
+    amx.wide = &conv_wide_amx;
+    for (int halves = 0; halves <= TILE_HALVES; halves++)
+        amx.most[halves] = halves == 2 || halves == 4 ? 2 * WIDE_POSITIONS : 0;
+    return &amx;
+}
+#endif
+
+#if defined(CONV_AMX_STAND_IN)
+static const struct conv_isa *best_bf16(const struct isa *i)
+{
+    return with_amx(i->bf16);
+}
+#elif defined(__x86_64__)
 static bool has_avx512_bf16(void)
 {
     return __builtin_cpu_supports("avx512bf16");
@@ -75,7 +92,7 @@ static const struct conv_isa *best_bf16(const struct isa *i)
         return i->bf16;
     if (!has_avx512_bf16())
         return best_isa("avx2")->bf16;
-    return has_amx() ? conv_isa_amx() : i->bf16;
+    return has_amx() ? with_amx(i->bf16) : i->bf16;
 }
 #else
 static const struct conv_isa *best_bf16(const struct isa *i)
@@ -112,16 +129,14 @@ const struct conv_isa *conv_isa_bf16(void)
     return bf16;
 }
 
-const char *conv_bf16_isa(enum conv_pass pass)
+const char *conv_bf16_isa(void)
 {
-    const char *name = conv_isa_bf16()->name;
-    return pass == CONV_BACKWARD_WEIGHTS && !strcmp(name, "amx") ? "avx512"
-                                                                 : name;
+    return conv_isa_bf16()->name;
 }
 
 bool conv_bf16_fast(void)
 {
-    return !strcmp(conv_bf16_isa(CONV_BACKWARD_WEIGHTS), "avx512");
+    return conv_isa_bf16()->wide || !strcmp(conv_bf16_isa(), "avx512");
 }
 
 const struct lanes *lanes(void)

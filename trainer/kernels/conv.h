@@ -96,10 +96,10 @@ extern const struct conv_method conv_bf16;
  * input, which nothing can. */
 extern const struct conv_method conv_gemm;
 
-/* What conv_bf16 computes a pass with: conv_use()'s, but "amx" for "avx512"
+/* What conv_bf16 computes with: conv_use()'s, but "amx" for "avx512"
  * where the processor has that, and "avx2" where it has no AVX512-BF16. Whether
  * that has instructions for products of bf16. */
-const char *conv_bf16_isa(enum conv_pass);
+const char *conv_bf16_isa(void);
 bool conv_bf16_fast(void);
 
 /* The one to take: by what conv_choose() has set, else by a rule that depends

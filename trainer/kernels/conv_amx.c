@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Tiles of pairs of bf16 for AMX: 16 outputs by up to 14 positions in each of
- * up to four registers. tests/amx_test.c runs this file with the instructions
- * in software; no processor that has them was at hand. Sums over positions,
- * whose operands AMX would want the other way round, are those of AVX512-BF16.
- */
+/* Wide tiles and sums for AMX: of two groups of up to 16 positions by two
+ * blocks of 16 outputs, or of two blocks of outputs by two of inputs, in four
+ * registers of 16 x 16 sums. tests/amx_test.c runs this file with the
+ * instructions in software. */
 #include "kernels/conv_amx.h"
 
 #include <string.h>
@@ -15,10 +14,9 @@
 #endif
 
 enum {
-    PAIRS = CONV_BLOCK / 2,            /* of channels */
-    ROW = PAIRS * sizeof(float),       /* bytes of a position, */
-    LINE = CONV_BLOCK * sizeof(float), /* and of 16 outputs */
-    MOST = TILE_POSITIONS,
+    LINE = CONV_BLOCK * sizeof(float), /* bytes: 16 sums, or 32 of bf16 */
+    ROWS = 16,                         /* of a register, */
+    SQUARE = ROWS * CONV_BLOCK,        /* and floats */
 };
 
 /* As ldtilecfg reads it. */
@@ -31,110 +29,177 @@ struct config {
 /* Compilers do not know that these instructions read the whole of it. */
 #define SETTLE(c) __asm__ volatile("" ::"r"(c) : "memory")
 
-/* Registers 0 to 3 are sums, 4 has what positions read, and 5 weights; so have
- * 6 and 7 of the last block, which may have fewer pairs. */
-static void configure(int positions, int last)
+/* What this thread's registers are configured for; to configure them takes as
+ * long as a dozen products. */
+static _Thread_local int configured;
+
+/* Registers 0 and 1 are the sums of the first group, 2 and 3 of the second, 4
+ * and 5 what these read, and 6 and 7 what both do. */
+static void configure(int first, int second)
 {
+    const int shape = first * (ROWS + 1) + second;
+    if (configured == shape)
+        return;
     struct config c = {.palette = 1};
     for (int i = 0; i < 8; i++) {
         c.row_bytes[i] = LINE;
-        c.rows[i] = (uint8_t)positions;
+        c.rows[i] = i >= 6 ? ROWS : (uint8_t)first;
     }
-    c.row_bytes[4] = ROW;
-    c.rows[5] = PAIRS;
-    c.row_bytes[6] = (uint16_t)(last * (int)sizeof(float));
-    c.rows[7] = (uint8_t)last;
+    c.rows[2] = c.rows[3] = c.rows[5] = (uint8_t)(second ? second : first);
     SETTLE(&c);
     _tile_loadconfig(&c);
+    configured = shape;
 }
 
-/* For each of nk sums; the instructions want their numbers as they stand. */
-#define EACH_SUM(DO)                                                           \
-    DO(0)                                                                      \
-    if (nk > 1) {                                                              \
-        DO(1)                                                                  \
-    }                                                                          \
-    if (nk > 2) {                                                              \
-        DO(2) DO(3)                                                            \
-    }
-#define BEGIN(k)                                                               \
-    _tile_loadd(k, t->bias ? t->bias + k * CONV_BLOCK : t->y + k * t->y_block,  \
-                t->bias ? 0 : t->y_step * sizeof(float));
-#define END(k)                                                                 \
-    _tile_stored(k, t->y + k * t->y_block, t->y_step * sizeof(float));
-#define ADD(k)                                                                 \
-    _tile_loadd(5, w + k * CONV_BLOCK, (size_t)nk * LINE);                     \
-    _tile_dpbf16ps(k, 4, 5);
-#define ADD_LAST(k)                                                            \
-    _tile_loadd(7, w + k * CONV_BLOCK, (size_t)nk * LINE);                     \
-    _tile_dpbf16ps(k, 6, 7);
+static void end(void)
+{
+    if (configured)
+        _tile_release();
+    configured = 0;
+#ifndef CONV_AMX_STAND_IN
+    _mm_sfence(); /* what was streamed comes before what is stored next */
+#endif
+}
 
-static inline void tile(const struct conv_tile *t, const int nk, const int nq)
+/* DO(register, group, block) for each sum; the instructions want their numbers
+ * as they stand. */
+#define EACH_SUM(DO)                                                           \
+    DO(0, 0, 0)                                                                \
+    if (nk > 1) {                                                              \
+        DO(1, 0, 1)                                                            \
+    }                                                                          \
+    if (both) {                                                                \
+        DO(2, 1, 0)                                                            \
+    }                                                                          \
+    if (both && nk > 1) {                                                      \
+        DO(3, 1, 1)                                                            \
+    }
+#define BEGIN(i, group, k)                                                     \
+    _tile_loadd(i,                                                             \
+                t->bias ? t->bias + k *CONV_BLOCK                              \
+                        : t->y + k * t->y_block + group * t->y_others,         \
+                t->bias ? 0 : t->y_step * sizeof(float));
+#define END(i, group, k)                                                       \
+    _tile_stored(i, t->y + k * t->y_block + group * t->y_others,               \
+                 t->y_step * sizeof(float));
+#define KEEP(i, group, k) _tile_stored(i, kept[i], LINE);
+#define STREAM(i, group, k)                                                    \
+    stream(t->y + k * t->y_block + group * t->y_others, t->y_step, kept[i],    \
+           group ? t->others : t->positions);
+#define BEGIN_SUM(i, group, k)                                                 \
+    if (s->add)                                                                \
+        _tile_loadd(i, s->dw + group * s->dw_output + k * s->dw_input, LINE);  \
+    else                                                                       \
+        _tile_zero(i);
+#define END_SUM(i, group, k)                                                   \
+    _tile_stored(i, s->dw + group * s->dw_output + k * s->dw_input, LINE);
+
+/* Sums += products of two groups and two blocks, of which there may be one. */
+static inline void multiply(const float *group, ptrdiff_t other,
+                            const float *block, size_t next, size_t row,
+                            const bool both, const int nk)
+{
+    _tile_loadd(4, group, LINE);
+    _tile_loadd(6, block, row);
+    _tile_dpbf16ps(0, 4, 6);
+    if (nk > 1) {
+        _tile_loadd(7, block + next, row);
+        _tile_dpbf16ps(1, 4, 7);
+    }
+    if (both) {
+        _tile_loadd(5, group + other, LINE);
+        _tile_dpbf16ps(2, 5, 6);
+    }
+    if (both && nk > 1)
+        _tile_dpbf16ps(3, 5, 7);
+}
+
+/* Lines to memory, without reading there first. */
+static inline void stream(float *to, size_t step, const float *from, int lines)
+{
+    for (; lines > 0; lines--, to += step, from += CONV_BLOCK)
+#ifdef CONV_AMX_STAND_IN
+        memcpy(to, from, LINE);
+#else
+        _mm512_stream_ps(to, _mm512_load_ps(from));
+#endif
+}
+
+static inline void tile_of(const struct conv_tile *t, const bool both,
+                           const int nk)
 {
     const float *w = t->w;
-    configure(nq, t->last);
+    const int rows = ROWS * nk * CONV_BLOCK;
     EACH_SUM(BEGIN)
     for (int b = 0; b < t->nblocks; b++) {
-        const bool last = b + 1 == t->nblocks;
-        const int rows = (last ? t->last : PAIRS) * nk * CONV_BLOCK;
         w += t->before * rows;
         for (int i = 0; i < t->ntaps; i++, w += rows) {
             const float *x = t->x + (size_t)b * t->x_block + t->tap[i];
-            if (last) {
-                _tile_loadd(6, x, ROW);
-                EACH_SUM(ADD_LAST)
-            } else {
-                _tile_loadd(4, x, ROW);
-                EACH_SUM(ADD)
-            }
+            multiply(x, t->x_others, w, CONV_BLOCK, (size_t)nk * LINE, both,
+                     nk);
         }
         w += t->after * rows;
     }
-    EACH_SUM(END)
-    _tile_release();
+    if (t->stream) {
+        _Alignas(LINE) float kept[4][SQUARE];
+        EACH_SUM(KEEP)
+        EACH_SUM(STREAM)
+    } else {
+        EACH_SUM(END)
+    }
 }
 
-#define TILE(nk, nq)                                                           \
-    static void tile_##nk##_##nq(const struct conv_tile *t)                    \
-    {                                                                          \
-        tile(t, nk, nq);                                                       \
+static void tile(const struct conv_tile *t, int nk)
+{
+    configure(t->positions, t->others);
+    if (t->others)
+        nk > 1 ? tile_of(t, true, 2) : tile_of(t, true, 1);
+    else
+        nk > 1 ? tile_of(t, false, 2) : tile_of(t, false, 1);
+}
+
+static inline void sum_of(const struct conv_wide_sum *s, const bool both,
+                          const int nk)
+{
+    EACH_SUM(BEGIN_SUM)
+    for (int i = 0; i < s->images; i++) {
+        const float *dy = s->dy + (size_t)i * s->dy_image;
+        const float *x = s->x + (size_t)i * s->x_image;
+        for (int j = 0; j < s->steps; j++, dy += SQUARE, x += SQUARE)
+            multiply(dy, (ptrdiff_t)s->dy_block, x, s->x_block, LINE, both, nk);
     }
-#define NAME(nk, nq) [2 * nk][nq] = tile_##nk##_##nq,
-#define TO_14(X, nk)                                                           \
-    X(nk, 1)                                                                   \
-    X(nk, 2)                                                                   \
-    X(nk, 3)                                                                   \
-    X(nk, 4)                                                                   \
-    X(nk, 5) X(nk, 6) X(nk, 7) X(nk, 8) X(nk, 9) X(nk, 10) X(nk, 11) X(nk, 12) \
-        X(nk, 13) X(nk, 14)
-#define TILES(X) TO_14(X, 1) TO_14(X, 2) TO_14(X, 4)
+    EACH_SUM(END_SUM)
+}
 
-TILES(TILE)
+static void sum(const struct conv_wide_sum *s)
+{
+    configure(ROWS, ROWS);
+    if (s->nk > 1)
+        s->nc > 1 ? sum_of(s, true, 2) : sum_of(s, true, 1);
+    else
+        s->nc > 1 ? sum_of(s, false, 2) : sum_of(s, false, 1);
+}
 
-static conv_tile_fn *const tiles[TILE_HALVES + 1][MOST + 1] = {TILES(NAME)};
+const struct conv_wide conv_wide_amx = {tile, sum, end};
 
 /* All registers whole. x is the first sum of four. */
 static void run(long rounds, float factor, float summand, float *x)
 {
-    struct config c = {.palette = 1};
     float a[CONV_PEAK_FLOATS], b[CONV_PEAK_FLOATS];
     for (int i = 0; i < CONV_PEAK_FLOATS; i++)
         a[i] = factor, b[i] = summand;
-    for (int i = 0; i < 6; i++)
-        c.row_bytes[i] = LINE, c.rows[i] = CONV_BLOCK;
-    SETTLE(&c);
-    _tile_loadconfig(&c);
+    configure(ROWS, ROWS);
     _tile_loadd(0, x, LINE);
     _tile_loadd(4, a, LINE);
-    _tile_loadd(5, b, LINE);
+    _tile_loadd(6, b, LINE);
     for (long i = 0; i < rounds; i++) {
-        _tile_dpbf16ps(0, 4, 5);
-        _tile_dpbf16ps(1, 4, 5);
-        _tile_dpbf16ps(2, 4, 5);
-        _tile_dpbf16ps(3, 4, 5);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_dpbf16ps(1, 4, 6);
+        _tile_dpbf16ps(2, 4, 6);
+        _tile_dpbf16ps(3, 4, 6);
     }
     _tile_stored(0, x, LINE);
-    _tile_release();
+    end();
 }
 
 const struct conv_peak conv_peak_amx = {
@@ -142,14 +207,3 @@ const struct conv_peak conv_peak_amx = {
     .flops = 4.0 * CONV_BLOCK * CONV_BLOCK * 2 * CONV_BLOCK * 2,
     .run = run,
 };
-
-const struct conv_isa *conv_isa_amx(void)
-{
-    static struct conv_isa isa;
-    isa = conv_isa_bf16_avx512;
-    isa.name = "amx";
-    memcpy(isa.tile, tiles, sizeof(tiles));
-    for (int halves = 1; halves <= TILE_HALVES; halves++)
-        isa.most[halves] = tiles[halves][MOST] ? MOST : 0;
-    return &isa;
-}

@@ -6,8 +6,8 @@
 #include "kernels/conv_peak.h"
 #include "kernels/conv_tile.h"
 
-/* Not to be run where there is none. Not thread-safe. */
-const struct conv_isa *conv_isa_amx(void);
+/* Not to be run where there is none. */
+extern const struct conv_wide conv_wide_amx;
 
 extern const struct conv_peak conv_peak_amx;
 

@@ -32,7 +32,9 @@ static void backward_data(const struct conv *c, const float *dy, const float *w,
 static void backward_weights(const struct conv *c, const float *x,
                              const float *dy, float *dw, float *scratch)
 {
-    direct_backward_weights(conv_isa_bf16(), c, x, dy, dw, scratch);
+    const struct conv_isa *isa = conv_isa_bf16();
+    (isa->wide ? wide_backward_weights : direct_backward_weights)(isa, c, x, dy,
+                                                                  dw, scratch);
 }
 
 const struct conv_method conv_bf16 = {

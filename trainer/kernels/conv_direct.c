@@ -11,6 +11,13 @@
 enum {
     FEW = 784,       /* positions; of less, several images are done at once */
     PHASES = 1024,   /* of the gradient of the data, each a pass of its own */
+    CACHE_LINE = 64, /* bytes */
+#ifdef CONV_AMX_STAND_IN
+    STREAM = 999,
+#else
+    STREAM =
+        8 << 20, /* floats of an output; more are written past the caches */
+#endif
     WEIGHTS = 18432, /* floats of a chunk for a block of outputs, at most: 144
                         KiB for a tile of two */
 };
@@ -42,6 +49,7 @@ struct output {
     struct conv_span share; /* of their blocks */
     const float *bias;      /* padded; NULL: 0 */
     bool add;               /* to what is there */
+    bool stream;            /* all of it is too much for any cache */
 };
 
 struct pass {
@@ -104,6 +112,19 @@ static bool are_one(const struct conv_view *v, const struct output *out,
     return to - from == rows;
 }
 
+/* Sets what reads and writes row r of those from `first` on; returns where its
+ * first position reads. */
+static const float *begin_row(const struct conv_view *v, struct conv_tile *t,
+                              const float *from, int first, int r)
+{
+    t->ntaps = view_taps(v, first + r, &t->before);
+    t->after = v->ntaps - t->before - t->ntaps;
+    t->tap = v->at + t->before;
+    return from
+           + (v->copies ? (ptrdiff_t)view_row(v, r)
+                        : view_direct(v, first + r));
+}
+
 /* One image's rows of positions, by the tiles of the same outputs. */
 static void run_rows(const struct pass *p, const struct output *out,
                      struct conv_tile *t, const float *from, float *to,
@@ -114,13 +135,8 @@ static void run_rows(const struct pass *p, const struct output *out,
     const int columns = one ? rows * v->columns : v->columns;
     const int tiles = conv_up(columns, p->isa->most[halves]);
     for (int r = 0; r < (one ? 1 : rows); r++) {
-        const float *line = from
-                            + (v->copies ? (ptrdiff_t)view_row(v, r)
-                                         : view_direct(v, first + r));
+        const float *line = begin_row(v, t, from, first, r);
         float *y = to + (size_t)(first + r) * out->row;
-        t->ntaps = view_taps(v, first + r, &t->before);
-        t->after = v->ntaps - t->before - t->ntaps;
-        t->tap = v->at + t->before;
         t->inside = v->lines || one ? NULL : v->inside + t->before;
         for (int i = 0, q = 0, nq; i < tiles; i++, q += nq) {
             nq = (columns - q) / (tiles - i);
@@ -131,6 +147,53 @@ static void run_rows(const struct pass *p, const struct output *out,
             (v->lines ? p->isa->apart : p->isa->tile)[halves][nq](t);
         }
     }
+}
+
+/* All images' rows by wide tiles, whose two groups are of the same row or,
+ * where that is short, of two images. */
+static void run_wide(const struct pass *p, const struct output *out,
+                     struct conv_tile *t, const float *from, float *to, int nk,
+                     int images, int first, int rows)
+{
+    const struct conv_view *v = p->view;
+    const bool one = are_one(v, out, first, rows);
+    const int columns = one ? rows * v->columns : v->columns;
+    const bool narrow = columns <= WIDE_POSITIONS;
+    const int tiles = conv_up(columns, 2 * WIDE_POSITIONS);
+    for (int r = 0; r < (one ? 1 : rows); r++) {
+        const float *x = begin_row(v, t, from, first, r);
+        float *y = to + (size_t)(first + r) * out->row;
+        for (int i = 0; i < images; i += narrow ? 2 : 1)
+            for (int j = 0, q = 0, nq; j < tiles; j++, q += nq) {
+                nq = (columns - q) / (tiles - j);
+                t->positions = narrow ? columns : (nq + 1) / 2;
+                t->others = narrow ? i + 1 < images ? columns : 0 : nq / 2;
+                t->x_others = (ptrdiff_t)(narrow ? p->bands.image
+                                                 : t->positions * v->step);
+                t->y_others =
+                    (ptrdiff_t)(narrow ? out->image : t->positions * out->step);
+                t->x = x + (size_t)i * p->bands.image + (size_t)q * v->step;
+                t->y = y + (size_t)i * out->image + (size_t)q * out->step;
+                p->isa->wide->tile(t, nk);
+            }
+    }
+}
+
+/* Of the images' blocks from b0 on what positions read. */
+static void copy_band(const struct pass *p, const float *x, int images,
+                      int first, int rows, int b0, int nblocks)
+{
+    const struct conv_view *v = p->view;
+    const size_t plane = (size_t)v->h * (size_t)v->w * CONV_BLOCK;
+    const int all = conv_blocks(v->channels);
+    for (int i = 0; i < images; i++, x += p->x_image)
+        for (int b = b0; b < b0 + nblocks; b++)
+            view_copy(v, x,
+                      v->deep > CONV_BLOCK && 2 * b + 1 < all ? x + plane
+                                                              : NULL,
+                      b, first, rows,
+                      p->band + (size_t)i * p->bands.image
+                          + (size_t)(b - b0) * p->bands.block);
 }
 
 static void run_band(const struct pass *p, const float *x,
@@ -148,11 +211,8 @@ static void run_band(const struct pass *p, const float *x,
     const size_t plane = (size_t)v->h * (size_t)v->w * CONV_BLOCK;
     const float *from = v->copies ? p->band : x + (size_t)b0 * plane;
     const size_t image = v->copies ? p->bands.image : p->x_image;
-    for (int i = 0; i < images && v->copies && v->ntaps; i++)
-        for (int b = 0; b < nblocks; b++)
-            view_copy(v, x + (size_t)i * p->x_image, NULL, b0 + b, first, rows,
-                      p->band + (size_t)i * p->bands.image
-                          + (size_t)b * p->bands.block);
+    if (v->copies && v->ntaps)
+        copy_band(p, x, images, first, rows, b0, nblocks);
     for (int kb = out->share.from, nk; kb < out->share.to; kb += nk) {
         nk = conv_tile_blocks(p->isa->most, p->widest, out->share.to - kb);
         const int halves =
@@ -176,10 +236,13 @@ static void run_band(const struct pass *p, const float *x,
                     : out->bias    ? out->bias + kb * CONV_BLOCK
                                    : zeros,
         };
-        for (int i = 0; i < images; i++)
+        float *to = out->y + (size_t)kb * out->block;
+        t.stream = out->stream && last_block && t.bias;
+        if (p->isa->wide)
+            run_wide(p, out, &t, from, to, nk, images, first, rows);
+        for (int i = 0; i < images && !p->isa->wide; i++)
             run_rows(p, out, &t, from + (size_t)i * image,
-                     out->y + (size_t)i * out->image + (size_t)kb * out->block,
-                     halves, first, rows);
+                     to + (size_t)i * out->image, halves, first, rows);
     }
 }
 
@@ -194,12 +257,20 @@ static void run(const struct pass *p, int n, const float *x,
         const size_t at = (size_t)(from_last ? n - done - images : done);
         struct output to = *out;
         to.y += at * out->image;
+        to.stream = out->stream && (uintptr_t)out->y % CACHE_LINE == 0;
         for (int first = 0; first < v->rows; first += b->rows)
             for (int b0 = 0; b0 < v->blocks; b0 += b->blocks)
                 run_band(p, x + at * p->x_image, &to, images, first,
                          conv_least(b->rows, v->rows - first), b0,
                          done == 0 && first == 0);
     }
+    if (p->isa->wide)
+        p->isa->wide->end();
+}
+
+static void pair_channels(const struct conv_isa *isa, struct conv_view *v)
+{
+    view_pair_channels(v, isa->round, isa->wide ? WIDE_CHANNELS : CONV_BLOCK);
 }
 
 /* Where there is one tap, and all is read where it lies, rows are one. What is
@@ -208,7 +279,7 @@ static void finish(const struct conv_isa *isa, struct conv_view *v,
                    struct output *out)
 {
     if (isa->round) {
-        view_pair_channels(v, isa->round);
+        pair_channels(isa, v);
         return;
     }
     if (v->copies || v->ntaps != 1 || v->columns != v->w || v->stride_h != 1
@@ -223,6 +294,7 @@ static void finish(const struct conv_isa *isa, struct conv_view *v,
 static struct output output_of(const struct conv *c, int channels, int h, int w)
 {
     return (struct output){
+        .stream = c->n * conv_blocked(1, channels * c->groups, h, w) > STREAM,
         .share = conv_share(c, conv_blocks(channels)),
         .image = conv_blocked(1, channels * c->groups, h, w),
         .block = (size_t)h * (size_t)w * CONV_BLOCK,
@@ -236,7 +308,7 @@ static size_t pass_floats(const struct conv_isa *isa, struct conv_view *v,
                           int n, int outputs)
 {
     if (isa->round)
-        view_pair_channels(v, isa->round);
+        pair_channels(isa, v);
     const struct conv_bands b = bands_of(v, n);
     return conv_packed(v, outputs) + conv_band_floats(&b);
 }
@@ -333,7 +405,8 @@ size_t direct_scratch(const struct conv_isa *isa, const struct conv *c,
     struct conv_view v;
     size_t most = 0;
     if (pass == CONV_BACKWARD_WEIGHTS)
-        return direct_scratch_of_weights(isa, c);
+        return isa->wide ? wide_scratch_of_weights(c)
+                         : direct_scratch_of_weights(isa, c);
     if (pass == CONV_FORWARD) {
         view_forward(&v, c);
         return pass_floats(isa, &v, c->n, k)

@@ -18,7 +18,13 @@ void direct_backward_weights(const struct conv_isa *, const struct conv *,
                              const float *x, const float *dy, float *dw,
                              float *scratch);
 
-/* direct_scratch()'s for it. */
+/* The same where there are wide sums. */
+void wide_backward_weights(const struct conv_isa *, const struct conv *,
+                           const float *x, const float *dy, float *dw,
+                           float *scratch);
+
+/* direct_scratch()'s for them. */
 size_t direct_scratch_of_weights(const struct conv_isa *, const struct conv *);
+size_t wide_scratch_of_weights(const struct conv *);
 
 #endif

@@ -58,7 +58,8 @@ void conv_clear(const struct conv *c, float *dx)
 
 size_t conv_packed(const struct conv_view *v, int outputs)
 {
-    return (size_t)conv_blocks(outputs) * CONV_BLOCK * (size_t)v->channels
+    const int depth = v->deep > CONV_BLOCK ? v->blocks * v->place : v->channels;
+    return (size_t)(conv_blocks(outputs) * CONV_BLOCK) * (size_t)depth
            * (size_t)v->ntaps;
 }
 
@@ -230,6 +231,10 @@ static float *move_part(struct move *m, const struct conv_part *p,
 void conv_pack_part(const struct conv_view *v, const struct conv_weights *w,
                     const struct conv_part *p, const float *from, float *to)
 {
+    if (v->deep > CONV_BLOCK) {
+        conv_pack_wide(v, w, p, from, to);
+        return;
+    }
     struct move m = move_of(v, w, from, false);
     move_part(&m, p, (float *)(uintptr_t)from, to);
 }

@@ -74,6 +74,10 @@ struct conv_part {
 void conv_pack_part(const struct conv_view *, const struct conv_weights *,
                     const struct conv_part *, const float *from, float *to);
 
+/* The same where blocks have 32 channels, and taps 16 pairs of each. */
+void conv_pack_wide(const struct conv_view *, const struct conv_weights *,
+                    const struct conv_part *, const float *from, float *to);
+
 /* Adds what is packed to where it belongs. */
 void conv_unpack_part(const struct conv_view *, const struct conv_weights *,
                       const struct conv_part *, const float *from, float *to);

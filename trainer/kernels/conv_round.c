@@ -25,7 +25,16 @@ static void row(const float *x, float *to, size_t n)
             (__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(x + i)));
 }
 
-static void pairs(const float *a, const float *b, float *to, size_t n)
+static void join(const float *a, const float *b, float *to, size_t n)
+{
+    for (size_t i = 0; i < n * 16; i += 16)
+        _mm512_storeu_si512(
+            to + i, (__m512i)_mm512_cvtne2ps_pbh(b ? _mm512_loadu_ps(b + i)
+                                                   : _mm512_setzero_ps(),
+                                                 _mm512_loadu_ps(a + i)));
+}
+
+static inline void pair(__m512 a, __m512 b, float *to)
 {
     /* Those of a are the first 16: one of them, one of b and so on. */
     const __m512i turns = _mm512_setr_epi32(
@@ -33,12 +42,27 @@ static void pairs(const float *a, const float *b, float *to, size_t n)
         21 << 16 | 5, 22 << 16 | 6, 23 << 16 | 7, 24 << 16 | 8, 25 << 16 | 9,
         26 << 16 | 10, 27 << 16 | 11, 28 << 16 | 12, 29 << 16 | 13,
         30 << 16 | 14, 31 << 16 | 15);
-    for (size_t i = 0; i < n; i += 16) {
-        const __m512 second = b ? _mm512_loadu_ps(b + i) : _mm512_setzero_ps();
-        const __m512i both =
-            (__m512i)_mm512_cvtne2ps_pbh(second, _mm512_loadu_ps(a + i));
-        _mm512_storeu_si512(to + i, _mm512_permutexvar_epi16(turns, both));
-    }
+    _mm512_storeu_si512(to, _mm512_permutexvar_epi16(
+                                turns, (__m512i)_mm512_cvtne2ps_pbh(b, a)));
+}
+
+static void neighbours(const float *x, float *to, size_t n)
+{
+    for (size_t i = 0; i < n; i++, x += 32, to += 16)
+        pair(_mm512_loadu_ps(x), _mm512_loadu_ps(x + 16), to);
+}
+
+static void square(const float *a, const float *b, size_t step, float *to)
+{
+    for (int i = 0; i < 16; i++, a += step, b += step, to += 16)
+        pair(_mm512_loadu_ps(a), _mm512_loadu_ps(b), to);
+}
+
+static void pairs(const float *a, const float *b, float *to, size_t n)
+{
+    for (size_t i = 0; i < n; i += 16)
+        pair(_mm512_loadu_ps(a + i),
+             b ? _mm512_loadu_ps(b + i) : _mm512_setzero_ps(), to + i);
 }
 
 #else
@@ -64,12 +88,36 @@ static void row(const float *x, float *to, size_t n)
         put(x[i], x[i + 1], to + i / 2);
 }
 
+static void join(const float *a, const float *b, float *to, size_t n)
+{
+    for (size_t i = 0; i < n; i++, a += CONV_BLOCK, to += CONV_BLOCK) {
+        row(a, to, CONV_BLOCK);
+        if (b)
+            row(b + i * CONV_BLOCK, to + CONV_BLOCK / 2, CONV_BLOCK);
+        else
+            memset(to + CONV_BLOCK / 2, 0, CONV_BLOCK / 2 * sizeof(float));
+    }
+}
+
 static void pairs(const float *a, const float *b, float *to, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         put(a[i], b ? b[i] : 0, to + i);
 }
 
+static void square(const float *a, const float *b, size_t step, float *to)
+{
+    for (int i = 0; i < CONV_BLOCK; i++, a += step, b += step, to += CONV_BLOCK)
+        pairs(a, b, to, CONV_BLOCK);
+}
+
+static void neighbours(const float *x, float *to, size_t n)
+{
+    for (; n > 0; n--, x += 2 * CONV_BLOCK, to += CONV_BLOCK)
+        pairs(x, x + CONV_BLOCK, to, CONV_BLOCK);
+}
+
 #endif
 
-const struct conv_round NAME(conv_round_, CONV_ISA) = {row, pairs};
+const struct conv_round NAME(conv_round_, CONV_ISA) = {row, join, neighbours,
+                                                       square, pairs};

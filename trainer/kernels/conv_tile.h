@@ -8,7 +8,8 @@
  *
  * Those for bf16 read pairs of numbers where the others read floats: of input
  * channels in conv_tile, so that positions are 8 floats apart, and of images in
- * conv_sum. Sums are float.
+ * conv_sum. Sums are float. Those of struct conv_wide read 32 channels of bf16
+ * at a position, and in conv_wide_sum pairs of positions.
  */
 #ifndef TRAINER_KERNELS_CONV_TILE_H
 #define TRAINER_KERNELS_CONV_TILE_H
@@ -60,6 +61,11 @@ struct conv_tile {
     float *y;
     size_t y_block, y_step; /* floats to the next 16 outputs, and position */
     const float *bias;      /* [nk][16]; NULL: add to y */
+    /* Of wide tiles: positions, and others, which may be none, so many floats
+     * from them. */
+    int positions, others;
+    ptrdiff_t x_others, y_others;
+    bool stream; /* y to memory, past the caches; with a bias */
 };
 
 /* Of nc input channels and nk blocks, for one tap: dw += sum over positions of
@@ -76,10 +82,29 @@ struct conv_sum {
     float *dw; /* [nc][nk][16] */
 };
 
+/* Of one or two blocks of outputs (nk) and of inputs (nc), for one tap: dw =
+ * sum over positions of x dy, or += that. */
+struct conv_wide_sum {
+    const float *dy; /* [step][16 outputs][16 pairs of positions], of bf16, */
+    const float *x;  /* and [step][16 pairs of positions][16 channels] */
+    size_t dy_image, dy_block, x_image, x_block; /* floats to the next one */
+    int images, steps;                           /* of 32 positions */
+    int nk, nc;
+    bool add;
+    float *dw; /* [16 outputs][16 channels]; floats to the next block: */
+    size_t dw_output, dw_input;
+};
+
 /* Rounds to bf16, to nearest even; what is no number stays none. */
 struct conv_round {
     /* n numbers, a multiple of 16. */
     void (*row)(const float *x, float *to, size_t n);
+    /* Of n positions 16 of a and 16 of b; b may be NULL: zeros. */
+    void (*join)(const float *a, const float *b, float *to, size_t n);
+    /* n times 16 pairs, each of a position and the next one. */
+    void (*neighbours)(const float *x, float *to, size_t n);
+    /* 16 times 16 pairs, of a and of b, each time so many floats further. */
+    void (*square)(const float *a, const float *b, size_t step, float *to);
     /* n pairs, of those of a and of b; b may be NULL: zeros. `to` may be a. */
     void (*pairs)(const float *a, const float *b, float *to, size_t n);
 };
@@ -94,8 +119,18 @@ struct conv_turn {
                  float *const to[CONV_BLOCK], bool add);
 };
 
+enum { WIDE_CHANNELS = 32, WIDE_POSITIONS = 16 /* of a group, of two */ };
+
+/* AMX's. */
+struct conv_wide {
+    void (*tile)(const struct conv_tile *, int nk); /* of one or two blocks */
+    void (*sum)(const struct conv_wide_sum *);
+    void (*end)(void); /* of a pass, by the thread that called the others */
+};
+
 struct conv_isa {
     const char *name;
+    const struct conv_wide *wide; /* in place of tiles and sums, or NULL */
     const struct conv_turn *turn;
     const struct conv_transforms *transforms[WINOGRAD_KINDS];
     const struct lanes *lanes;

@@ -51,7 +51,9 @@ static void view_finish(struct conv_view *v)
     const int last_column = largest_column(v);
     for (int t = 0; t < v->ntaps; t++)
         v->inside[t] = columns_inside(v, t);
-    v->blocks = conv_up(v->channels, CONV_BLOCK);
+    if (!v->deep)
+        v->deep = CONV_BLOCK;
+    v->blocks = conv_up(v->channels, v->deep);
     v->copies = v->round || !lies_there(v);
     v->dense = largest_row(v) == 0;
     v->phases = v->spread || last_column == 0 ? 1 : v->stride_w;
@@ -173,10 +175,12 @@ void view_backward(struct conv_view *v, const struct conv *c, int rest_h,
     view_finish(v);
 }
 
-void view_pair_channels(struct conv_view *v, const struct conv_round *round)
+void view_pair_channels(struct conv_view *v, const struct conv_round *round,
+                        int deep)
 {
     v->round = round;
-    v->place = CONV_BLOCK / 2;
+    v->deep = deep;
+    v->place = deep / 2;
     view_finish(v);
 }
 
@@ -312,6 +316,8 @@ static void copy_places(const struct conv_view *v, const float *from,
     const size_t count = (size_t)n * CONV_BLOCK;
     if (!v->round)
         memcpy(to, from, count * sizeof(float));
+    else if (v->deep > CONV_BLOCK)
+        v->round->join(from, also, to, (size_t)n);
     else if (v->place == CONV_BLOCK)
         v->round->pairs(from, also, to, count);
     else
@@ -358,8 +364,8 @@ void view_copy(const struct conv_view *v, const float *x, const float *also,
         else if (v->lines)
             copy_lines(v, x, row, to);
         else {
-            const size_t at =
-                (size_t)block * plane + (size_t)row * (size_t)v->w * CONV_BLOCK;
+            const size_t at = (size_t)(block * (v->deep / CONV_BLOCK)) * plane
+                              + (size_t)row * (size_t)v->w * CONV_BLOCK;
             copy_row(v, x + at, also ? also + at : NULL, to);
         }
     }

@@ -13,7 +13,8 @@
  * rows.
  *
  * A copy may have its numbers rounded to bf16, of which a float's place holds
- * two: neighbours are then 8 floats apart, or the copy is one of two images.
+ * two: neighbours are then 8 floats apart, or the copy is one of two images, or
+ * its blocks have 32 channels.
  */
 #ifndef TRAINER_KERNELS_CONV_VIEW_H
 #define TRAINER_KERNELS_CONV_VIEW_H
@@ -34,6 +35,7 @@ struct conv_view {
     int h, w;                       /* of the tensor that is read */
     int channels, blocks;           /* and its channels, in blocks */
     const struct conv_round *round; /* of the copy; NULL: it has floats */
+    int deep;          /* channels of a block of the copy: 16, or 32 */
     int place;         /* floats of a block at a position: 16, or 8 */
     int spread;        /* plain channels that are spread out, or 0 */
     int lines;         /* plain channels of which lines are copied, or 0 */
@@ -68,14 +70,18 @@ void view_backward(struct conv_view *, const struct conv *, int rest_h,
                    int rest_w);
 
 /* Of what view_forward() or view_backward() has set: the copy is to have pairs
- * of channels, or of images. */
-void view_pair_channels(struct conv_view *, const struct conv_round *);
+ * of channels, in blocks of so many, or of images. */
+void view_pair_channels(struct conv_view *, const struct conv_round *,
+                        int deep);
 void view_pair_images(struct conv_view *, const struct conv_round *);
 
-/* Rows that a tile has of the weights of so many channels: these, or pairs. */
+/* Rows that a tile has of the weights of so many channels: these, or pairs, of
+ * which blocks of 32 channels have 16. */
 static inline int view_depth(const struct conv_view *v, int channels)
 {
-    return v->place == CONV_BLOCK ? channels : (channels + 1) / 2;
+    return v->deep > CONV_BLOCK     ? conv_up(channels, v->deep) * v->place
+           : v->place == CONV_BLOCK ? channels
+                                    : (channels + 1) / 2;
 }
 
 /* The taps that read the tensor, not padding, at this row of positions: from
@@ -91,7 +97,7 @@ void view_inside(const struct conv_view *, int i, int first, int rows,
 int view_rows(const struct conv_view *, int rows);
 
 /* Copies what positions of rows from `first` on read of a block; also: of the
- * other image of a pair, NULL: zeros. */
+ * other image of a pair, or what follows x by 16 channels, NULL: zeros. */
 void view_copy(const struct conv_view *, const float *x, const float *also,
                int block, int first, int rows, float *to);
 
