@@ -45,8 +45,12 @@ static double bf16_work(const struct conv *c, enum conv_pass pass)
     struct conv pairs = *c;
     if (pass == CONV_BACKWARD_WEIGHTS)
         pairs.n += pairs.n % 2;
-    return (conv_isa_bf16()->wide ? amx_share : bf16_share)
-           * direct_work(&pairs, pass);
+    if (!conv_isa_bf16()->wide)
+        return bf16_share * direct_work(&pairs, pass);
+    const int in = (pass == CONV_BACKWARD_DATA ? c->k : c->c) / c->groups;
+    const int row = c->plain ? in * c->kernel_w : in;
+    const int deep = pass == CONV_BACKWARD_WEIGHTS ? CONV_BLOCK : WIDE_CHANNELS;
+    return amx_share * direct_work(c, pass) * conv_up(row, deep) * deep / row;
 }
 
 static double winograd_work(const struct conv *c, enum conv_pass pass)

@@ -8,8 +8,9 @@
 
 static const char *cannot(const struct conv *c, enum conv_pass pass)
 {
-    return c->plain ? "a plain input is not rounded to bf16"
-                    : conv_direct.cannot(c, pass);
+    return c->plain && !conv_isa_bf16()->wide
+               ? "a plain input is rounded to bf16 for AMX only"
+               : conv_direct.cannot(c, pass);
 }
 
 static size_t scratch_of(const struct conv *c, enum conv_pass pass)

@@ -268,6 +268,13 @@ static void run(const struct pass *p, int n, const float *x,
         p->isa->wide->end();
 }
 
+/* Lines of plain images want positions as far apart as the stride says. */
+static void begin_forward(const struct conv_isa *isa, struct conv_view *v,
+                          const struct conv *c)
+{
+    (isa->wide ? view_spread : view_forward)(v, c);
+}
+
 static void pair_channels(const struct conv_isa *isa, struct conv_view *v)
 {
     view_pair_channels(v, isa->round, isa->wide ? WIDE_CHANNELS : CONV_BLOCK);
@@ -322,7 +329,7 @@ void direct_forward(const struct conv_isa *isa, const struct conv *c,
     struct output out = output_of(c, k, c->out_h, c->out_w);
     const size_t taps = (size_t)c->kernel_h * (size_t)c->kernel_w;
     const struct conv_weights s = {k, (size_t)in * taps, taps, c->kernel_w};
-    view_forward(&v, c);
+    begin_forward(isa, &v, c);
     finish(isa, &v, &out);
     float *padded = scratch + conv_packed(&v, k);
     struct pass p = pass_of(isa, &v, &s, c->n);
@@ -408,7 +415,7 @@ size_t direct_scratch(const struct conv_isa *isa, const struct conv *c,
         return isa->wide ? wide_scratch_of_weights(c)
                          : direct_scratch_of_weights(isa, c);
     if (pass == CONV_FORWARD) {
-        view_forward(&v, c);
+        begin_forward(isa, &v, c);
         return pass_floats(isa, &v, c->n, k)
                + (size_t)conv_blocks(k) * CONV_BLOCK;
     }

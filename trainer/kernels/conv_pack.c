@@ -77,15 +77,14 @@ struct move {
     bool back;
 };
 
-static size_t index_of(const struct move *m, int input, int t)
+size_t conv_weight_at(const struct conv_view *v, const struct conv_weights *w,
+                      int input, int t)
 {
-    const struct conv_view *v = m->view;
     if (v->lines)
-        return (size_t)(v->tap[t].i * m->w->kernel_w + input);
-    const int channel = v->spread ? input / m->w->kernel_w : input;
-    const int j = v->spread ? input % m->w->kernel_w : v->tap[t].j;
-    return (size_t)channel * m->w->input
-           + (size_t)(v->tap[t].i * m->w->kernel_w + j);
+        return (size_t)(v->tap[t].i * w->kernel_w + input);
+    const int channel = v->spread ? input / w->kernel_w : input;
+    const int j = v->spread ? input % w->kernel_w : v->tap[t].j;
+    return (size_t)channel * w->input + (size_t)(v->tap[t].i * w->kernel_w + j);
 }
 
 /* Of n outputs, whatever the order. */
@@ -94,7 +93,7 @@ static void move_lanes(const struct move *m, int n, int first, int nc,
 {
     for (int c = 0; c < nc; c++)
         for (int t = 0; t < m->view->ntaps; t++) {
-            float *at = weights + index_of(m, first + c, t);
+            float *at = weights + conv_weight_at(m->view, m->w, first + c, t);
             float *row = packed + (t * nc + c) * m->lanes;
             for (int i = 0; i < n && m->back; i++)
                 at[(size_t)i * m->w->output] += row[i];

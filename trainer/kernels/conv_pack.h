@@ -56,6 +56,10 @@ struct conv_weights {
     int kernel_w;
 };
 
+/* Where an output's weight of an input of the view and of a tap lies. */
+size_t conv_weight_at(const struct conv_view *, const struct conv_weights *,
+                      int input, int tap);
+
 /* Floats of packed weights: [tile][block][tap][channel][nk][16]. Of a view with
  * pairs of channels no more than that. */
 size_t conv_packed(const struct conv_view *, int outputs);

@@ -253,10 +253,8 @@ static void spread_edge(const struct conv_view *v, const float *line,
         to[i] = column + i >= 0 && column + i < v->w ? line[column + i] : 0;
 }
 
-/* Of the kernel's row at each position what this block of channels sees: those
- * of a plain channel follow each other. */
-static void spread_row(const struct conv_view *v, const float *x, int block,
-                       int row, float *to)
+void view_spread_row(const struct conv_view *v, const float *x, int block,
+                     int row, int first, int count, float *to)
 {
     const size_t plane = (size_t)v->h * (size_t)v->w;
     const int side = v->channels / v->spread; /* of the kernel */
@@ -266,15 +264,15 @@ static void spread_row(const struct conv_view *v, const float *x, int block,
         const int channel = block * CONV_BLOCK + s, j = channel % side;
         const float *line =
             x + (size_t)(channel / side) * plane + (size_t)row * (size_t)v->w;
-        int column = v->column0 + j * v->dilation_w;
+        int column = v->column0 + j * v->dilation_w + first * v->stride_w;
         n = v->dilation_w == 1 ? side - j : 1;
         n = n < end - s ? n : end - s;
-        for (int q = 0; q < v->columns;) {
+        for (int q = 0; q < count;) {
             int inside = 1;
             if (column >= 0 && column + n <= v->w) {
                 inside = (v->w - column - n) / v->stride_w + 1;
-                if (inside > v->columns - q)
-                    inside = v->columns - q;
+                if (inside > count - q)
+                    inside = count - q;
                 spread_inside(line + column, v->stride_w, n, inside,
                               to + q * CONV_BLOCK + s);
             } else {
@@ -283,6 +281,21 @@ static void spread_row(const struct conv_view *v, const float *x, int block,
             q += inside;
             column += inside * v->stride_w;
         }
+    }
+}
+
+/* The same of two blocks, rounded. */
+static void spread_wide(const struct conv_view *v, const float *x, int block,
+                        int row, float *to)
+{
+    enum { AT_ONCE = 64 };
+    float both[2][AT_ONCE * CONV_BLOCK] = {0};
+    const bool other = (block + 1) * CONV_BLOCK < v->channels;
+    for (int q = 0, n; q < v->columns; q += n, to += n * v->place) {
+        n = v->columns - q < AT_ONCE ? v->columns - q : AT_ONCE;
+        for (int i = 0; i <= other; i++)
+            view_spread_row(v, x, block + i, row, q, n, both[i]);
+        v->round->join(both[0], other ? both[1] : NULL, to, (size_t)n);
     }
 }
 
@@ -359,8 +372,10 @@ void view_copy(const struct conv_view *v, const float *x, const float *also,
         const int row = v->row0 + first * v->stride_h + u * step;
         if (row < 0 || row >= v->h)
             memset(to, 0, v->row * sizeof(float));
+        else if (v->spread && v->deep > CONV_BLOCK)
+            spread_wide(v, x, block * (v->deep / CONV_BLOCK), row, to);
         else if (v->spread)
-            spread_row(v, x, block, row, to);
+            view_spread_row(v, x, block, row, 0, v->columns, to);
         else if (v->lines)
             copy_lines(v, x, row, to);
         else {

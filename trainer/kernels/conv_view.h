@@ -101,6 +101,12 @@ int view_rows(const struct conv_view *, int rows);
 void view_copy(const struct conv_view *, const float *x, const float *also,
                int block, int first, int rows, float *to);
 
+/* Of a plain input that is spread out: of the kernel's row at each of so many
+ * positions what this block of 16 channels sees, those of a plain channel
+ * behind one another. Lanes that have none stay as they are. */
+void view_spread_row(const struct conv_view *, const float *x, int block,
+                     int row, int first, int count, float *to);
+
 /* Where position (row, 0) reads by a tap at (0, 0), without a copy; may be
  * padding. */
 ptrdiff_t view_direct(const struct conv_view *, int row);

@@ -70,6 +70,25 @@ static void pack_channels(const struct wide *p, const float *weights, float *to)
     p->turn->turn(from, rows, false);
 }
 
+/* Of an input that is spread out, whose weights are few. */
+static void pack_spread(const struct wide *p, int output, int channel,
+                        const float *from, float *to)
+{
+    const struct conv_view *v = p->view;
+    const int n = conv_least(CONV_BLOCK, p->w->outputs - output);
+    for (int c = 0; c < WIDE_CHANNELS; c += 2, to += p->row)
+        for (int t = 0; t < v->ntaps; t++) {
+            float of[2][CONV_BLOCK] = {0};
+            for (int i = 0; i < 2 && channel + c + i < v->channels; i++) {
+                const float *at =
+                    from + conv_weight_at(v, p->w, channel + c + i, t);
+                for (int k = 0; k < n; k++)
+                    of[i][k] = at[(size_t)(output + k) * p->w->output];
+            }
+            v->round->pairs(of[0], of[1], to + (size_t)t * p->tap, CONV_BLOCK);
+        }
+}
+
 /* One block of both. */
 static void pack_block(const struct wide *p, int output, int channel,
                        const float *from, float *to)
@@ -78,6 +97,10 @@ static void pack_block(const struct wide *p, int output, int channel,
     const struct conv_weights *w = p->w;
     const int n = conv_least(CONV_BLOCK, w->outputs - output);
     const int nc = conv_least(WIDE_CHANNELS, v->channels - channel);
+    if (v->spread) {
+        pack_spread(p, output, channel, from, to);
+        return;
+    }
     from += (size_t)output * w->output + (size_t)channel * w->input;
     if (w->input == 1 && n == CONV_BLOCK && nc == WIDE_CHANNELS) {
         pack_channels(p, from, to);
@@ -112,7 +135,7 @@ void conv_pack_wide(const struct conv_view *v, const struct conv_weights *w,
     p.end = from + (a > b ? a : b);
     for (int e = 0; e < p.elements; e++)
         p.place[e] = -1;
-    for (int t = 0; t < v->ntaps; t++)
+    for (int t = 0; t < v->ntaps && !v->spread; t++)
         p.place[v->tap[t].i * w->kernel_w + v->tap[t].j] = t;
     for (int i = part->block; i < part->block + part->blocks; i++) {
         for (int k = 0; k < part->outputs; k++)

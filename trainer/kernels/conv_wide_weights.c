@@ -138,12 +138,31 @@ static float *copy_rows(const struct conv_view *v, const float *block, int row,
     return to;
 }
 
+/* The same of a plain input that is spread out. */
+static float *spread_rows(const struct conv_view *v, const float *x, int block,
+                          int row, int rows, float *to)
+{
+    const size_t floats = (size_t)(v->columns * CONV_BLOCK);
+    for (; rows > 0; rows--, row += v->stride_h, to += floats) {
+        memset(to, 0, floats * sizeof(float));
+        if (row >= 0 && row < v->h)
+            view_spread_row(v, x, block, row, 0, v->columns, to);
+    }
+    return to;
+}
+
 /* What one image's block has for its copy. */
-static float *gather(const struct sums *s, const float *block, float *to)
+static float *gather(const struct sums *s, const float *x, int b, float *to)
 {
     const struct conv_view *v = s->view;
     const struct runs *r = &s->runs;
     const int row = v->row0 + s->first * v->stride_h;
+    const float *block =
+        x + (size_t)b * (size_t)v->h * (size_t)v->w * CONV_BLOCK;
+    for (int i = 0; i < r->high && v->spread; i++)
+        to = spread_rows(v, x, b, row + i, s->rows + r->reach, to);
+    if (v->spread)
+        return to;
     for (int i = 0; i < r->high; i++)
         for (int j = 0; j < r->wide; j++)
             to = copy_rows(v, block, row + i, v->column0 + j,
@@ -170,22 +189,24 @@ static void copy_x(const struct sums *s, int b0, int nblocks)
 {
     const struct conv_view *v = s->view;
     const struct runs *r = &s->runs;
-    const size_t plane = (size_t)v->h * (size_t)v->w * CONV_BLOCK;
     const size_t row = (size_t)v->columns * CONV_BLOCK;
+    const size_t plane = (size_t)v->h * (size_t)v->w * CONV_BLOCK;
     const int n = x_length(r, s->rows, s->images);
     const bool whole = r->joined && s->images == 1 && v->stride_h == 1
-                       && v->w == v->columns && !v->row0 && !v->column0;
-    for (int b = 0; b < nblocks; b++) {
-        float *to = s->x_copy + (size_t)b * r->x_block, *line = s->line;
-        const float *block = s->x + (size_t)(b0 + b) * plane;
-        for (int i = 0; i < s->images; i++, block += s->x_image) {
+                       && v->w == v->columns && !v->row0 && !v->column0
+                       && !v->spread;
+    for (int b = b0; b < b0 + nblocks; b++) {
+        float *to = s->x_copy + (size_t)(b - b0) * r->x_block, *line = s->line;
+        for (int i = 0; i < s->images; i++) {
+            const float *x = s->x + (size_t)i * s->x_image;
             const bool end = i + 1 == s->images;
             if (!whole)
-                line = gather(s, block, line);
+                line = gather(s, x, b, line);
             if (r->joined && !end)
                 continue;
             const float *from =
-                whole ? block + (size_t)s->first * row : s->line;
+                whole ? x + (size_t)b * plane + (size_t)s->first * row
+                      : s->line;
             const size_t floats = floats_of(n) + (end ? SQUARE : 0);
             pair_line(s, from, n, to, floats);
             if (r->odd)
@@ -342,11 +363,21 @@ static void unpack_taps(const struct sums *s, const float *from, int t, int n,
             dw[i * taps + t + j] += turned[i][j];
 }
 
-static void unpack(const struct sums *s, struct conv_span share, int outputs,
-                   float *dw)
+/* The same where the input was spread out. */
+static void unpack_spread(const struct sums *s, const struct conv_weights *w,
+                          const float *from, int b, int inputs, float *dw)
 {
     const struct conv_view *v = s->view;
-    const int taps = v->ntaps;
+    for (int t = 0; t < v->ntaps; t++, from += SQUARE)
+        for (int i = 0; i < inputs; i++)
+            dw[conv_weight_at(v, w, b * CONV_BLOCK + i, t)] += from[i];
+}
+
+static void unpack(const struct sums *s, const struct conv_weights *w,
+                   struct conv_span share, float *dw)
+{
+    const struct conv_view *v = s->view;
+    const int taps = v->ntaps, outputs = w->outputs;
     const float *from =
         s->dw + (size_t)(share.from * v->blocks * taps) * SQUARE;
     for (int kb = share.from; kb < share.to; kb++)
@@ -356,10 +387,12 @@ static void unpack(const struct sums *s, struct conv_span share, int outputs,
             const int last = conv_least(outputs, (kb + 1) * CONV_BLOCK);
             for (int k = kb * CONV_BLOCK; k < last; k++) {
                 const float *row = from + k % CONV_BLOCK * CONV_BLOCK;
-                float *to = dw
-                            + ((size_t)k * (size_t)v->channels
-                               + (size_t)(b * CONV_BLOCK))
-                                  * (size_t)taps;
+                float *to = dw + (size_t)k * w->output;
+                if (v->spread) {
+                    unpack_spread(s, w, row, b, inputs, to);
+                    continue;
+                }
+                to += (size_t)(b * CONV_BLOCK) * w->input;
                 for (int i = 0; i < inputs && taps == 1; i++)
                     to[i] += row[i];
                 for (int t = 0; t < taps && taps > 1; t += CONV_BLOCK)
@@ -390,6 +423,8 @@ void wide_backward_weights(const struct conv_isa *isa, const struct conv *c,
                            float *scratch)
 {
     const int in = c->c / c->groups, k = c->k / c->groups;
+    const size_t taps = (size_t)c->kernel_h * (size_t)c->kernel_w;
+    const struct conv_weights order = {k, (size_t)in * taps, taps, c->kernel_w};
     const struct conv_span share = conv_share(c, conv_blocks(k));
     struct conv_view v;
     view_spread(&v, c);
@@ -397,7 +432,8 @@ void wide_backward_weights(const struct conv_isa *isa, const struct conv *c,
         .isa = isa,
         .view = &v,
         .runs = runs_of(&v, k),
-        .x_image = conv_blocked(1, c->c, c->h, c->w),
+        .x_image = c->plain ? (size_t)c->c * (size_t)c->h * (size_t)c->w
+                            : conv_blocked(1, c->c, c->h, c->w),
         .dy_image = conv_blocked(1, c->k, c->out_h, c->out_w),
         .dw = scratch,
         .line = scratch + dw_floats(&v, k),
@@ -420,7 +456,7 @@ void wide_backward_weights(const struct conv_isa *isa, const struct conv *c,
                 s.add = true;
             }
         }
-        unpack(&s, share, k, dw + (size_t)(g * k * in) * (size_t)v.ntaps);
+        unpack(&s, &order, share, dw + (size_t)(g * k) * order.output);
     }
     isa->wide->end();
 }
