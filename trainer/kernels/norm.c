@@ -10,12 +10,18 @@
 
 enum { SHORT = 64 };
 
-/* Without reading the line first, where that can be said. */
+/* Without reading the line first, where that can be said and a line is written
+ * at once. */
 INLINE void put(float *x, reg v, bool stream)
 {
 #if defined(__AVX512F__) && CONV_LANES == 16
     if (stream) {
         _mm512_stream_ps(x, (__m512)v);
+        return;
+    }
+#elif defined(__AVX__) && CONV_LANES == 8
+    if (stream) {
+        _mm256_stream_ps(x, (__m256)v);
         return;
     }
 #endif
@@ -26,36 +32,64 @@ INLINE void put(float *x, reg v, bool stream)
 /* What was put so is there for other threads. */
 INLINE void finish(bool stream)
 {
-#if defined(__AVX512F__) && CONV_LANES == 16
+#if defined(__x86_64__)
     if (stream)
         _mm_sfence();
 #endif
     (void)stream;
 }
 
-static void add_to(double *sums, reg part)
+/* A row of 16 channels. */
+struct row {
+    reg part[PARTS];
+};
+
+INLINE struct row row_of(const float *x)
 {
-    for (int k = 0; k < LANES; k++)
-        sums[k] += (double)part[k];
+    struct row r;
+#pragma GCC unroll 4
+    for (int k = 0; k < PARTS; k++)
+        r.part[k] = load(x + k * LANES);
+    return r;
+}
+
+static void add_to(double *sums, const struct row *parts, int n)
+{
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < BLOCK; k++)
+            sums[k] += (double)parts[i].part[k / LANES][k % LANES];
+}
+
+/* Positions whose sums do not wait for each other. */
+enum { AT_ONCE = PARTS < 4 ? 4 / PARTS : 1 };
+
+INLINE void add_moments(struct row *s, struct row *q, const float *x,
+                        const struct row *shift)
+{
+#pragma GCC unroll 4
+    for (int k = 0; k < PARTS; k++) {
+        const reg d = load(x + k * LANES) - shift->part[k];
+        s->part[k] += d;
+        q->part[k] += d * d;
+    }
 }
 
 static void moments(const float *x, const float *shift, size_t positions,
                     double *sums, double *squares)
 {
+    const struct row off = row_of(shift);
     while (positions) {
         const size_t n = positions < SHORT ? positions : SHORT;
-        for (int k = 0; k < PARTS; k++) {
-            const reg off = load(shift + k * LANES);
-            reg s = {0}, q = {0};
-            for (size_t i = (size_t)k * LANES; i < n * BLOCK; i += BLOCK) {
-                const reg d = load(x + i) - off;
-                s += d;
-                q += d * d;
-            }
-            add_to(sums + k * LANES, s);
-            add_to(squares + k * LANES, q);
-        }
-        x += n * BLOCK;
+        struct row s[AT_ONCE] = {0}, q[AT_ONCE] = {0};
+        size_t i = 0;
+        for (; i + AT_ONCE <= n; i += AT_ONCE, x += AT_ONCE * BLOCK)
+#pragma GCC unroll 4
+            for (int j = 0; j < AT_ONCE; j++)
+                add_moments(&s[j], &q[j], x + j * BLOCK, &off);
+        for (; i < n; i++, x += BLOCK)
+            add_moments(&s[0], &q[0], x, &off);
+        add_to(sums, s, AT_ONCE);
+        add_to(squares, q, AT_ONCE);
         positions -= n;
     }
 }
@@ -63,16 +97,16 @@ static void moments(const float *x, const float *shift, size_t positions,
 INLINE void forward_of(const struct norm *n, const float *x, const float *more,
                        float *y, size_t positions, bool relu, bool stream)
 {
-    for (int k = 0; k < PARTS; k++) {
-        const reg t = load(n->times + k * LANES), p = load(n->plus + k * LANES),
-                  zero = {0};
-        for (size_t i = (size_t)k * LANES; i < positions * BLOCK; i += BLOCK) {
-            reg v = load(x + i) * t + p;
+    const struct row t = row_of(n->times), p = row_of(n->plus);
+    const reg zero = {0};
+    for (size_t i = 0; i < positions * BLOCK;)
+#pragma GCC unroll 4
+        for (int k = 0; k < PARTS; k++, i += LANES) {
+            reg v = load(x + i) * t.part[k] + p.part[k];
             if (more)
                 v += load(more + i);
             put(y + i, relu ? choose(v > zero, v, zero) : v, stream);
         }
-    }
     finish(stream);
 }
 
@@ -105,26 +139,31 @@ INLINE reg passed(const float *dy, reg x, reg t, reg p, bool relu)
     return relu ? choose(x * t + p > zero, d, zero) : d;
 }
 
+INLINE void add_products(struct row *s, struct row *q, const float *dy,
+                         const float *x, const struct row *t,
+                         const struct row *p, const struct row *mean, bool relu)
+{
+#pragma GCC unroll 4
+    for (int k = 0; k < PARTS; k++) {
+        const reg v = load(x + k * LANES);
+        const reg d = passed(dy + k * LANES, v, t->part[k], p->part[k], relu);
+        s->part[k] += d;
+        q->part[k] += d * (v - mean->part[k]);
+    }
+}
+
 INLINE void sums_of(const struct norm *n, const float *dy, const float *x,
                     size_t positions, double *sums, double *products, bool relu)
 {
+    const struct row t = row_of(n->times), p = row_of(n->plus),
+                     mean = row_of(n->mean);
     while (positions) {
         const size_t now = positions < SHORT ? positions : SHORT;
-        for (int k = 0; k < PARTS; k++) {
-            const reg t = load(n->times + k * LANES),
-                      p = load(n->plus + k * LANES),
-                      mean = load(n->mean + k * LANES);
-            reg s = {0}, q = {0};
-            for (size_t i = (size_t)k * LANES; i < now * BLOCK; i += BLOCK) {
-                const reg v = load(x + i), d = passed(dy + i, v, t, p, relu);
-                s += d;
-                q += d * (v - mean);
-            }
-            add_to(sums + k * LANES, s);
-            add_to(products + k * LANES, q);
-        }
-        dy += now * BLOCK;
-        x += now * BLOCK;
+        struct row s = {0}, q = {0};
+        for (size_t i = 0; i < now; i++, dy += BLOCK, x += BLOCK)
+            add_products(&s, &q, dy, x, &t, &p, &mean, relu);
+        add_to(sums, &s, 1);
+        add_to(products, &q, 1);
         positions -= now;
     }
 }
@@ -141,16 +180,18 @@ static void sums(const struct norm *n, const float *dy, const float *x,
 INLINE void backward_of(const struct norm *n, const float *dy, const float *x,
                         float *dx, size_t positions, bool relu, bool stream)
 {
-    for (int k = 0; k < PARTS; k++) {
-        const reg t = load(n->times + k * LANES), p = load(n->plus + k * LANES),
-                  a = load(n->of_dy + k * LANES), b = load(n->of_x + k * LANES),
-                  c = load(n->one + k * LANES);
-        for (size_t i = (size_t)k * LANES; i < positions * BLOCK; i += BLOCK) {
+    const struct row t = row_of(n->times), p = row_of(n->plus),
+                     a = row_of(n->of_dy), b = row_of(n->of_x),
+                     c = row_of(n->one);
+    for (size_t i = 0; i < positions * BLOCK;)
+#pragma GCC unroll 4
+        for (int k = 0; k < PARTS; k++, i += LANES) {
             const reg v = load(x + i);
-            put(dx + i, passed(dy + i, v, t, p, relu) * a + (v * b + c),
+            put(dx + i,
+                passed(dy + i, v, t.part[k], p.part[k], relu) * a.part[k]
+                    + (v * b.part[k] + c.part[k]),
                 stream);
         }
-    }
     finish(stream);
 }
 
