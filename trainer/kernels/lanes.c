@@ -15,42 +15,57 @@ enum { SHORT = 64 };
 static void affine(const float *x, const float *times, const float *plus,
                    float *y, size_t positions)
 {
-    for (int k = 0; k < PARTS; k++) {
-        const reg t = load(times + k * LANES), p = load(plus + k * LANES);
-        for (size_t i = (size_t)k * LANES; i < positions * BLOCK; i += BLOCK)
-            store(y + i, load(x + i) * t + p);
-    }
+    const struct row t = row_of(times), p = row_of(plus);
+    for (size_t i = 0; i < positions * BLOCK;)
+#pragma GCC unroll 4
+        for (int k = 0; k < PARTS; k++, i += LANES)
+            store(y + i, load(x + i) * t.part[k] + p.part[k]);
 }
 
-static void add_to(double *sums, reg part)
+INLINE void add_row(struct row *s, const float *x)
 {
-    for (int k = 0; k < LANES; k++)
-        sums[k] += (double)part[k];
+#pragma GCC unroll 4
+    for (int k = 0; k < PARTS; k++)
+        s->part[k] += load(x + k * LANES);
+}
+
+static void sum_alone(const float *x, size_t positions, double *sums)
+{
+    while (positions) {
+        const size_t n = positions < SHORT ? positions : SHORT;
+        struct row s[ROWS_AT_ONCE] = {0};
+        size_t i = 0;
+        for (; i + ROWS_AT_ONCE <= n; i += ROWS_AT_ONCE)
+#pragma GCC unroll 4
+            for (int j = 0; j < ROWS_AT_ONCE; j++, x += BLOCK)
+                add_row(&s[j], x);
+        for (; i < n; i++, x += BLOCK)
+            add_row(&s[0], x);
+        add_rows(sums, s, ROWS_AT_ONCE);
+        positions -= n;
+    }
 }
 
 static void sum(const float *x, const float *z, const float *shift,
                 size_t positions, double *sums, double *products)
 {
+    if (!z) {
+        sum_alone(x, positions, sums);
+        return;
+    }
+    const struct row off = row_of(shift);
     while (positions) {
         const size_t n = positions < SHORT ? positions : SHORT;
-        for (int k = 0; k < PARTS; k++) {
-            reg s = {0}, p = {0};
-            if (z) {
-                const reg off = load(shift + k * LANES);
-                for (size_t i = (size_t)k * LANES; i < n * BLOCK; i += BLOCK) {
-                    const reg v = load(x + i);
-                    s += v;
-                    p += v * (load(z + i) - off);
-                }
-                add_to(products + k * LANES, p);
-            } else {
-                for (size_t i = (size_t)k * LANES; i < n * BLOCK; i += BLOCK)
-                    s += load(x + i);
+        struct row s = {0}, p = {0};
+        for (size_t i = 0; i < n; i++, x += BLOCK, z += BLOCK)
+#pragma GCC unroll 4
+            for (int k = 0; k < PARTS; k++) {
+                const reg v = load(x + k * LANES);
+                s.part[k] += v;
+                p.part[k] += v * (load(z + k * LANES) - off.part[k]);
             }
-            add_to(sums + k * LANES, s);
-        }
-        x += n * BLOCK;
-        z = z ? z + n * BLOCK : NULL;
+        add_rows(sums, &s, 1);
+        add_rows(products, &p, 1);
         positions -= n;
     }
 }

@@ -39,30 +39,6 @@ INLINE void finish(bool stream)
     (void)stream;
 }
 
-/* A row of 16 channels. */
-struct row {
-    reg part[PARTS];
-};
-
-INLINE struct row row_of(const float *x)
-{
-    struct row r;
-#pragma GCC unroll 4
-    for (int k = 0; k < PARTS; k++)
-        r.part[k] = load(x + k * LANES);
-    return r;
-}
-
-static void add_to(double *sums, const struct row *parts, int n)
-{
-    for (int i = 0; i < n; i++)
-        for (int k = 0; k < BLOCK; k++)
-            sums[k] += (double)parts[i].part[k / LANES][k % LANES];
-}
-
-/* Positions whose sums do not wait for each other. */
-enum { AT_ONCE = PARTS < 4 ? 4 / PARTS : 1 };
-
 INLINE void add_moments(struct row *s, struct row *q, const float *x,
                         const struct row *shift)
 {
@@ -80,16 +56,17 @@ static void moments(const float *x, const float *shift, size_t positions,
     const struct row off = row_of(shift);
     while (positions) {
         const size_t n = positions < SHORT ? positions : SHORT;
-        struct row s[AT_ONCE] = {0}, q[AT_ONCE] = {0};
+        struct row s[ROWS_AT_ONCE] = {0}, q[ROWS_AT_ONCE] = {0};
         size_t i = 0;
-        for (; i + AT_ONCE <= n; i += AT_ONCE, x += AT_ONCE * BLOCK)
+        for (; i + ROWS_AT_ONCE <= n;
+             i += ROWS_AT_ONCE, x += ROWS_AT_ONCE * BLOCK)
 #pragma GCC unroll 4
-            for (int j = 0; j < AT_ONCE; j++)
+            for (int j = 0; j < ROWS_AT_ONCE; j++)
                 add_moments(&s[j], &q[j], x + j * BLOCK, &off);
         for (; i < n; i++, x += BLOCK)
             add_moments(&s[0], &q[0], x, &off);
-        add_to(sums, s, AT_ONCE);
-        add_to(squares, q, AT_ONCE);
+        add_rows(sums, s, ROWS_AT_ONCE);
+        add_rows(squares, q, ROWS_AT_ONCE);
         positions -= n;
     }
 }
@@ -162,8 +139,8 @@ INLINE void sums_of(const struct norm *n, const float *dy, const float *x,
         struct row s = {0}, q = {0};
         for (size_t i = 0; i < now; i++, dy += BLOCK, x += BLOCK)
             add_products(&s, &q, dy, x, &t, &p, &mean, relu);
-        add_to(sums, &s, 1);
-        add_to(products, &q, 1);
+        add_rows(sums, &s, 1);
+        add_rows(products, &q, 1);
         positions -= now;
     }
 }

@@ -45,22 +45,22 @@ static void meet(const float *const p[QUARTERS], const float *const plus[2],
                        *const p4 = p[3];
     float *const c11 = c[Q11], *const c12 = c[Q12], *const c21 = c[Q21],
                  *const c22 = c[Q22];
-    for (int k = 0; k < PARTS; k++) {
-        const size_t at = (size_t)k * LANES;
-        reg upper = {0}, lower = {0};
-        if (plus) {
-            upper = load(plus[0] + at);
-            lower = load(plus[1] + at);
-        }
-        for (size_t i = at; i < positions * BLOCK; i += BLOCK) {
+    struct row upper = {0}, lower = {0};
+    if (plus) {
+        upper = row_of(plus[0]);
+        lower = row_of(plus[1]);
+    }
+    for (size_t i = 0; i < positions * BLOCK;)
+#pragma GCC unroll 4
+        for (int k = 0; k < PARTS; k++, i += LANES) {
+            const reg up = upper.part[k], low = lower.part[k];
             const reg one = load(p1 + i), third = load(p3 + i);
             const reg u = one + load(p2 + i), last = u + load(p4 + i);
-            store(c11 + i, one + (plus ? upper : load(c11 + i)));
-            store(c12 + i, u + third + (plus ? upper : load(c12 + i)));
-            store(c21 + i, last + (plus ? lower : load(c21 + i)));
-            store(c22 + i, last + third + (plus ? lower : load(c22 + i)));
+            store(c11 + i, one + (plus ? up : load(c11 + i)));
+            store(c12 + i, u + third + (plus ? up : load(c12 + i)));
+            store(c21 + i, last + (plus ? low : load(c21 + i)));
+            store(c22 + i, last + third + (plus ? low : load(c22 + i)));
         }
-    }
 }
 
 const struct quarters_loops NAME(quarters_, CONV_ISA) = {left, right, meet};

@@ -34,6 +34,31 @@ INLINE reg choose(mask m, reg a, reg b)
     return (reg)(((mask)a & m) | ((mask)b & ~m));
 }
 
+/* A position's 16 channels. */
+struct row {
+    reg part[PARTS];
+};
+
+INLINE struct row row_of(const float *x)
+{
+    struct row r;
+#pragma GCC unroll 4
+    for (int k = 0; k < PARTS; k++)
+        r.part[k] = load(x + k * LANES);
+    return r;
+}
+
+/* Positions whose sums do not wait for each other. */
+enum { ROWS_AT_ONCE = PARTS < 4 ? 4 / PARTS : 1 };
+
+/* sums += so many rows. */
+INLINE void add_rows(double *sums, const struct row *rows, int n)
+{
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < BLOCK; k++)
+            sums[k] += (double)rows[i].part[k / LANES][k % LANES];
+}
+
 INLINE int least(int a, int b)
 {
     return a < b ? a : b;
