@@ -16,6 +16,8 @@ static const double gemm_slower =
 /* Of the direct kernels' work: two products at once. Also where a processor
  * cannot, so that all do the same; but AMX is far ahead of all. */
 static const double bf16_share = 0.5, amx_share = 0.15;
+static const double amx_spread[] = {
+    [CONV_FORWARD] = 1300, [CONV_BACKWARD_WEIGHTS] = 2600};
 
 static double filled(int channels)
 {
@@ -39,18 +41,29 @@ static double gemm_work(const struct conv *c)
            * (c->c / c->groups) * c->k;
 }
 
-/* A last image without another one takes as long as a pair does. */
-static double bf16_work(const struct conv *c, enum conv_pass pass)
+/* What AMX multiplies is 32 channels deep, of weights' gradients 16; a plain
+ * input is spread out, 32 channels of a row's position at a time. */
+static double amx_work(const struct conv *c, enum conv_pass pass)
 {
-    struct conv pairs = *c;
-    if (pass == CONV_BACKWARD_WEIGHTS)
-        pairs.n += pairs.n % 2;
-    if (!conv_isa_bf16()->wide)
-        return bf16_share * direct_work(&pairs, pass);
     const int in = (pass == CONV_BACKWARD_DATA ? c->k : c->c) / c->groups;
     const int row = c->plain ? in * c->kernel_w : in;
     const int deep = pass == CONV_BACKWARD_WEIGHTS ? CONV_BLOCK : WIDE_CHANNELS;
-    return amx_share * direct_work(c, pass) * conv_up(row, deep) * deep / row;
+    const double positions = (double)c->n * c->h * c->out_w;
+    return amx_share * direct_work(c, pass) * conv_up(row, deep) * deep / row
+           + (c->plain
+                  ? amx_spread[pass] * positions * conv_up(row, WIDE_CHANNELS)
+                  : 0);
+}
+
+/* A last image without another one takes as long as a pair does. */
+static double bf16_work(const struct conv *c, enum conv_pass pass)
+{
+    if (conv_isa_bf16()->wide)
+        return amx_work(c, pass);
+    struct conv pairs = *c;
+    if (pass == CONV_BACKWARD_WEIGHTS)
+        pairs.n += pairs.n % 2;
+    return bf16_share * direct_work(&pairs, pass);
 }
 
 static double winograd_work(const struct conv *c, enum conv_pass pass)
