@@ -2,10 +2,11 @@
 /* Direct convolution, Strassen's and Winograd's on every instruction set of
  * this machine against loops as plain as the definition.
  *
- *   conv_test [SHAPES]
+ *   conv_test [SHAPES [SET]]
  *
- * tries so many odd shapes. Needs no library, so that tests/neon_cross.sh can
- * run it for another processor. Speaks TAP.
+ * tries so many odd shapes, on all instruction sets or one. amx_test is the
+ * same of bf16 alone, with AMX's instructions in software. Needs no library, so
+ * that tests/neon_cross.sh can run it for another processor. Speaks TAP.
  *
  * All numbers are multiples of 1/8 and at most 1, so products are multiples of
  * 1/64, and float has their sums whole: whatever the order, what is right is
@@ -335,6 +336,7 @@ static void layers_of_known_nets(void)
         SHAPE(5, 32, 7, 10, 64, 1, 1, 1, 3, 1, 0, 0, 1, 1),
         SHAPE(2, 64, 6, 9, 32, 1, 1, 1, 1, 2, 0, 0, 1, 1),
         SHAPE(3, 544, 21, 19, 32, 1, 1, 1, 1, 1, 0, 0, 1, 1),
+        SHAPE(1, 560, 7, 7, 560, 1, 1, 1, 1, 1, 0, 0, 1, 1),
         SHAPE(3, 64, 41, 38, 32, 1, 1, 1, 2, 2, 0, 0, 1, 1),
         SHAPE(2, 33, 9, 12, 47, 1, 3, 3, 2, 2, 1, 1, 1, 1),
         SHAPE(3, 64, 6, 5, 96, 2, 3, 3, 2, 2, 0, 2, 1, 1),
@@ -394,6 +396,7 @@ static void they_know_what_they_cannot_do(void)
     c.c = 3;
     c.groups = 1;
     require(!conv_direct.cannot(&c, CONV_FORWARD), "it can");
+    conv_use("scalar");
     require((conv_bf16.cannot(&c, CONV_FORWARD) == NULL) == (NMETHODS == 1),
             "with AMX it can, else it cannot");
     require(conv_direct.cannot(&c, CONV_BACKWARD_DATA) != NULL, "it cannot");

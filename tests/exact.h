@@ -9,11 +9,13 @@
 #include "checks.h"
 #include "random.h"
 
-/* Exactly so much, so that sanitizers see what lies beyond; all NaN. */
+/* Exactly so much, so that sanitizers see what lies beyond; all NaN. From the
+ * beginning of a line on, as tensors are. */
 static inline float *unset(size_t count)
 {
-    float *x = malloc(count * sizeof(float) + 1);
-    require(x != NULL, "no memory");
+    enum { LINE = 64 };
+    void *x = NULL;
+    require(!posix_memalign(&x, LINE, count * sizeof(float) + 1), "no memory");
     memset(x, 0xff, count * sizeof(float));
     return x;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The loops of lanes.h for the instruction sets it is built with against loops as plain as the
- * definition. Needs no library, so that tests/neon_cross.sh can run it for
- * another processor. Speaks TAP.
+/* The loops of lanes.h for the instruction sets it is built with against loops
+ * as plain as the definition. Needs no library, so that tests/neon_cross.sh can
+ * run it for another processor. Speaks TAP.
  *
  * Numbers are eighths, so that what is right is equal whatever the order of
  * sums; but for lrn, and for what int8 loses. */
@@ -127,9 +127,10 @@ static void batch_normalisation(void)
         memcpy(numbers[i], drawn, BLOCK * sizeof(float));
         free(drawn);
     }
-    for (int k = 0; k < 2 * LENGTHS; k++) {
+    for (int k = 0; k < 4 * LENGTHS; k++) {
         n.relu = k % 2;
-        norm_of(&n, lengths[k / 2]);
+        n.stream = k / 2 % 2;
+        norm_of(&n, lengths[k / 4]);
     }
 }
 

@@ -54,6 +54,8 @@ compile -static -o "$dir/conv_test" tests/conv_test.c tests/conv_kit.c \
     trainer/kernels/conv_strassen.c \
     trainer/kernels/conv_strassen_weights.c \
     trainer/kernels/conv_view.c trainer/kernels/conv_winograd.c \
+    trainer/kernels/conv_wide_copy.c trainer/kernels/conv_wide_pack.c \
+    trainer/kernels/conv_wide_weights.c \
     trainer/kernels/conv_winograd_places.c trainer/kernels/conv_winograd_weights.c \
     "$dir"/neon-*.o "$dir"/scalar-*.o -lm
 compile -static -o "$dir/lanes_cross" tests/lanes_cross.c trainer/kernels/conv.c \

@@ -90,7 +90,7 @@ static void first_line(char *text, size_t bytes)
 {
     char machine[200];
     machine_describe(machine, sizeof(machine));
-    snprintf(text, bytes, "conv 3 %s %s\n", conv_isa()->name, machine);
+    snprintf(text, bytes, "conv 4 %s %s\n", conv_isa()->name, machine);
 }
 
 static bool read_line(const char *line, struct known *k)

@@ -46,32 +46,29 @@ static const struct isa *best_isa(const char *name)
     return NULL;
 }
 
-#if defined(CONV_AMX_STAND_IN) || defined(__x86_64__)
-static const struct conv_isa *with_amx(const struct conv_isa *set)
+#if defined(__x86_64__)
+/* What is compiled for AVX-512 needs AVX512-BF16 too. */
+static const struct conv_isa *without_amx(const struct isa *i)
 {
-    static struct conv_isa amx;
-    amx = *set;
-    amx.name = "amx";
-    amx.wide = &conv_wide_amx;
-    for (int halves = 0; halves <= TILE_HALVES; halves++)
-        amx.most[halves] = halves == 2 || halves == 4 ? 2 * WIDE_POSITIONS : 0;
-    return &amx;
+    return !strcmp(i->name, "avx512") && !__builtin_cpu_supports("avx512bf16")
+               ? best_isa("avx2")->bf16
+               : i->bf16;
+}
+#else
+static const struct conv_isa *without_amx(const struct isa *i)
+{
+    return i->bf16;
 }
 #endif
 
 #if defined(CONV_AMX_STAND_IN)
-static const struct conv_isa *best_bf16(const struct isa *i)
+static bool has_amx(const struct conv_isa *set)
 {
-    return with_amx(i->bf16);
+    return set != NULL;
 }
 #elif defined(__x86_64__)
-static bool has_avx512_bf16(void)
-{
-    return __builtin_cpu_supports("avx512bf16");
-}
-
 /* The kernel keeps room for its registers if asked. */
-static bool has_amx(void)
+static bool has_amx(const struct conv_isa *set)
 {
     enum {
         LEAF = 7,
@@ -81,25 +78,29 @@ static bool has_amx(void)
         DATA = 18
     };
     unsigned a, b, c, d;
-    return __get_cpuid_count(LEAF, 0, &a, &b, &c, &d) && d & BF16 && d & TILE
+    return set == &conv_isa_bf16_avx512
+           && __get_cpuid_count(LEAF, 0, &a, &b, &c, &d) && d & BF16 && d & TILE
            && !syscall(SYS_arch_prctl, REQUEST, DATA);
 }
-
-/* What is compiled for AVX-512 needs AVX512-BF16 too. */
-static const struct conv_isa *best_bf16(const struct isa *i)
-{
-    if (strcmp(i->name, "avx512"))
-        return i->bf16;
-    if (!has_avx512_bf16())
-        return best_isa("avx2")->bf16;
-    return has_amx() ? with_amx(i->bf16) : i->bf16;
-}
-#else
-static const struct conv_isa *best_bf16(const struct isa *i)
-{
-    return i->bf16;
-}
 #endif
+
+static const struct conv_isa *best_bf16(const struct isa *i)
+{
+    const struct conv_isa *set = without_amx(i);
+#if defined(CONV_AMX_STAND_IN) || defined(__x86_64__)
+    static struct conv_isa amx;
+    if (has_amx(set)) {
+        amx = *set;
+        amx.name = "amx";
+        amx.wide = &conv_wide_amx;
+        for (int halves = 0; halves <= TILE_HALVES; halves++)
+            amx.most[halves] =
+                halves == 2 || halves == 4 ? 2 * WIDE_POSITIONS : 0;
+        return &amx;
+    }
+#endif
+    return set;
+}
 
 static void use(const struct isa *found)
 {

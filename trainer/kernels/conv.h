@@ -103,8 +103,8 @@ const char *conv_bf16_isa(void);
 bool conv_bf16_fast(void);
 
 /* The one to take: by what conv_choose() has set, else by a rule that depends
- * on nothing but the shape, so that runs repeat bit by bit. It can do the pass,
- * if anything can. */
+ * on nothing but the shape, so that runs repeat bit by bit; with bf16 it also
+ * asks whether the processor has AMX. It can do the pass, if anything can. */
 const struct conv_method *conv_best(const struct conv *, enum conv_pass);
 
 /* Whether so many threads are faster if they share out outputs, or of dx or dw,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Wide tiles and sums for AMX: of two groups of up to 16 positions by two
  * blocks of 16 outputs, or of two blocks of outputs by two of inputs, in four
- * registers of 16 x 16 sums. tests/amx_test.c runs this file with the
- * instructions in software. */
+ * registers of 16 x 16 sums. amx_test (tests/conv_test.c) runs this file with
+ * the instructions in software. */
 #include "kernels/conv_amx.h"
 
 #include <string.h>
@@ -188,6 +188,8 @@ static void run(long rounds, float factor, float summand, float *x)
     float a[CONV_PEAK_FLOATS], b[CONV_PEAK_FLOATS];
     for (int i = 0; i < CONV_PEAK_FLOATS; i++)
         a[i] = factor, b[i] = summand;
+    SETTLE(a);
+    SETTLE(b);
     configure(ROWS, ROWS);
     _tile_loadd(0, x, LINE);
     _tile_loadd(4, a, LINE);

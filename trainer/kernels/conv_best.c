@@ -14,7 +14,7 @@ static const double strassen_weight = 20;
 static const double gemm_slower =
     1.7; /* with its column matrix and reordering */
 /* Of the direct kernels' work: two products at once. Also where a processor
- * cannot, so that all do the same; but AMX is far ahead of all. */
+ * cannot, so that all do the same, but those with AMX, which is far ahead. */
 static const double bf16_share = 0.5, amx_share = 0.15;
 static const double amx_spread[] = {
     [CONV_FORWARD] = 1300, [CONV_BACKWARD_WEIGHTS] = 2600};

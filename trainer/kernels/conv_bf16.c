@@ -2,7 +2,8 @@
 /* Direct convolution of operands that are rounded to bf16, with sums in float.
  * In memory all stay float: bands and weights are rounded when they are copied
  * and packed. Pairs that processors multiply at once are of channels, and for
- * the gradient of the weights of images, so that taps never part them. */
+ * the gradient of the weights of images, so that taps never part them; with AMX
+ * of positions (conv_wide_weights.c). */
 #include "kernels/conv_direct.h"
 #include "kernels/conv_pack.h"
 

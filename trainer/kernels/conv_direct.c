@@ -65,9 +65,13 @@ struct pass {
     float *band;
 };
 
+/* Wide tiles take short rows of two images. */
 static struct conv_bands bands_of(const struct conv_view *v, int n)
 {
-    return conv_bands_of(v, WEIGHTS, conv_images_at_once(v, n, FEW));
+    int images = conv_images_at_once(v, n, FEW);
+    if (v->deep > CONV_BLOCK && images < n)
+        images += images % 2;
+    return conv_bands_of(v, WEIGHTS, images);
 }
 
 static struct pass pass_of(const struct conv_isa *isa,
@@ -189,8 +193,9 @@ static void copy_band(const struct pass *p, const float *x, int images,
     for (int i = 0; i < images; i++, x += p->x_image)
         for (int b = b0; b < b0 + nblocks; b++)
             view_copy(v, x,
-                      v->deep > CONV_BLOCK && 2 * b + 1 < all ? x + plane
-                                                              : NULL,
+                      v->deep > CONV_BLOCK && !v->spread && 2 * b + 1 < all
+                          ? x + plane
+                          : NULL,
                       b, first, rows,
                       p->band + (size_t)i * p->bands.image
                           + (size_t)(b - b0) * p->bands.block);

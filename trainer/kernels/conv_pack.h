@@ -61,7 +61,7 @@ size_t conv_weight_at(const struct conv_view *, const struct conv_weights *,
                       int input, int tap);
 
 /* Floats of packed weights: [tile][block][tap][channel][nk][16]. Of a view with
- * pairs of channels no more than that. */
+ * pairs of channels no more than that, but of one with blocks of 32. */
 size_t conv_packed(const struct conv_view *, int outputs);
 
 /* So many blocks of outputs, and of inputs, from a first on: what a tile reads
