@@ -94,7 +94,7 @@ def test_what_is_kept_is_taken():
 @tap.case
 def test_a_file_of_another_machine_or_a_broken_one_is_written_anew():
     for text in ('conv 4 none Another machine\n',
-                 HEAD[0].replace('conv 3', 'conv 2') + '\n', '', 'x' * 5000, '\0\n\n',
+                 HEAD[0].replace('conv 4', 'conv 3') + '\n', '', 'x' * 5000, '\0\n\n',
                  HEAD[0] + '\n1 2 3\n16 3 16 nonsense\n'):
         with open(CACHE, 'w', encoding='ascii') as file:
             file.write(text)

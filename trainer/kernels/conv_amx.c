@@ -5,8 +5,6 @@
  * the instructions in software. */
 #include "kernels/conv_amx.h"
 
-#include <string.h>
-
 #ifdef CONV_AMX_STAND_IN
 #include "amx_stand_in.h"
 #else
