@@ -113,7 +113,7 @@ static size_t out_span(const struct node *n, int place)
 
 /* From a vector that is read to the one that is written where the two are one.
  * A root's part is where it is in the other. Of REDUCE_SCATTER and ALLGATHER
- * nobody asks. */
+ * the first rank's, which is all that matters. */
 static uint64_t in_place_shift(const struct node *n)
 {
     const struct node_call *c = &n->call;
@@ -159,16 +159,18 @@ static unsigned possible(const struct node *n, bool foreign, bool in_place)
 }
 
 /* For the rank to say that knows most: the first, or one that knows all of the
- * lengths. */
+ * lengths. Stores past the caches save reading what is written; sums in place
+ * have read it. */
 static int propose(struct node *n, bool foreign)
 {
     const size_t bytes = large_bytes(n);
     const bool in_place =
         (uintptr_t)n->call.out - (uintptr_t)n->call.in == in_place_shift(n);
     const unsigned may = possible(n, foreign, in_place);
-    int likely = may == 1u << MODE_NEAR    ? MODE_NEAR
-                 : bytes >= n->cache_bytes ? MODE_STREAM
-                                           : 0;
+    const bool read = in_place && kind_reduces(n->call.kind);
+    int likely = may == 1u << MODE_NEAR             ? MODE_NEAR
+                 : bytes >= n->cache_bytes && !read ? MODE_STREAM
+                                                    : 0;
     if (foreign) {
         likely = may >> MODE_READ & 1 && n->call.kind != GATHER
                      ? MODE_READ

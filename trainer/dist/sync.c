@@ -21,7 +21,7 @@
 #include "dist/strategy.h"
 
 struct sync {
-    void *registration;
+    void *registered[2];  /* gradients, and weights that ranks gather */
     struct wire *wire;    /* fewer bytes travel; or NULL */
     struct slice *slices; /* of layers with parameters */
     int nslices;
@@ -170,8 +170,14 @@ static int open_slices(struct strategy *s)
     return 0;
 }
 
-/* The gradients move into memory that the ranks of a host share, where they
- * are summed without a copy. */
+/* It moves into memory that the ranks of a host share, where collectives need
+ * no copy. */
+static coll_status share(struct strategy *s, const struct arena *a,
+                         void **registered)
+{
+    return coll_comm_register(s->comm, a->x, arena_bytes(a->count), registered);
+}
+
 static coll_status open_sync(struct strategy *s)
 {
     struct arena *grads = &s->net->grads;
@@ -184,11 +190,12 @@ static coll_status open_sync(struct strategy *s)
     if (status)
         return status;
     open_exchange(s);
-    return coll_comm_count(s->comm) == 1
-               ? COLL_OK
-               : coll_comm_register(s->comm, grads->x,
-                                    arena_bytes(grads->count),
-                                    &y->registration);
+    if (coll_comm_count(s->comm) == 1)
+        return COLL_OK;
+    status = share(s, grads, &y->registered[0]);
+    return status || !s->shard.counts
+               ? status
+               : share(s, &s->net->params, &y->registered[1]);
 }
 
 static void note(struct sync *y, coll_status status)
@@ -439,8 +446,9 @@ static void close_sync(struct strategy *s)
     if (y && y->pending)
         wait_all(y);
     coll_wait(&s->sums); /* left only by what failed */
-    if (y && y->registration)
-        coll_comm_deregister(s->comm, y->registration);
+    for (int i = 0; y && i < 2; i++)
+        if (y->registered[i])
+            coll_comm_deregister(s->comm, y->registered[i]);
     shard_close(&s->shard);
     if (y) {
         wire_close(y->wire);
