@@ -65,13 +65,16 @@ struct pass {
     float *band;
 };
 
-/* Wide tiles take short rows of two images. */
-static struct conv_bands bands_of(const struct conv_view *v, int n)
+/* Wide tiles take short rows of two images. Of one tap a tile reads its weights
+ * as often as it has positions, which the second cache may not keep up with. */
+static struct conv_bands bands_of(const struct conv_isa *isa,
+                                  const struct conv_view *v, int n)
 {
+    const int near = isa->near * CONV_BLOCK * CONV_BLOCK;
     int images = conv_images_at_once(v, n, FEW);
     if (v->deep > CONV_BLOCK && images < n)
         images += images % 2;
-    return conv_bands_of(v, WEIGHTS, images);
+    return conv_bands_of(v, v->ntaps == 1 && near ? near : WEIGHTS, images);
 }
 
 static struct pass pass_of(const struct conv_isa *isa,
@@ -85,7 +88,7 @@ static struct pass pass_of(const struct conv_isa *isa,
                                   v->ntaps > 1 && !v->lines ? isa->far_widest
                                                             : TILE_BLOCKS),
         .order = order,
-        .bands = bands_of(v, n),
+        .bands = bands_of(isa, v, n),
     };
     p.once = p.bands.images >= n && p.bands.rows == v->rows;
     return p;
@@ -321,7 +324,7 @@ static size_t pass_floats(const struct conv_isa *isa, struct conv_view *v,
 {
     if (isa->round)
         pair_channels(isa, v);
-    const struct conv_bands b = bands_of(v, n);
+    const struct conv_bands b = bands_of(isa, v, n);
     return conv_packed(v, outputs) + conv_band_floats(&b);
 }
 

@@ -144,24 +144,11 @@ static void pack(const struct pass *p, const struct tile *t)
     p->isa->lanes->quarters->left(a, s, t->each);
 }
 
-/* y = x w, or y += that; soon: what is written soon, or NULL. */
-static void multiply(const struct pass *p, const struct tile *t, int w,
-                     struct quarter x, struct quarter y, bool add,
-                     const struct quarter *soon)
+/* Of the inputs that c says. */
+static void multiply_part(const struct pass *p, const struct tile *t,
+                          struct conv_tile c, struct quarter x,
+                          struct quarter y, const struct quarter *soon)
 {
-    static const float zeros[TILE_BLOCKS * CONV_BLOCK];
-    static const int32_t tap[1];
-    struct conv_tile c = {
-        .x_block = x.block,
-        .tap = tap,
-        .ntaps = 1,
-        .nblocks = t->inputs,
-        .last = CONV_BLOCK,
-        .w = t->w + (size_t)w * t->each,
-        .y_block = y.block,
-        .y_step = CONV_BLOCK,
-        .bias = add ? NULL : zeros,
-    };
     const int count = conv_up(t->n, p->isa->most[2 * t->nk]);
     for (int image = 0; image < t->images; image++)
         for (int i = 0, q = 0, nq; i < count; i++, q += nq) {
@@ -178,6 +165,33 @@ static void multiply(const struct pass *p, const struct tile *t, int w,
                                        1, 2);
             p->isa->tile[2 * t->nk][nq](&c);
         }
+}
+
+/* y = x w, or y += that; soon: what is written soon, or NULL. */
+static void multiply(const struct pass *p, const struct tile *t, int w,
+                     struct quarter x, struct quarter y, bool add,
+                     const struct quarter *soon)
+{
+    static const float zeros[TILE_BLOCKS * CONV_BLOCK];
+    static const int32_t tap[1];
+    const int near = p->isa->near ? p->isa->near : t->inputs;
+    struct conv_tile c = {
+        .x_block = x.block,
+        .tap = tap,
+        .ntaps = 1,
+        .last = CONV_BLOCK,
+        .w = t->w + (size_t)w * t->each,
+        .y_block = y.block,
+        .y_step = CONV_BLOCK,
+        .bias = add ? NULL : zeros,
+    };
+    for (int b = 0; b < t->inputs; b += c.nblocks) {
+        c.nblocks = conv_least(conv_even_parts(t->inputs, near), t->inputs - b);
+        multiply_part(p, t, c, quarter_from(x, (size_t)b * x.block), y,
+                      b ? NULL : soon);
+        c.w += packed_floats(t->nk, c.nblocks);
+        c.bias = NULL;
+    }
 }
 
 static const float *bias_of(const struct pass *p, int block)

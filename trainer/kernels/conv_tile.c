@@ -318,6 +318,7 @@ INLINE void sum(const struct conv_sum *t, const int halves, const int nc)
         [2] = 16, [4] = 8                                                      \
     }
 #define FAR_WIDEST 4
+#define NEAR       0
 #elif CONV_REGISTERS * CONV_LANES == 128
 #define TILES(X) TO_12(X, 1) TO_6(X, 2) TO_4(X, 3) TO_3(X, 4)
 #define SUMS(X)  TO_12(X, 1) TO_6(X, 2)
@@ -330,6 +331,7 @@ INLINE void sum(const struct conv_sum *t, const int halves, const int nc)
         [1] = 12, [2] = 6                                                      \
     }
 #define FAR_WIDEST 1
+#define NEAR       8
 #else
 #define TILES(X) TO_6(X, 1) TO_3(X, 2)
 #define SUMS(X)  TO_4(X, 1) TO_3(X, 2)
@@ -342,6 +344,7 @@ INLINE void sum(const struct conv_sum *t, const int halves, const int nc)
         [1] = 4, [2] = 2                                                       \
     }
 #define FAR_WIDEST 1
+#define NEAR       0
 #endif
 
 _Static_assert(sizeof((const int[])SUM_MOST) / sizeof(int)
@@ -362,6 +365,7 @@ const struct conv_isa NAME(TABLE, CONV_ISA) = {
     .round = ROUND,
     .most = MOST,
     .far_widest = FAR_WIDEST,
+    .near = NEAR,
     .tile = {TILES(ROW)},
     .apart = {TILES(APART_ROW)},
     .sum_most = SUM_MOST,

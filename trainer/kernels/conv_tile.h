@@ -138,6 +138,8 @@ struct conv_isa {
     int most[TILE_HALVES + 1];      /* positions of tiles of so many halves of
                                        blocks; 0: none */
     int far_widest; /* blocks, where weights lie in the second cache */
+    int near; /* blocks of inputs whose weights, of one tap for the widest tile,
+                 take half of the first cache; 0: the second is fast enough */
     conv_tile_fn *tile[TILE_HALVES + 1][TILE_POSITIONS + 1];
     /* Those take any x_step, the others that of neighbours. */
     conv_tile_fn *apart[TILE_HALVES + 1][TILE_POSITIONS + 1];
