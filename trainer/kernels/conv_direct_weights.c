@@ -8,7 +8,7 @@
 #include "kernels/conv_pack.h"
 
 enum {
-    NEAR = 196,      /* positions whose dy the first cache holds */
+    FEW = 196,       /* positions; of less, several images are done at once */
     WEIGHTS = 73728, /* floats of one chunk and tile, at most */
 };
 
@@ -18,11 +18,11 @@ enum {
 static struct conv_bands sum_bands_of(const struct conv_isa *isa,
                                       const struct conv_view *v)
 {
-    const int images = conv_up(NEAR, v->rows * v->columns);
+    const int images = conv_up(FEW, v->rows * v->columns);
     struct conv_bands b =
         conv_bands_of(v, WEIGHTS / conv_widest(isa->sum_most), images);
     if (!v->copies && v->ntaps == 1) {
-        const int rows = NEAR / (v->columns * images);
+        const int rows = isa->sum_near / (v->columns * images);
         b.rows = rows < 1 ? 1 : conv_least(rows, v->rows);
     }
     const size_t block = (size_t)view_rows(v, b.rows) * v->row * (size_t)images;
@@ -37,8 +37,8 @@ static struct conv_bands sum_bands_of(const struct conv_isa *isa,
  * the blocks that there is room for. */
 static struct conv_bands bands_of_pairs(const struct conv_view *v)
 {
-    struct conv_bands b = {.images = conv_up(NEAR, v->rows * v->columns)};
-    b.rows = conv_even_parts(v->rows, conv_up(NEAR, v->columns * b.images));
+    struct conv_bands b = {.images = conv_up(FEW, v->rows * v->columns)};
+    b.rows = conv_even_parts(v->rows, conv_up(FEW, v->columns * b.images));
     b.block = (size_t)view_rows(v, b.rows) * v->row;
     const int room = (int)(BAND / (b.block * (size_t)b.images));
     b.blocks = conv_even_parts(v->blocks, room < 1 ? 1 : room);
@@ -199,7 +199,7 @@ static void sum_band(const struct sums *s, int first, int rows, int b0)
         nk = conv_tile_blocks(most, conv_widest(most), all.to - kb);
         const int halves =
             conv_tile_halves(most, nk, s->outputs - kb * CONV_BLOCK);
-        int near = NEAR / (v->columns * s->sheets);
+        int near = s->isa->sum_near / (v->columns * s->sheets);
         near = near < 1 ? 1 : near;
         for (int r = 0; r < rows; r += near)
             for (int b = 0; b < nblocks; b++) {
@@ -241,7 +241,7 @@ static void set_next(struct sums *s, bool more, int at_once, int first, int b0)
     const int rows = s->bands.rows, blocks = s->bands.blocks;
     s->x_next = s->dy_next = 0;
     if (s->isa->round || (v->copies && !v->spread)
-        || v->rows * v->columns < NEAR)
+        || v->rows * v->columns < FEW)
         return;
     if (b0 + blocks < v->blocks) {
         s->x_next = blocks * plane;
@@ -270,7 +270,7 @@ void direct_backward_weights(const struct conv_isa *isa, const struct conv *c,
     const struct conv_bands bands = view_sums(isa, c, &v);
     const int pair = isa->round ? 2 : 1;
     const int at_once =
-        pair * conv_images_at_once(&v, conv_up(c->n, pair), NEAR);
+        pair * conv_images_at_once(&v, conv_up(c->n, pair), FEW);
     const int dy_rows = isa->round ? bands.rows : v.rows;
     struct sums s = {
         .isa = isa,

@@ -319,6 +319,7 @@ INLINE void sum(const struct conv_sum *t, const int halves, const int nc)
     }
 #define FAR_WIDEST 4
 #define NEAR       0
+#define SUM_NEAR   196
 #elif CONV_REGISTERS * CONV_LANES == 128
 #define TILES(X) TO_12(X, 1) TO_6(X, 2) TO_4(X, 3) TO_3(X, 4)
 #define SUMS(X)  TO_12(X, 1) TO_6(X, 2)
@@ -332,6 +333,7 @@ INLINE void sum(const struct conv_sum *t, const int halves, const int nc)
     }
 #define FAR_WIDEST 1
 #define NEAR       8
+#define SUM_NEAR   784
 #else
 #define TILES(X) TO_6(X, 1) TO_3(X, 2)
 #define SUMS(X)  TO_4(X, 1) TO_3(X, 2)
@@ -345,6 +347,7 @@ INLINE void sum(const struct conv_sum *t, const int halves, const int nc)
     }
 #define FAR_WIDEST 1
 #define NEAR       0
+#define SUM_NEAR   196
 #endif
 
 _Static_assert(sizeof((const int[])SUM_MOST) / sizeof(int)
@@ -368,6 +371,7 @@ const struct conv_isa NAME(TABLE, CONV_ISA) = {
     .near = NEAR,
     .tile = {TILES(ROW)},
     .apart = {TILES(APART_ROW)},
+    .sum_near = SUM_NEAR,
     .sum_most = SUM_MOST,
     .sum = {SUMS(SUM_ROW)                       },
 };

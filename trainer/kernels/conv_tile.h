@@ -143,6 +143,7 @@ struct conv_isa {
     conv_tile_fn *tile[TILE_HALVES + 1][TILE_POSITIONS + 1];
     /* Those take any x_step, the others that of neighbours. */
     conv_tile_fn *apart[TILE_HALVES + 1][TILE_POSITIONS + 1];
+    int sum_near;                  /* positions of a sum, at most */
     int sum_most[TILE_HALVES + 1]; /* channels; all up to it */
     conv_sum_fn *sum[TILE_HALVES + 1][CONV_BLOCK + 1];
 };
