@@ -13,31 +13,35 @@
 
 #define INLINED static inline __attribute__((always_inline))
 
-enum { LINE = 64, MOST_VECTORS = 4 };
+enum { LINE = 64, MOST_PARTS = 4 };
 
-/* How elements lie in memory, and come into a vector and back: bytes of them,
- * as many as the vector has or fewer. */
+/* How elements lie in memory, and come into vectors and back: bytes of them, as
+ * many as a vector there has or fewer. It becomes so many parts, vectors of f32
+ * or of what it has. */
 struct layout {
     size_t elem_bytes, vector_bytes; /* in memory */
     int nvectors;                    /* at a time */
-    vec (*load)(const char *, size_t bytes);
-    void (*store)(char *, vec, size_t bytes, bool stream);
+    int nparts;
+    vec (*load)(const char *, size_t bytes, int part);
+    void (*store)(char *, const vec *parts, size_t bytes, bool stream);
 };
 
-#define LAYOUT(name, memory, elem_bytes, nvectors, widen, narrow)              \
-    static inline vec load_##name(const char *p, size_t bytes)                 \
+/* widen: a part of x; narrow: all parts. */
+#define LAYOUT(name, memory, elem_bytes, nvectors, nparts, widen, narrow)      \
+    static inline vec load_##name(const char *p, size_t bytes, int part)       \
     {                                                                          \
         memory x;                                                              \
+        (void)part;                                                            \
         if (bytes == sizeof x)                                                 \
             memcpy(&x, p, sizeof x);                                           \
         else                                                                   \
             load_part(&x, sizeof x, p, bytes);                                 \
-        return widen(x);                                                       \
+        return widen;                                                          \
     }                                                                          \
-    static inline void store_##name(char *p, vec wide, size_t bytes,           \
+    static inline void store_##name(char *p, const vec *parts, size_t bytes,   \
                                     bool stream)                               \
     {                                                                          \
-        const memory x = narrow(wide);                                         \
+        const memory x = narrow;                                               \
         if (bytes != sizeof x)                                                 \
             store_part(p, &x, sizeof x, bytes);                                \
         else if (stream)                                                       \
@@ -45,18 +49,19 @@ struct layout {
         else                                                                   \
             memcpy(p, &x, sizeof x);                                           \
     }                                                                          \
-    static const struct layout name = {elem_bytes, sizeof(memory), nvectors,   \
+    static const struct layout name = {elem_bytes,  sizeof(memory),            \
+                                       nvectors,    nparts,                    \
                                        load_##name, store_##name};
 
 /* Converting takes registers and instructions: fewer vectors at a time. */
-LAYOUT(whole8, vec, 1, 4, , )
-LAYOUT(whole16, vec, 2, 4, , )
-LAYOUT(whole32, vec, 4, 4, , )
-LAYOUT(whole64, vec, 8, 4, , )
-LAYOUT(f16, half_u16, 2, 2, widen_f16, narrow_f16)
-LAYOUT(bf16, half_u16, 2, 2, widen_bf16, narrow_bf16)
-LAYOUT(f8e4m3, quarter_u8, 1, 1, widen_f8e4m3, narrow_f8e4m3)
-LAYOUT(f8e5m2, quarter_u8, 1, 1, widen_f8e5m2, narrow_f8e5m2)
+LAYOUT(whole8, vec, 1, 4, 1, x, parts[0])
+LAYOUT(whole16, vec, 2, 4, 1, x, parts[0])
+LAYOUT(whole32, vec, 4, 4, 1, x, parts[0])
+LAYOUT(whole64, vec, 8, 4, 1, x, parts[0])
+LAYOUT(f16, half_u16, 2, 2, 1, widen_f16(x), narrow_f16(parts[0]))
+LAYOUT(bf16, vec, 2, 2, 2, widen_bf16(x, part), narrow_bf16(parts))
+LAYOUT(f8e4m3, quarter_u8, 1, 1, 1, widen_f8e4m3(x), narrow_f8e4m3(parts[0]))
+LAYOUT(f8e5m2, quarter_u8, 1, 1, 1, widen_f8e5m2(x), narrow_f8e5m2(parts[0]))
 
 struct operands {
     void *const *dst;
@@ -70,25 +75,27 @@ INLINED void step(const struct layout *m, vec (*op)(vec, vec),
                   vec (*divide)(vec, int), const struct operands *o, size_t at,
                   int nvectors, size_t bytes)
 {
-    vec acc[MOST_VECTORS];
+    vec acc[MOST_PARTS];
+    const int k = m->nparts;
     const char *p = (const char *)o->src[0] + at;
-    for (int v = 0; v < nvectors; v++)
-        acc[v] = m->load(p + (size_t)v * bytes, bytes);
+    for (int v = 0; v < nvectors * k; v++)
+        acc[v] = m->load(p + (size_t)(v / k) * bytes, bytes, v % k);
     for (int s = 1; s < o->nsrc; s++) {
         p = (const char *)o->src[s] + at;
-        for (int v = 0; v < nvectors; v++)
-            acc[v] = op(acc[v], m->load(p + (size_t)v * bytes, bytes));
+        for (int v = 0; v < nvectors * k; v++)
+            acc[v] =
+                op(acc[v], m->load(p + (size_t)(v / k) * bytes, bytes, v % k));
     }
-    for (int v = 0; divide && v < nvectors; v++)
+    for (int v = 0; divide && v < nvectors * k; v++)
         acc[v] = divide(acc[v], o->divisor);
     for (int j = 0; j < o->ndst; j++) {
         char *const to = (char *)o->dst[j] + at;
         if (o->stream && (uintptr_t)to % m->vector_bytes == 0)
             for (int v = 0; v < nvectors; v++)
-                m->store(to + (size_t)v * bytes, acc[v], bytes, true);
+                m->store(to + (size_t)v * bytes, acc + v * k, bytes, true);
         else
             for (int v = 0; v < nvectors; v++)
-                m->store(to + (size_t)v * bytes, acc[v], bytes, false);
+                m->store(to + (size_t)v * bytes, acc + v * k, bytes, false);
     }
 }
 

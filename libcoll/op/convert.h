@@ -100,18 +100,26 @@ static inline vec_u32 narrow(const struct format *f, vec_f32 x)
            | pick(number > 0x7f800000, narrow_nan(f, bits), code);
 }
 
-static inline vec widen_bf16(half_u16 x)
+/* The lower or the upper number of each word: so none changes its place. */
+static inline vec widen_bf16(vec x, int upper)
 {
-    return (vec)(__builtin_convertvector(x, vec_u32) << 16);
+    const vec_u32 words = (vec_u32)x;
+    return (vec)(upper ? words & 0xffff0000 : words << 16);
 }
 
-/* A NaN needs no care: as it comes from bf16 numbers, it has zeros where the
- * rounding adds. VCVTNEPS2BF16 takes subnormal numbers for zero: not used. */
-static inline half_u16 narrow_bf16(vec x)
+/* The upper half is the number. A NaN needs no care: as it comes from bf16
+ * numbers, it has zeros where the rounding adds. VCVTNEPS2BF16 takes subnormal
+ * numbers for zero: not used. */
+static inline vec_u32 round_bf16(vec x)
 {
     const vec_u32 bits = (vec_u32)x;
-    const vec_u32 odd = (bits >> 16) & 1;
-    return __builtin_convertvector((bits + (odd + 0x7fff)) >> 16, half_u16);
+    return bits + (((bits >> 16) & 1) + 0x7fff);
+}
+
+static inline vec narrow_bf16(const vec *parts)
+{
+    return (vec)(round_bf16(parts[0]) >> 16
+                 | (round_bf16(parts[1]) & 0xffff0000));
 }
 
 /* Every instruction set but scalar has f16 conversions; they round as told. */
