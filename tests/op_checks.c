@@ -367,11 +367,13 @@ bool finish_equals_oracle(void)
 
 static uint64_t narrow_one(coll_dtype d, float x)
 {
-    const vec wide = (vec)(vec_f32){x}, parts[] = {wide, wide};
-    return d == COLL_F16      ? narrow_f16(wide)[0]
-           : d == COLL_BF16   ? (uint16_t)((vec_u16)narrow_bf16(parts))[1]
-           : d == COLL_F8E4M3 ? narrow_f8e4m3(wide)[0]
-                              : narrow_f8e5m2(wide)[0];
+    const vec wide = (vec)(vec_f32){x}, parts[4] = {wide, wide, wide, wide};
+    return d == COLL_F16 ? narrow_f16(wide)[0]
+           : d == COLL_BF16
+               ? (uint16_t)((vec_u16)narrow_bf16(parts))[1]
+               : (uint8_t)narrow_f8(d == COLL_F8E4M3 ? &format_f8e4m3
+                                                     : &format_f8e5m2,
+                                    parts)[3];
 }
 
 /* A copy widens and narrows. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The file has a line for each pass of a shape that was timed:
  *
- *     conv 3 avx512 AMD EPYC, 2 cores
+ *     conv 5 avx512 AMD EPYC, 2 cores
  *     8 64 56 56 64 1 3 3 1 1 1 1 1 1 0 forward f32 winograd
  *
  * with the images of one thread first.
@@ -90,7 +90,7 @@ static void first_line(char *text, size_t bytes)
 {
     char machine[200];
     machine_describe(machine, sizeof(machine));
-    snprintf(text, bytes, "conv 4 %s %s\n", conv_isa()->name, machine);
+    snprintf(text, bytes, "conv 5 %s %s\n", conv_isa()->name, machine);
 }
 
 static bool read_line(const char *line, struct known *k)

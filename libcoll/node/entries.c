@@ -113,7 +113,7 @@ static size_t out_span(const struct node *n, int place)
 
 /* From a vector that is read to the one that is written where the two are one.
  * A root's part is where it is in the other. Of REDUCE_SCATTER and ALLGATHER
- * the first rank's, which is all that matters. */
+ * the first rank's, if its part comes first. */
 static uint64_t in_place_shift(const struct node *n)
 {
     const struct node_call *c = &n->call;
@@ -159,8 +159,8 @@ static unsigned possible(const struct node *n, bool foreign, bool in_place)
 }
 
 /* For the rank to say that knows most: the first, or one that knows all of the
- * lengths. Stores past the caches save reading what is written; sums in place
- * have read it. */
+ * lengths. Stores past the caches save reading what is written; sums in place,
+ * if it is that this rank's are, have read it. */
 static int propose(struct node *n, bool foreign)
 {
     const size_t bytes = large_bytes(n);

@@ -28,7 +28,7 @@ struct layout {
 
 /* widen: a part of x; narrow: all parts. */
 #define LAYOUT(name, memory, elem_bytes, nvectors, nparts, widen, narrow)      \
-    static inline vec load_##name(const char *p, size_t bytes, int part)       \
+    INLINED vec load_##name(const char *p, size_t bytes, int part)             \
     {                                                                          \
         memory x;                                                              \
         (void)part;                                                            \
@@ -38,8 +38,8 @@ struct layout {
             load_part(&x, sizeof x, p, bytes);                                 \
         return widen;                                                          \
     }                                                                          \
-    static inline void store_##name(char *p, const vec *parts, size_t bytes,   \
-                                    bool stream)                               \
+    INLINED void store_##name(char *p, const vec *parts, size_t bytes,         \
+                              bool stream)                                     \
     {                                                                          \
         const memory x = narrow;                                               \
         if (bytes != sizeof x)                                                 \
@@ -60,8 +60,10 @@ LAYOUT(whole32, vec, 4, 4, 1, x, parts[0])
 LAYOUT(whole64, vec, 8, 4, 1, x, parts[0])
 LAYOUT(f16, half_u16, 2, 2, 1, widen_f16(x), narrow_f16(parts[0]))
 LAYOUT(bf16, vec, 2, 2, 2, widen_bf16(x, part), narrow_bf16(parts))
-LAYOUT(f8e4m3, quarter_u8, 1, 1, 1, widen_f8e4m3(x), narrow_f8e4m3(parts[0]))
-LAYOUT(f8e5m2, quarter_u8, 1, 1, 1, widen_f8e5m2(x), narrow_f8e5m2(parts[0]))
+LAYOUT(f8e4m3, vec, 1, 1, 4, widen_f8(&format_f8e4m3, x, part),
+       narrow_f8(&format_f8e4m3, parts))
+LAYOUT(f8e5m2, vec, 1, 1, 4, widen_f8(&format_f8e5m2, x, part),
+       narrow_f8(&format_f8e5m2, parts))
 
 struct operands {
     void *const *dst;
@@ -99,10 +101,17 @@ INLINED void step(const struct layout *m, vec (*op)(vec, vec),
     }
 }
 
+/* Whether any part of a vector is taken at once: where there are masks, or
+ * where converting costs more than a way through memory. */
+INLINED bool takes_any(const struct layout *m)
+{
+    return MASKED || m->nparts > 2;
+}
+
 /* How many bytes to take of a rest that is not a block of vectors. */
 INLINED size_t part_of(const struct layout *m, size_t rest)
 {
-    if (MASKED || rest >= m->vector_bytes)
+    if (takes_any(m) || rest >= m->vector_bytes)
         return rest < m->vector_bytes ? rest : m->vector_bytes;
     return rest >= WORD ? WORD : m->elem_bytes;
 }
@@ -120,7 +129,7 @@ INLINED void loop(const struct layout *m, vec (*op)(vec, vec),
     for (;;) {
         for (size_t bytes; at < edge; at += bytes) {
             bytes = part_of(m, edge - at);
-            if (MASKED)
+            if (takes_any(m))
                 step(m, op, divide, o, at, 1, bytes);
             else if (bytes == whole)
                 step(m, op, divide, o, at, 1, whole);

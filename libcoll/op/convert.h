@@ -149,51 +149,18 @@ static inline half_u16 narrow_f16(vec x)
 #endif
 }
 
-/* Bytes to words of 32 bits, and back: one instruction or three, for which GCC
- * 12 takes dozens. */
-static inline vec_u32 longer(quarter_u8 x)
+/* Of each word the byte of this number. */
+static inline vec widen_f8(const struct format *f, vec x, int byte)
 {
-#if VECTOR_BYTES == 64
-    return (vec_u32)_mm512_cvtepu8_epi32((__m128i)x);
-#elif VECTOR_BYTES == 32
-    return (vec_u32)_mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)x));
-#else
-    return __builtin_convertvector(x, vec_u32);
-#endif
+    return (vec)widen(f, (vec_u32)x >> 8 * byte & 0xff);
 }
 
-static inline quarter_u8 shorter(vec_u32 x)
+static inline vec narrow_f8(const struct format *f, const vec *parts)
 {
-#if VECTOR_BYTES == 64
-    return (quarter_u8)_mm512_cvtepi32_epi8((__m512i)x);
-#elif VECTOR_BYTES == 32
-    const __m256i wide = (__m256i)x;
-    const __m128i halves = _mm_packus_epi32(_mm256_castsi256_si128(wide),
-                                            _mm256_extracti128_si256(wide, 1));
-    return (quarter_u8)_mm_cvtsi128_si64(_mm_packus_epi16(halves, halves));
-#else
-    return __builtin_convertvector(x, quarter_u8);
-#endif
-}
-
-static inline vec widen_f8e4m3(quarter_u8 x)
-{
-    return (vec)widen(&format_f8e4m3, longer(x));
-}
-
-static inline quarter_u8 narrow_f8e4m3(vec x)
-{
-    return shorter(narrow(&format_f8e4m3, (vec_f32)x));
-}
-
-static inline vec widen_f8e5m2(quarter_u8 x)
-{
-    return (vec)widen(&format_f8e5m2, longer(x));
-}
-
-static inline quarter_u8 narrow_f8e5m2(vec x)
-{
-    return shorter(narrow(&format_f8e5m2, (vec_f32)x));
+    vec_u32 words = narrow(f, (vec_f32)parts[0]);
+    for (int byte = 1; byte < 4; byte++)
+        words |= narrow(f, (vec_f32)parts[byte]) << 8 * byte;
+    return (vec)words;
 }
 
 #endif

@@ -35,14 +35,14 @@ VECTOR(double, VECTOR_BYTES) vec_f64;
 
 /* As many elements as there are f32 in a vector, but shorter ones. */
 VECTOR(uint16_t, VECTOR_BYTES / 2) half_u16;
-VECTOR(uint8_t, VECTOR_BYTES / 4) quarter_u8;
 
 /* The AVX-512 masks: any part of a vector is loaded and stored at once. Other
  * instruction sets take parts of one word or of one element. */
 enum { WORD = 8, MASKED = VECTOR_BYTES == 64 };
 
 /* A vector has so many bytes in memory as whole says, a constant. The next two
- * take the first bytes of them, a constant too where there are no masks. */
+ * take the first bytes of them; without masks it is best if that is known, and
+ * a word at most. */
 
 #if VECTOR_BYTES == 64
 static inline void load_part(void *x, size_t whole, const char *p, size_t bytes)
@@ -51,12 +51,9 @@ static inline void load_part(void *x, size_t whole, const char *p, size_t bytes)
     if (whole == 64) {
         const __m512i part = _mm512_maskz_loadu_epi8(mask, p);
         memcpy(x, &part, 64);
-    } else if (whole == 32) {
+    } else {
         const __m256i part = _mm256_maskz_loadu_epi8((__mmask32)mask, p);
         memcpy(x, &part, 32);
-    } else {
-        const __m128i part = _mm_maskz_loadu_epi8((__mmask16)mask, p);
-        memcpy(x, &part, 16);
     }
 }
 
@@ -68,14 +65,10 @@ static inline void store_part(char *p, const void *x, size_t whole,
         __m512i part;
         memcpy(&part, x, 64);
         _mm512_mask_storeu_epi8(p, mask, part);
-    } else if (whole == 32) {
+    } else {
         __m256i part;
         memcpy(&part, x, 32);
         _mm256_mask_storeu_epi8(p, (__mmask32)mask, part);
-    } else {
-        __m128i part;
-        memcpy(&part, x, 16);
-        _mm_mask_storeu_epi8(p, (__mmask16)mask, part);
     }
 }
 #else
@@ -86,6 +79,12 @@ VECTOR(uint64_t, 32) four_words;
 static inline void load_part(void *x, size_t whole, const char *p, size_t bytes)
 {
     uint64_t word = 0;
+    if (bytes > WORD) {
+        unsigned char zeros[VECTOR_BYTES] = {0};
+        memcpy(zeros, p, bytes);
+        memcpy(x, zeros, whole);
+        return;
+    }
     memcpy(&word, p, bytes);
     if (whole == 32)
         memcpy(x, &(four_words){word}, 32);
@@ -99,6 +98,10 @@ static inline void store_part(char *p, const void *x, size_t whole,
                               size_t bytes)
 {
     two_words words = {0};
+    if (bytes > WORD) {
+        memcpy(p, x, bytes);
+        return;
+    }
     memcpy(&words, x, whole < 16 ? whole : 16);
     const uint64_t word = words[0];
     memcpy(p, &word, bytes);

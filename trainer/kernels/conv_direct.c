@@ -19,7 +19,7 @@ enum {
         8 << 20, /* floats of an output; more are written past the caches */
 #endif
     WEIGHTS = 18432, /* floats of a chunk for a block of outputs, at most: 144
-                        KiB for a tile of two */
+                        KiB for a tile of two; of one tap see bands_of() */
 };
 
 static const char *cannot(const struct conv *c, enum conv_pass pass)
@@ -66,7 +66,7 @@ struct pass {
 };
 
 /* Wide tiles take short rows of two images. Of one tap a tile reads its weights
- * as often as it has positions, which the second cache may not keep up with. */
+ * for its few positions only, which the second cache may not keep up with. */
 static struct conv_bands bands_of(const struct conv_isa *isa,
                                   const struct conv_view *v, int n)
 {

@@ -241,7 +241,7 @@ static void set_next(struct sums *s, bool more, int at_once, int first, int b0)
     const int rows = s->bands.rows, blocks = s->bands.blocks;
     s->x_next = s->dy_next = 0;
     if (s->isa->round || (v->copies && !v->spread)
-        || v->rows * v->columns < FEW)
+        || v->rows * v->columns <= FEW)
         return;
     if (b0 + blocks < v->blocks) {
         s->x_next = blocks * plane;
