@@ -12,6 +12,10 @@
 
 enum { AMX_TILES = 8, AMX_ROWS = 16, AMX_ROW_BYTES = 64 };
 
+/* Reads and writes registers alone, of sizes that were checked; half a minute
+ * with sanitizers otherwise. */
+#define AMX_REGISTERS __attribute__((no_sanitize("address", "undefined")))
+
 static struct {
     uint8_t palette, start_row, reserved[14];
     uint16_t row_bytes[16];
@@ -76,18 +80,20 @@ static inline void _tile_stored(int from, void *to, size_t stride)
                amx.row_bytes[from]);
 }
 
-/* The upper half of a float, of a pair the first or the second. */
-static inline float amx_number(int tile, int row, int pair, int second)
+/* Rows of numbers, those of a pair side by side. */
+AMX_REGISTERS static inline void
+amx_numbers(int tile, float to[AMX_ROWS][AMX_ROW_BYTES / 2])
 {
-    uint32_t bits;
-    float x;
-    memcpy(&bits, amx_tile[tile][row] + 4 * pair, sizeof(bits));
-    bits = second ? bits & 0xffff0000 : bits << 16;
-    memcpy(&x, &bits, sizeof(x));
-    return x;
+    for (int r = 0; r < amx.rows[tile]; r++)
+        for (int i = 0; i < amx.row_bytes[tile] / 2; i++) {
+            uint16_t half;
+            memcpy(&half, amx_tile[tile][r] + 2 * i, sizeof(half));
+            const uint32_t bits = (uint32_t)half << 16;
+            memcpy(&to[r][i], &bits, sizeof(bits));
+        }
 }
 
-static inline void _tile_dpbf16ps(int sum, int a, int b)
+AMX_REGISTERS static inline void _tile_dpbf16ps(int sum, int a, int b)
 {
     amx_require_tile(sum);
     amx_require_tile(a);
@@ -97,15 +103,17 @@ static inline void _tile_dpbf16ps(int sum, int a, int b)
                     && amx.row_bytes[a] == 4 * amx.rows[b]
                     && amx.row_bytes[b] == amx.row_bytes[sum],
                 "tiles that do not fit each other");
-    for (int m = 0; m < amx.rows[sum]; m++)
-        for (int n = 0; n < amx.row_bytes[sum] / 4; n++) {
-            float x;
-            memcpy(&x, amx_tile[sum][m] + 4 * n, sizeof(x));
-            for (int k = 0; k < amx.rows[b]; k++)
-                for (int i = 0; i < 2; i++)
-                    x += amx_number(a, m, k, i) * amx_number(b, k, n, i);
-            memcpy(amx_tile[sum][m] + 4 * n, &x, sizeof(x));
-        }
+    float x[AMX_ROWS][AMX_ROW_BYTES / 2], y[AMX_ROWS][AMX_ROW_BYTES / 2];
+    amx_numbers(a, x);
+    amx_numbers(b, y);
+    for (int m = 0; m < amx.rows[sum]; m++) {
+        float sums[AMX_ROW_BYTES / 4];
+        memcpy(sums, amx_tile[sum][m], sizeof(sums));
+        for (int k = 0; k < amx.row_bytes[a] / 2; k++)
+            for (int n = 0; n < amx.row_bytes[sum] / 4; n++)
+                sums[n] += x[m][k] * y[k / 2][2 * n + k % 2];
+        memcpy(amx_tile[sum][m], sums, sizeof(sums));
+    }
 }
 
 #endif
