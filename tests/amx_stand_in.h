@@ -16,12 +16,12 @@ enum { AMX_TILES = 8, AMX_ROWS = 16, AMX_ROW_BYTES = 64 };
  * with sanitizers otherwise. */
 #define AMX_REGISTERS __attribute__((no_sanitize("address", "undefined")))
 
-static struct {
+static _Thread_local struct {
     uint8_t palette, start_row, reserved[14];
     uint16_t row_bytes[16];
     uint8_t rows[16];
 } amx;
-static uint8_t amx_tile[AMX_TILES][AMX_ROWS][AMX_ROW_BYTES];
+static _Thread_local uint8_t amx_tile[AMX_TILES][AMX_ROWS][AMX_ROW_BYTES];
 
 static inline void amx_require(int holds, const char *what)
 {

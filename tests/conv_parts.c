@@ -134,6 +134,60 @@ void shares_have_the_same_bits(void)
                 shares_of(methods[i % NMETHODS], some[k]);
 }
 
+/* To bf16 by the library, two in a float's place. */
+static float *halves_of(const float *x, size_t count)
+{
+    float *to = unset(count / 2);
+    conv_round_scalar.row(x, to, count);
+    return to;
+}
+
+static void widen(const float *halves, float *to, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t bits = (uint32_t)((const uint16_t *)halves)[i] << 16;
+        memcpy(&to[i], &bits, sizeof(bits));
+    }
+}
+
+void halves_come_to_the_same(struct conv c, uint64_t seed)
+{
+    const struct conv_method *m = &conv_bf16;
+    conv_use(NULL);
+    if (!m->halves() || !conv_set_outputs(&c))
+        return;
+    struct conv h = c;
+    h.half = true;
+    const size_t nx =
+        c.plain ? conv_inputs(&c) : conv_blocked(c.n, c.c, c.h, c.w);
+    const size_t ny = conv_blocked(c.n, c.k, c.out_h, c.out_w);
+    const size_t nw = conv_weights(&c);
+    float *x = uniform(nx, seed), *w = uniform(nw, seed + 1);
+    float *dy = uniform(ny, seed + 2), *half_dy = halves_of(dy, ny);
+    float *y = unset(ny), *half_y = unset(ny / 2);
+    float *to[2] = {uniform(nx + nw, seed + 3), uniform(nx + nw, seed + 3)};
+    widen(half_dy, dy, ny);
+    run_pass(m, &c, CONV_FORWARD, x, dy, w, y);
+    run_pass(m, &h, CONV_FORWARD, x, half_dy, w, half_y);
+    float *wanted = halves_of(y, ny);
+    require(!memcmp(half_y, wanted, ny / 2 * sizeof(float)),
+            "y of bf16: shape %d", (int)seed);
+    for (int pass = CONV_BACKWARD_DATA; pass < CONV_PASSES; pass++)
+        for (int adds = 0; adds < 2; adds++) {
+            const size_t count = pass == CONV_BACKWARD_DATA ? nx : nw;
+            c.add = h.add = adds;
+            if (m->cannot(&c, (enum conv_pass)pass))
+                continue;
+            run_pass(m, &c, (enum conv_pass)pass, x, dy, w, to[0]);
+            run_pass(m, &h, (enum conv_pass)pass, x, half_dy, w, to[1]);
+            require(!memcmp(to[0], to[1], count * sizeof(float)),
+                    "pass %d of dy of bf16: shape %d", pass, (int)seed);
+        }
+    float *all[] = {x, w, dy, half_dy, y, half_y, to[0], to[1], wanted};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        free(all[i]);
+}
+
 /* Threads and last batches do with the scratch of a part of the batch. */
 void no_part_needs_more_scratch(void)
 {
@@ -163,6 +217,12 @@ void no_part_needs_more_scratch(void)
                         "images, %zu for fewer",
                         m->name, pass, c.c, c.k, floats, c.n, most);
                 most = floats;
+            }
+            if (!c.half && m->halves && m->halves()) {
+                c.half = true;
+                pass--;
+            } else {
+                c.half = false;
             }
         }
     }

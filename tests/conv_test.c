@@ -88,6 +88,7 @@ static void check(struct conv c, uint64_t seed)
         lanes_are_zero(dxb, c.n, c.c, (size_t)c.h * (size_t)c.w, shape);
         free(scratch);
     }
+    halves_come_to_the_same(c, seed);
     float *all[] = {x,   w,    dy, bias, y,   dx,  dw,
                     dw0, back, xb, yb,   dyb, dxb, dwb};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)

@@ -76,6 +76,21 @@ static void factors_and_sums(void)
 /* --- batch normalisation --------------------------------------------------
  */
 
+/* bf16 by the definition, two in a float's place. */
+static float *halves_of(const float *x, size_t count)
+{
+    uint16_t *to = malloc((count ? count : 1) * sizeof(*to));
+    for (size_t i = 0; i < count; i++) {
+        int exponent;
+        const double m = frexp((double)x[i], &exponent);
+        const float near = (float)ldexp(nearbyint(ldexp(m, 8)), exponent - 8);
+        uint32_t bits;
+        memcpy(&bits, &near, sizeof(bits));
+        to[i] = (uint16_t)(bits >> 16);
+    }
+    return (float *)to;
+}
+
 static void norm_of(const struct norm *n, size_t positions)
 {
     const struct norm_loops *loops = lanes()->norm;
@@ -95,19 +110,25 @@ static void norm_of(const struct norm *n, size_t positions)
         want[2][c] += (double)d;
         want[3][c] += (double)(d * off);
     }
-    loops->moments(x, n->mean, positions, found[0], found[1]);
-    loops->forward(n, x, NULL, y, positions);
-    loops->sums(n, dy, x, positions, found[2], found[3]);
-    loops->backward(n, dy, x, dx, positions);
+    float *halves = halves_of(x, count), *half_dx = halves_of(want_dx, count);
+    const float *from = n->half ? halves : x;
+    loops->moments(n, from, positions, found[0], found[1]);
+    loops->forward(n, from, NULL, y, positions);
+    loops->sums(n, dy, from, positions, found[2], found[3]);
+    loops->backward(n, dy, from, dx, positions);
     equal(y, want_y, count, "batchnorm");
     for (size_t i = 0; i < count; i++) {
         const float v = x[i] * n->times[i % BLOCK] + n->plus[i % BLOCK] + dy[i];
         want_y[i] = n->relu && v <= 0 ? 0 : v;
     }
     memcpy(y, dy, count * sizeof(float));
-    loops->forward(n, x, y, y, positions);
+    loops->forward(n, from, y, y, positions);
     equal(y, want_y, count, "batchnorm and more");
-    equal(dx, want_dx, count, "batchnorm's gradient");
+    if (n->half)
+        require(!memcmp(dx, half_dx, count * sizeof(uint16_t)),
+                "%s: batchnorm's gradient in bf16", isa);
+    else
+        equal(dx, want_dx, count, "batchnorm's gradient");
     for (int i = 0; i < 4; i++)
         same_sums(found[i], want[i], "batchnorm");
     free(x);
@@ -116,6 +137,8 @@ static void norm_of(const struct norm *n, size_t positions)
     free(dx);
     free(want_y);
     free(want_dx);
+    free(halves);
+    free(half_dx);
 }
 
 static void batch_normalisation(void)
@@ -127,10 +150,11 @@ static void batch_normalisation(void)
         memcpy(numbers[i], drawn, BLOCK * sizeof(float));
         free(drawn);
     }
-    for (int k = 0; k < 4 * LENGTHS; k++) {
+    for (int k = 0; k < 8 * LENGTHS; k++) {
         n.relu = k % 2;
         n.stream = k / 2 % 2;
-        norm_of(&n, lengths[k / 4]);
+        n.half = k / 4 % 2;
+        norm_of(&n, lengths[k / 8]);
     }
 }
 

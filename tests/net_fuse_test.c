@@ -1,16 +1,52 @@
 /* SPDX-License-Identifier: MIT */
 /* What nets do to be fast changes nothing: layers that are fused, memory and
  * gradients that are shared, batch normalisation folded into weights, threads.
- * They are compared with each layer by itself, in memory of its own. */
+ * They are compared with each layer by itself, in memory of its own.
+ *
+ * net_half_test is the same with convolutions by AMX, whose instructions are in
+ * software: what is bf16 in a net's memory is rounded to it here. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
 
 #include "kernels/conv.h"
+#include "kernels/conv_tile.h"
 #include "net/memory.h"
 #include "nets.h"
 #include "random.h"
 #include "shapes.h"
+
+#ifdef CONV_AMX_STAND_IN
+enum { HALVES = 3, OVER = 3 }; /* of residual_net */
+
+static const double folded = 0.1; /* weights are rounded when folded */
+
+static const struct conv_method *by_amx(const struct conv *c,
+                                        enum conv_pass pass)
+{
+    return conv_bf16.cannot(c, pass) ? NULL : &conv_bf16;
+}
+
+__attribute__((constructor)) static void choose_amx(void)
+{
+    conv_choose(by_amx);
+}
+#else
+enum { HALVES = 0, OVER = 5 };
+static const double folded = 1e-5;
+#endif
+
+/* If the layer has them in memory so. */
+static void round_to_bf16(const struct layer *l, const struct arena *a)
+{
+    uint16_t *halves = malloc(a->count * sizeof(*halves));
+    conv_round_scalar.row(a->x, (float *)halves, a->count);
+    for (size_t i = 0; i < a->count && l->half; i++) {
+        const uint32_t bits = (uint32_t)halves[i] << 16;
+        memcpy(&a->x[i], &bits, sizeof(bits));
+    }
+    free(halves);
+}
 
 /* Of a net: outputs, their gradients and so on in memory of their own. */
 struct apart {
@@ -68,7 +104,7 @@ static struct layer alone(const struct apart *a, int i, bool training)
 {
     struct layer l = a->net->layers[i];
     l.training = training;
-    l.relu = l.done = false;
+    l.relu = l.done = l.half = l.half_x = false;
     l.norm = l.sum = NULL;
     l.crew = NULL;
     l.grads = a->grads.x + (l.grads - a->net->grads.x);
@@ -84,6 +120,8 @@ static void forward_apart(struct apart *a, bool training)
         for (int k = 0; k < l.ninputs; k++)
             x[k] = input_of(a, &l, k);
         l.ops->forward(&l, x, whole(l.out, &a->y[i]));
+        if (training)
+            round_to_bf16(&a->net->layers[i], &a->y[i]);
     }
 }
 
@@ -112,6 +150,8 @@ static void backward_apart(struct apart *a, const int *labels)
         for (int k = 0; k < l.ninputs && !layer_adds(&l); k++)
             for (size_t j = 0; dx[k].x && j < shape_floats(l.ins[k]); j++)
                 a->dy[l.from[k]].x[j] += dx[k].x[j];
+        if (a->net->layers[i].half_x)
+            round_to_bf16(&a->net->layers[l.from[0]], &a->dy[l.from[0]]);
     }
 }
 
@@ -158,7 +198,7 @@ Test(net_fuse, fusing_and_sharing_change_no_bit)
 {
     enum { N = 6 };
     float images[N * 144];
-    int labels[N], ndone = 0, nsummed = 0, nover = 0;
+    int labels[N], ndone = 0, nsummed = 0, nover = 0, nhalves = 0;
     struct apart apart;
     struct net net;
     make_net(&net, residual_net, N);
@@ -166,12 +206,14 @@ Test(net_fuse, fusing_and_sharing_change_no_bit)
         const struct layer *l = &net.layers[i];
         ndone += l->done;
         nsummed += l->summed;
+        nhalves += l->half;
         nover += l->ops->over_dy && net.dy[i].x
                  && net.dy[i].x == net.dy[l->from[0]].x;
     }
     cr_assert_eq(ndone, 6);
     cr_assert_eq(nsummed, 2);
-    cr_assert_eq(nover, 5);
+    cr_assert_eq(nover, OVER);
+    cr_assert_eq(nhalves, HALVES);
     for (size_t i = 0; i < net.params.count; i++)
         net.params.x[i] += 0.1f * random_unit(SEED, i);
     make_batch(&net, images, labels, N);
@@ -218,7 +260,7 @@ Test(net_fuse, evaluation_folds_batchnorm_into_convolutions)
         const float *y = net.y[net.nlayers - 1].x;
         for (size_t i = 0; i < wanted.count; i++)
             cr_assert_float_eq(y[i], wanted.x[i],
-                               1e-5 * (1 + fabs((double)wanted.x[i])),
+                               folded * (1 + fabs((double)wanted.x[i])),
                                "number %zu: %g, not %g", i, y[i], wanted.x[i]);
         cr_assert_arr_eq(apart.state.x, net.state.x,
                          net.state.count * sizeof(float));

@@ -150,7 +150,7 @@ static size_t unshared_bytes(const struct net *net)
     size_t floats =
         net->plain ? shape_count(net->input) : shape_floats(net->input);
     for (int i = 0; i < net->nlayers; i++)
-        floats += shape_floats(net->layers[i].out) * (net->dy[i].x ? 2 : 1);
+        floats += layer_floats(&net->layers[i]) * (net->dy[i].x ? 2 : 1);
     return floats * sizeof(float);
 }
 

@@ -7,6 +7,7 @@
 
 #ifdef CONV_AMX_STAND_IN
 #include "amx_stand_in.h"
+#include "kernels/conv_pack.h"
 #else
 #include <immintrin.h>
 #endif
@@ -84,6 +85,9 @@ static void end(void)
 #define STREAM(i, group, k)                                                    \
     stream(t->y + k * t->y_block + group * t->y_others, t->y_step, kept[i],    \
            group ? t->others : t->positions);
+#define PUT_HALF(i, group, k)                                                  \
+    put_half(t->y + k * t->y_block + group * t->y_others, kept[i],             \
+             group ? t->others : t->positions, t->stream);
 #define BEGIN_SUM(i, group, k)                                                 \
     if (s->add)                                                                \
         _tile_loadd(i, s->dw + group * s->dw_output + k * s->dw_input, LINE);  \
@@ -123,6 +127,23 @@ static inline void stream(float *to, size_t step, const float *from, int lines)
 #endif
 }
 
+/* Positions of 16 outputs, rounded. */
+static inline void put_half(float *to, const float *from, int n, bool past)
+{
+#ifdef CONV_AMX_STAND_IN
+    (void)past;
+    conv_isa_bf16()->round->row(from, to, (size_t)(n * CONV_BLOCK));
+#else
+    for (; n > 0; n--, to += CONV_BLOCK / 2, from += CONV_BLOCK) {
+        const __m256i v = (__m256i)_mm512_cvtneps_pbh(_mm512_load_ps(from));
+        if (past)
+            _mm256_stream_si256((__m256i *)to, v);
+        else
+            _mm256_storeu_si256((__m256i *)to, v);
+    }
+#endif
+}
+
 static inline void tile_of(const struct conv_tile *t, const bool both,
                            const int nk)
 {
@@ -138,10 +159,14 @@ static inline void tile_of(const struct conv_tile *t, const bool both,
         }
         w += t->after * rows;
     }
-    if (t->stream) {
+    if (t->stream || t->half) {
         _Alignas(LINE) float kept[4][SQUARE];
         EACH_SUM(KEEP)
-        EACH_SUM(STREAM)
+        if (t->half) {
+            EACH_SUM(PUT_HALF)
+        } else {
+            EACH_SUM(STREAM)
+        }
     } else {
         EACH_SUM(END)
     }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Direct convolution of operands that are rounded to bf16, with sums in float.
- * In memory all stay float: bands and weights are rounded when they are copied
- * and packed. Pairs that processors multiply at once are of channels, and for
- * the gradient of the weights of images, so that taps never part them; with AMX
- * of positions (conv_wide_weights.c). */
+ * In memory they are float, but for outputs that are asked for in bf16: bands
+ * and weights are rounded when they are copied and packed. Pairs that
+ * processors multiply at once are of channels, and for the gradient of the
+ * weights of images, so that taps never part them; with AMX of positions
+ * (conv_wide_weights.c). */
 #include "kernels/conv_direct.h"
 #include "kernels/conv_pack.h"
 
@@ -12,6 +13,11 @@ static const char *cannot(const struct conv *c, enum conv_pass pass)
     return c->plain && !conv_isa_bf16()->wide
                ? "a plain input is rounded to bf16 for AMX only"
                : conv_direct.cannot(c, pass);
+}
+
+static bool halves(void)
+{
+    return conv_isa_bf16()->wide;
 }
 
 static size_t scratch_of(const struct conv *c, enum conv_pass pass)
@@ -43,6 +49,7 @@ const struct conv_method conv_bf16 = {
     .name = "bf16",
     .adds = true,
     .shares = true,
+    .halves = halves,
     .cannot = cannot,
     .scratch = scratch_of,
     .forward = forward,

@@ -3,6 +3,7 @@
  * chunks of input blocks, blocks of outputs. */
 #include "kernels/conv_direct.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "kernels/conv_bands.h"
@@ -49,6 +50,7 @@ struct output {
     struct conv_span share; /* of their blocks */
     const float *bias;      /* padded; NULL: 0 */
     bool add;               /* to what is there */
+    bool half;              /* y is bf16 */
     bool stream;            /* all of it is too much for any cache */
 };
 
@@ -66,20 +68,25 @@ struct pass {
 };
 
 /* Wide tiles take short rows of two images. Of one tap a tile reads its weights
- * for its few positions only, which the second cache may not keep up with. */
+ * for its few positions only, which the second cache may not keep up with. What
+ * is rounded at the end has no chunks of inputs. */
 static struct conv_bands bands_of(const struct conv_isa *isa,
-                                  const struct conv_view *v, int n)
+                                  const struct conv_view *v, int n, bool half)
 {
     const int near = isa->near * CONV_BLOCK * CONV_BLOCK;
     int images = conv_images_at_once(v, n, FEW);
     if (v->deep > CONV_BLOCK && images < n)
         images += images % 2;
-    return conv_bands_of(v, v->ntaps == 1 && near ? near : WEIGHTS, images);
+    return conv_bands_of(v,
+                         half                    ? INT_MAX
+                         : v->ntaps == 1 && near ? near
+                                                 : WEIGHTS,
+                         images);
 }
 
 static struct pass pass_of(const struct conv_isa *isa,
                            const struct conv_view *v,
-                           const struct conv_weights *order, int n)
+                           const struct conv_weights *order, int n, bool half)
 {
     struct pass p = {
         .isa = isa,
@@ -88,7 +95,7 @@ static struct pass pass_of(const struct conv_isa *isa,
                                   v->ntaps > 1 && !v->lines ? isa->far_widest
                                                             : TILE_BLOCKS),
         .order = order,
-        .bands = bands_of(isa, v, n),
+        .bands = bands_of(isa, v, n, half),
     };
     p.once = p.bands.images >= n && p.bands.rows == v->rows;
     return p;
@@ -191,7 +198,7 @@ static void copy_band(const struct pass *p, const float *x, int images,
                       int first, int rows, int b0, int nblocks)
 {
     const struct conv_view *v = p->view;
-    const size_t plane = (size_t)v->h * (size_t)v->w * CONV_BLOCK;
+    const size_t plane = (size_t)v->h * (size_t)(v->w * view_place(v));
     const int all = conv_blocks(v->channels);
     for (int i = 0; i < images; i++, x += p->x_image)
         for (int b = b0; b < b0 + nblocks; b++)
@@ -246,6 +253,7 @@ static void run_band(const struct pass *p, const float *x,
         };
         float *to = out->y + (size_t)kb * out->block;
         t.stream = out->stream && last_block && t.bias;
+        t.half = out->half;
         if (p->isa->wide)
             run_wide(p, out, &t, from, to, nk, images, first, rows);
         for (int i = 0; i < images && !p->isa->wide; i++)
@@ -306,25 +314,30 @@ static void finish(const struct conv_isa *isa, struct conv_view *v,
     v->row = (size_t)v->w * CONV_BLOCK;
 }
 
-static struct output output_of(const struct conv *c, int channels, int h, int w)
+static struct output output_of(const struct conv *c, int channels, int h, int w,
+                               bool half)
 {
+    const size_t step = half ? CONV_BLOCK / 2 : CONV_BLOCK;
+    const size_t block = (size_t)h * (size_t)w * step;
+    const size_t image = (size_t)conv_blocks(channels * c->groups) * block;
     return (struct output){
-        .stream = c->n * conv_blocked(1, channels * c->groups, h, w) > STREAM,
+        .stream = (size_t)c->n * image > STREAM,
         .share = conv_share(c, conv_blocks(channels)),
-        .image = conv_blocked(1, channels * c->groups, h, w),
-        .block = (size_t)h * (size_t)w * CONV_BLOCK,
-        .row = (size_t)w * CONV_BLOCK,
-        .step = CONV_BLOCK,
+        .image = image,
+        .block = block,
+        .row = (size_t)w * step,
+        .step = step,
         .channels = channels,
+        .half = half,
     };
 }
 
 static size_t pass_floats(const struct conv_isa *isa, struct conv_view *v,
-                          int n, int outputs)
+                          int n, int outputs, bool half)
 {
     if (isa->round)
         pair_channels(isa, v);
-    const struct conv_bands b = bands_of(isa, v, n);
+    const struct conv_bands b = bands_of(isa, v, n, half);
     return conv_packed(v, outputs) + conv_band_floats(&b);
 }
 
@@ -334,13 +347,13 @@ void direct_forward(const struct conv_isa *isa, const struct conv *c,
 {
     const int in = c->c / c->groups, k = c->k / c->groups;
     struct conv_view v;
-    struct output out = output_of(c, k, c->out_h, c->out_w);
+    struct output out = output_of(c, k, c->out_h, c->out_w, c->half);
     const size_t taps = (size_t)c->kernel_h * (size_t)c->kernel_w;
     const struct conv_weights s = {k, (size_t)in * taps, taps, c->kernel_w};
     begin_forward(isa, &v, c);
     finish(isa, &v, &out);
     float *padded = scratch + conv_packed(&v, k);
-    struct pass p = pass_of(isa, &v, &s, c->n);
+    struct pass p = pass_of(isa, &v, &s, c->n, c->half);
     p.packed = scratch;
     p.x_image = c->plain ? (size_t)c->c * (size_t)c->h * (size_t)c->w
                          : conv_blocked(1, c->c, c->h, c->w);
@@ -368,7 +381,7 @@ static void backward_alike(const struct conv_isa *isa, const struct conv *c,
     const size_t taps = (size_t)c->kernel_h * (size_t)c->kernel_w;
     const struct conv_weights s = {in, taps, (size_t)in * taps, c->kernel_w};
     struct conv_view v;
-    struct output out = output_of(c, in, c->h, c->w);
+    struct output out = output_of(c, in, c->h, c->w, false);
     view_backward(&v, c, rest_h, rest_w);
     if (v.rows == 0 || v.columns == 0 || v.ntaps == 0)
         return;
@@ -380,17 +393,20 @@ static void backward_alike(const struct conv_isa *isa, const struct conv *c,
     out.add = c->add;
     out.row *= (size_t)c->stride_h;
     out.step *= (size_t)c->stride_w;
+    v.half = c->half;
     finish(isa, &v, &out);
-    struct pass p = pass_of(isa, &v, &s, c->n);
+    struct pass p = pass_of(isa, &v, &s, c->n, false);
     p.packed = scratch;
-    p.x_image = conv_blocked(1, c->k, c->out_h, c->out_w);
+    p.x_image = conv_blocked(1, c->k, c->out_h, c->out_w) >> c->half;
     p.band = scratch + conv_packed(&v, in);
     for (int g = 0; g < c->groups; g++) {
         p.w = w + (size_t)(g * k) * s.input;
         out.y = dx + start + (size_t)(g * in / CONV_BLOCK) * out.block;
         run(&p, c->n,
-            dy + (size_t)(g * k) * (size_t)c->out_h * (size_t)c->out_w, &out,
-            true);
+            dy
+                + ((size_t)(g * k) * (size_t)c->out_h * (size_t)c->out_w
+                   >> c->half),
+            &out, true);
     }
 }
 
@@ -424,7 +440,7 @@ size_t direct_scratch(const struct conv_isa *isa, const struct conv *c,
                          : direct_scratch_of_weights(isa, c);
     if (pass == CONV_FORWARD) {
         begin_forward(isa, &v, c);
-        return pass_floats(isa, &v, c->n, k)
+        return pass_floats(isa, &v, c->n, k, c->half)
                + (size_t)conv_blocks(k) * CONV_BLOCK;
     }
     for (int h = 0; h < c->stride_h; h++)
@@ -432,7 +448,7 @@ size_t direct_scratch(const struct conv_isa *isa, const struct conv *c,
             view_backward(&v, c, h, w);
             if (v.rows == 0 || v.columns == 0)
                 continue;
-            const size_t floats = pass_floats(isa, &v, c->n, in);
+            const size_t floats = pass_floats(isa, &v, c->n, in, false);
             most = floats > most ? floats : most;
         }
     return most;

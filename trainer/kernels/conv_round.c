@@ -34,22 +34,33 @@ static void join(const float *a, const float *b, float *to, size_t n)
                                                  _mm512_loadu_ps(a + i)));
 }
 
-static inline void pair(__m512 a, __m512 b, float *to)
+/* Of two times 16 numbers: one of the first, one of the others and so on. */
+static inline __m512i turns(void)
 {
-    /* Those of a are the first 16: one of them, one of b and so on. */
-    const __m512i turns = _mm512_setr_epi32(
+    return _mm512_setr_epi32(
         16 << 16 | 0, 17 << 16 | 1, 18 << 16 | 2, 19 << 16 | 3, 20 << 16 | 4,
         21 << 16 | 5, 22 << 16 | 6, 23 << 16 | 7, 24 << 16 | 8, 25 << 16 | 9,
         26 << 16 | 10, 27 << 16 | 11, 28 << 16 | 12, 29 << 16 | 13,
         30 << 16 | 14, 31 << 16 | 15);
+}
+
+static inline void pair(__m512 a, __m512 b, float *to)
+{
     _mm512_storeu_si512(to, _mm512_permutexvar_epi16(
-                                turns, (__m512i)_mm512_cvtne2ps_pbh(b, a)));
+                                turns(), (__m512i)_mm512_cvtne2ps_pbh(b, a)));
 }
 
 static void neighbours(const float *x, float *to, size_t n)
 {
     for (size_t i = 0; i < n; i++, x += 32, to += 16)
         pair(_mm512_loadu_ps(x), _mm512_loadu_ps(x + 16), to);
+}
+
+static void half_neighbours(const float *x, float *to, size_t n)
+{
+    for (size_t i = 0; i < n * 16; i += 16)
+        _mm512_storeu_si512(to + i, _mm512_permutexvar_epi16(
+                                        turns(), _mm512_loadu_si512(x + i)));
 }
 
 static void square(const float *a, const float *b, size_t step, float *to)
@@ -111,6 +122,19 @@ static void square(const float *a, const float *b, size_t step, float *to)
         pairs(a, b, to, CONV_BLOCK);
 }
 
+static void half_neighbours(const float *x, float *to, size_t n)
+{
+    for (; n > 0; n--, x += CONV_BLOCK, to += CONV_BLOCK) {
+        uint16_t from[2][CONV_BLOCK], pairs[CONV_BLOCK][2];
+        memcpy(from, x, sizeof(from));
+        for (int i = 0; i < CONV_BLOCK; i++) {
+            pairs[i][0] = from[0][i];
+            pairs[i][1] = from[1][i];
+        }
+        memcpy(to, pairs, sizeof(pairs));
+    }
+}
+
 static void neighbours(const float *x, float *to, size_t n)
 {
     for (; n > 0; n--, x += 2 * CONV_BLOCK, to += CONV_BLOCK)
@@ -119,5 +143,5 @@ static void neighbours(const float *x, float *to, size_t n)
 
 #endif
 
-const struct conv_round NAME(conv_round_, CONV_ISA) = {row, join, neighbours,
-                                                       square, pairs};
+const struct conv_round NAME(conv_round_, CONV_ISA) = {
+    row, join, neighbours, half_neighbours, square, pairs};

@@ -66,6 +66,7 @@ struct conv_tile {
     int positions, others;
     ptrdiff_t x_others, y_others;
     bool stream; /* y to memory, past the caches; with a bias */
+    bool half;   /* y is rounded to bf16, in rows without gaps; with a bias */
 };
 
 /* Of nc input channels and nk blocks, for one tap: dw += sum over positions of
@@ -101,8 +102,10 @@ struct conv_round {
     void (*row)(const float *x, float *to, size_t n);
     /* Of n positions 16 of a and 16 of b; b may be NULL: zeros. */
     void (*join)(const float *a, const float *b, float *to, size_t n);
-    /* n times 16 pairs, each of a position and the next one. */
+    /* n times 16 pairs, each of a position and the next one; and the same of
+     * what is bf16 already. */
     void (*neighbours)(const float *x, float *to, size_t n);
+    void (*half_neighbours)(const float *x, float *to, size_t n);
     /* 16 times 16 pairs, of a and of b, each time so many floats further. */
     void (*square)(const float *a, const float *b, size_t step, float *to);
     /* n pairs, of those of a and of b; b may be NULL: zeros. `to` may be a. */

@@ -322,6 +322,19 @@ static void copy_apart(const float *from, size_t step, int n, float *to)
         memcpy(to, from, CONV_BLOCK * sizeof(float));
 }
 
+/* Of n positions 16 of a and 16 of b, which are bf16; b may be NULL: zeros. */
+static void join_halves(const float *a, const float *b, float *to, int n)
+{
+    enum { HALF = CONV_BLOCK / 2, BYTES = HALF * sizeof(float) };
+    for (int i = 0; i < n; i++, to += CONV_BLOCK) {
+        memcpy(to, a + i * HALF, BYTES);
+        if (b)
+            memcpy(to + HALF, b + i * HALF, BYTES);
+        else
+            memset(to + HALF, 0, BYTES);
+    }
+}
+
 /* n positions of a block. */
 static void copy_places(const struct conv_view *v, const float *from,
                         const float *also, int n, float *to)
@@ -329,6 +342,8 @@ static void copy_places(const struct conv_view *v, const float *from,
     const size_t count = (size_t)n * CONV_BLOCK;
     if (!v->round)
         memcpy(to, from, count * sizeof(float));
+    else if (v->half)
+        join_halves(from, also, to, n);
     else if (v->deep > CONV_BLOCK)
         v->round->join(from, also, to, (size_t)n);
     else if (v->place == CONV_BLOCK)
@@ -347,7 +362,7 @@ static void copy_row(const struct conv_view *v, const float *line,
             if (column < 0 || column >= v->w) {
                 memset(to, 0, (size_t)v->place * sizeof(float));
             } else {
-                const size_t at = (size_t)column * CONV_BLOCK;
+                const size_t at = (size_t)(column * view_place(v));
                 if (v->stride_w == 1 || !v->round) {
                     n = conv_up(v->w - column, v->stride_w);
                     n = n < v->width - j ? n : v->width - j;
@@ -367,7 +382,8 @@ void view_copy(const struct conv_view *v, const float *x, const float *also,
                int block, int first, int rows, float *to)
 {
     const int n = view_rows(v, rows), step = v->dense ? v->stride_h : 1;
-    const size_t plane = (size_t)v->h * (size_t)v->w * CONV_BLOCK;
+    const size_t line = (size_t)(v->w * view_place(v));
+    const size_t plane = (size_t)v->h * line;
     for (int u = 0; u < n; u++, to += v->row) {
         const int row = v->row0 + first * v->stride_h + u * step;
         if (row < 0 || row >= v->h)
@@ -380,7 +396,7 @@ void view_copy(const struct conv_view *v, const float *x, const float *also,
             copy_lines(v, x, row, to);
         else {
             const size_t at = (size_t)(block * (v->deep / CONV_BLOCK)) * plane
-                              + (size_t)row * (size_t)v->w * CONV_BLOCK;
+                              + (size_t)row * line;
             copy_row(v, x + at, also ? also + at : NULL, to);
         }
     }

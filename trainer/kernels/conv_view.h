@@ -37,6 +37,7 @@ struct conv_view {
     const struct conv_round *round; /* of the copy; NULL: it has floats */
     int deep;          /* channels of a block of the copy: 16, or 32 */
     int place;         /* floats of a block at a position: 16, or 8 */
+    bool half;         /* the tensor is bf16; with blocks of 32 */
     int spread;        /* plain channels that are spread out, or 0 */
     int lines;         /* plain channels of which lines are copied, or 0 */
     int dilation_w;    /* of what is spread */
@@ -74,6 +75,12 @@ void view_backward(struct conv_view *, const struct conv *, int rest_h,
 void view_pair_channels(struct conv_view *, const struct conv_round *,
                         int deep);
 void view_pair_images(struct conv_view *, const struct conv_round *);
+
+/* Floats of a position of the tensor's block. */
+static inline int view_place(const struct conv_view *v)
+{
+    return v->half ? CONV_BLOCK / 2 : CONV_BLOCK;
+}
 
 /* Rows that a tile has of the weights of so many channels: these, or pairs, of
  * which blocks of 32 channels have 16. */

@@ -225,6 +225,12 @@ void wide_copy_x(const struct wide_band *s, int b0, int nblocks)
     }
 }
 
+/* Floats of a position of dy. */
+static size_t dy_place(const struct wide_band *s)
+{
+    return s->half ? CONV_BLOCK / 2 : CONV_BLOCK;
+}
+
 /* n positions of 16 outputs to steps, the last one with zeros. */
 static void turn_line(const struct wide_band *s, const float *line, int n,
                       float *to)
@@ -232,15 +238,17 @@ static void turn_line(const struct wide_band *s, const float *line, int n,
     float pairs[CONV_BLOCK][CONV_BLOCK], last[WIDE_STEP][CONV_BLOCK];
     const float *from[CONV_BLOCK];
     float *rows[CONV_BLOCK];
+    const struct conv_round *round = s->isa->round;
     for (int i = 0; i < CONV_BLOCK; i++)
         from[i] = pairs[i];
-    for (; n > 0; n -= WIDE_STEP, line += WIDE_STEP * CONV_BLOCK) {
+    for (; n > 0; n -= WIDE_STEP, line += WIDE_STEP * dy_place(s)) {
         if (n < WIDE_STEP) {
             memset(last, 0, sizeof(last));
-            memcpy(last, line, (size_t)n * CONV_BLOCK * sizeof(float));
+            memcpy(last, line, (size_t)n * dy_place(s) * sizeof(float));
             line = last[0];
         }
-        s->isa->round->neighbours(line, pairs[0], CONV_BLOCK);
+        (s->half ? round->half_neighbours : round->neighbours)(line, pairs[0],
+                                                               CONV_BLOCK);
         for (int i = 0; i < CONV_BLOCK; i++, to += CONV_BLOCK)
             rows[i] = to;
         s->isa->turn->turn(from, rows, false);
@@ -250,13 +258,14 @@ static void turn_line(const struct wide_band *s, const float *line, int n,
 /* A row of dy, and zeros up to the next one. */
 static float *add_rows(const struct wide_band *s, const float *block, float *to)
 {
-    const int columns = s->view->columns, gap = s->runs.width - columns;
-    const size_t row = (size_t)columns * CONV_BLOCK;
+    const int columns = s->view->columns;
+    const size_t row = (size_t)columns * dy_place(s);
+    const size_t gap = (size_t)(s->runs.width - columns) * dy_place(s);
     for (int i = 0; i < s->rows; i++) {
         memcpy(to, block + (size_t)i * row, row * sizeof(float));
         to += row;
-        memset(to, 0, (size_t)(gap * CONV_BLOCK) * sizeof(float));
-        to += gap * CONV_BLOCK;
+        memset(to, 0, gap * sizeof(float));
+        to += gap;
     }
     return to;
 }
@@ -265,7 +274,7 @@ void wide_copy_dy(const struct wide_band *s, int k0, int nblocks)
 {
     const struct conv_view *v = s->view;
     const struct wide_runs *r = &s->runs;
-    const size_t row = (size_t)v->columns * CONV_BLOCK;
+    const size_t row = (size_t)v->columns * dy_place(s);
     const size_t plane = (size_t)v->rows * row;
     const int n = wide_dy_length(s);
     const bool whole = r->width == v->columns && (!r->joined || s->images == 1);

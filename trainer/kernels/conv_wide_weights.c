@@ -163,7 +163,9 @@ void wide_backward_weights(const struct conv_isa *isa, const struct conv *c,
                    .runs = wide_runs_of(&v, k),
                    .x_image = c->plain ? (size_t)c->c * (size_t)c->h * (size_t)c->w
                                     : conv_blocked(1, c->c, c->h, c->w),
-                   .dy_image = conv_blocked(1, c->k, c->out_h, c->out_w),
+                   .dy_image =
+                    conv_blocked(1, c->k, c->out_h, c->out_w) >> c->half,
+                   .half = c->half,
                    },
     };
     struct wide_band *band = &s.band;
@@ -177,7 +179,8 @@ void wide_backward_weights(const struct conv_isa *isa, const struct conv *c,
             band->x = x + (size_t)i * band->x_image
                       + (size_t)(g * in) * (size_t)c->h * (size_t)c->w;
             band->dy = dy + (size_t)i * band->dy_image
-                       + (size_t)(g * k) * (size_t)c->out_h * (size_t)c->out_w;
+                       + ((size_t)(g * k) * (size_t)c->out_h * (size_t)c->out_w
+                          >> c->half);
             for (band->first = 0; band->first < v.rows; band->first += rows) {
                 band->rows = conv_least(rows, v.rows - band->first);
                 sum_band(&s, share);

@@ -2,6 +2,8 @@
 /* As conv_tile.c: CONV_LANES floats in a register. */
 #include "kernels/norm.h"
 
+#include <stdint.h>
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -9,6 +11,30 @@
 #include "kernels/reg.h"
 
 enum { SHORT = 64 };
+
+/* bf16: the upper halves of floats. */
+typedef uint16_t halves
+    __attribute__((vector_size(2 * CONV_LANES), aligned(2), may_alias));
+typedef uint32_t words __attribute__((vector_size(4 * CONV_LANES)));
+
+/* Those from number i on. */
+INLINE reg load_from(const float *x, size_t i, bool half)
+{
+    if (!half)
+        return load(x + i);
+    const halves h = *(const halves *)((const uint16_t *)x + i);
+    return (reg)(__builtin_convertvector(h, words) << 16);
+}
+
+/* To nearest even; what is no number stays none. */
+INLINE halves rounded(reg v)
+{
+    const words bits = (words)v, none = (words)(v != v);
+    const words near = bits + 0x7fff + (bits >> 16 & 1);
+    const words quiet = bits | 1U << 22;
+    return __builtin_convertvector(((quiet & none) | (near & ~none)) >> 16,
+                                   halves);
+}
 
 /* Without reading the line first, where that can be said and a line is written
  * at once. */
@@ -29,6 +55,28 @@ INLINE void put(float *x, reg v, bool stream)
     store(x, v);
 }
 
+/* Number i and those behind it. */
+INLINE void put_from(float *x, size_t i, reg v, bool half, bool stream)
+{
+    if (!half) {
+        put(x + i, v, stream);
+        return;
+    }
+    uint16_t *to = (uint16_t *)x + i;
+#if defined(__AVX512F__) && CONV_LANES == 16
+    if (stream) {
+        _mm256_stream_si256((__m256i *)to, (__m256i)rounded(v));
+        return;
+    }
+#elif defined(__AVX__) && CONV_LANES == 8
+    if (stream) {
+        _mm_stream_si128((__m128i *)to, (__m128i)rounded(v));
+        return;
+    }
+#endif
+    *(halves *)to = rounded(v);
+}
+
 /* What was put so is there for other threads. */
 INLINE void finish(bool stream)
 {
@@ -39,47 +87,79 @@ INLINE void finish(bool stream)
     (void)stream;
 }
 
-INLINE void add_moments(struct row *s, struct row *q, const float *x,
-                        const struct row *shift)
+INLINE void add_moments(struct row *s, struct row *q, const float *x, size_t i,
+                        const struct row *shift, bool half)
 {
 #pragma GCC unroll 4
-    for (int k = 0; k < PARTS; k++) {
-        const reg d = load(x + k * LANES) - shift->part[k];
+    for (int k = 0; k < PARTS; k++, i += LANES) {
+        const reg d = load_from(x, i, half) - shift->part[k];
         s->part[k] += d;
         q->part[k] += d * d;
     }
 }
 
-static void moments(const float *x, const float *shift, size_t positions,
-                    double *sums, double *squares)
+INLINE void moments_of(const float *x, const float *shift, size_t positions,
+                       double *sums, double *squares, bool half)
 {
     const struct row off = row_of(shift);
-    while (positions) {
-        const size_t n = positions < SHORT ? positions : SHORT;
+    for (size_t done = 0, end; done < positions; done = end) {
         struct row s[ROWS_AT_ONCE] = {0}, q[ROWS_AT_ONCE] = {0};
-        size_t i = 0;
-        for (; i + ROWS_AT_ONCE <= n;
-             i += ROWS_AT_ONCE, x += ROWS_AT_ONCE * BLOCK)
+        size_t i = done;
+        end = positions - done < SHORT ? positions : done + SHORT;
+        for (; i + ROWS_AT_ONCE <= end; i += ROWS_AT_ONCE)
 #pragma GCC unroll 4
-            for (int j = 0; j < ROWS_AT_ONCE; j++)
-                add_moments(&s[j], &q[j], x + j * BLOCK, &off);
-        for (; i < n; i++, x += BLOCK)
-            add_moments(&s[0], &q[0], x, &off);
+            for (size_t j = 0; j < ROWS_AT_ONCE; j++)
+                add_moments(&s[j], &q[j], x, (i + j) * BLOCK, &off, half);
+        for (; i < end; i++)
+            add_moments(&s[0], &q[0], x, i * BLOCK, &off, half);
         add_rows(sums, s, ROWS_AT_ONCE);
         add_rows(squares, q, ROWS_AT_ONCE);
-        positions -= n;
     }
 }
 
+static void moments(const struct norm *n, const float *x, size_t positions,
+                    double *sums, double *squares)
+{
+    if (n->half)
+        moments_of(x, n->mean, positions, sums, squares, true);
+    else
+        moments_of(x, n->mean, positions, sums, squares, false);
+}
+
+/* f(..., relu, half, stream) with what the norm says, each known when it is
+ * compiled. */
+#define BY_STREAM(n, f, ...)                                                   \
+    do {                                                                       \
+        if ((n)->stream)                                                       \
+            f(__VA_ARGS__, true);                                              \
+        else                                                                   \
+            f(__VA_ARGS__, false);                                             \
+    } while (0)
+#define BY_HALF(n, f, ...)                                                     \
+    do {                                                                       \
+        if ((n)->half)                                                         \
+            BY_STREAM(n, f, __VA_ARGS__, true);                                \
+        else                                                                   \
+            BY_STREAM(n, f, __VA_ARGS__, false);                               \
+    } while (0)
+#define BY_ALL(n, f, ...)                                                      \
+    do {                                                                       \
+        if ((n)->relu)                                                         \
+            BY_HALF(n, f, __VA_ARGS__, true);                                  \
+        else                                                                   \
+            BY_HALF(n, f, __VA_ARGS__, false);                                 \
+    } while (0)
+
 INLINE void forward_of(const struct norm *n, const float *x, const float *more,
-                       float *y, size_t positions, bool relu, bool stream)
+                       float *y, size_t positions, bool relu, bool half,
+                       bool stream)
 {
     const struct row t = row_of(n->times), p = row_of(n->plus);
     const reg zero = {0};
     for (size_t i = 0; i < positions * BLOCK;)
 #pragma GCC unroll 4
         for (int k = 0; k < PARTS; k++, i += LANES) {
-            reg v = load(x + i) * t.part[k] + p.part[k];
+            reg v = load_from(x, i, half) * t.part[k] + p.part[k];
             if (more)
                 v += load(more + i);
             put(y + i, relu ? choose(v > zero, v, zero) : v, stream);
@@ -87,26 +167,13 @@ INLINE void forward_of(const struct norm *n, const float *x, const float *more,
     finish(stream);
 }
 
-INLINE void forward_by(const struct norm *n, const float *x, const float *more,
-                       float *y, size_t positions)
-{
-    if (n->relu && n->stream)
-        forward_of(n, x, more, y, positions, true, true);
-    else if (n->relu)
-        forward_of(n, x, more, y, positions, true, false);
-    else if (n->stream)
-        forward_of(n, x, more, y, positions, false, true);
-    else
-        forward_of(n, x, more, y, positions, false, false);
-}
-
 static void forward(const struct norm *n, const float *x, const float *more,
                     float *y, size_t positions)
 {
     if (more)
-        forward_by(n, x, more, y, positions);
+        BY_ALL(n, forward_of, n, x, more, y, positions);
     else
-        forward_by(n, x, NULL, y, positions);
+        BY_ALL(n, forward_of, n, x, NULL, y, positions);
 }
 
 /* dy where the relu passes it. */
@@ -117,45 +184,45 @@ INLINE reg passed(const float *dy, reg x, reg t, reg p, bool relu)
 }
 
 INLINE void add_products(struct row *s, struct row *q, const float *dy,
-                         const float *x, const struct row *t,
-                         const struct row *p, const struct row *mean, bool relu)
+                         const float *x, size_t i, const struct row *t,
+                         const struct row *p, const struct row *mean, bool relu,
+                         bool half)
 {
 #pragma GCC unroll 4
-    for (int k = 0; k < PARTS; k++) {
-        const reg v = load(x + k * LANES);
-        const reg d = passed(dy + k * LANES, v, t->part[k], p->part[k], relu);
+    for (int k = 0; k < PARTS; k++, i += LANES) {
+        const reg v = load_from(x, i, half);
+        const reg d = passed(dy + i, v, t->part[k], p->part[k], relu);
         s->part[k] += d;
         q->part[k] += d * (v - mean->part[k]);
     }
 }
 
 INLINE void sums_of(const struct norm *n, const float *dy, const float *x,
-                    size_t positions, double *sums, double *products, bool relu)
+                    size_t positions, double *sums, double *products, bool relu,
+                    bool half, bool stream)
 {
     const struct row t = row_of(n->times), p = row_of(n->plus),
                      mean = row_of(n->mean);
-    while (positions) {
-        const size_t now = positions < SHORT ? positions : SHORT;
+    (void)stream;
+    for (size_t i = 0, end; i < positions;) {
         struct row s = {0}, q = {0};
-        for (size_t i = 0; i < now; i++, dy += BLOCK, x += BLOCK)
-            add_products(&s, &q, dy, x, &t, &p, &mean, relu);
+        end = positions - i < SHORT ? positions : i + SHORT;
+        for (; i < end; i++)
+            add_products(&s, &q, dy, x, i * BLOCK, &t, &p, &mean, relu, half);
         add_rows(sums, &s, 1);
         add_rows(products, &q, 1);
-        positions -= now;
     }
 }
 
 static void sums(const struct norm *n, const float *dy, const float *x,
                  size_t positions, double *to, double *products)
 {
-    if (n->relu)
-        sums_of(n, dy, x, positions, to, products, true);
-    else
-        sums_of(n, dy, x, positions, to, products, false);
+    BY_ALL(n, sums_of, n, dy, x, positions, to, products);
 }
 
 INLINE void backward_of(const struct norm *n, const float *dy, const float *x,
-                        float *dx, size_t positions, bool relu, bool stream)
+                        float *dx, size_t positions, bool relu, bool half,
+                        bool stream)
 {
     const struct row t = row_of(n->times), p = row_of(n->plus),
                      a = row_of(n->of_dy), b = row_of(n->of_x),
@@ -163,11 +230,11 @@ INLINE void backward_of(const struct norm *n, const float *dy, const float *x,
     for (size_t i = 0; i < positions * BLOCK;)
 #pragma GCC unroll 4
         for (int k = 0; k < PARTS; k++, i += LANES) {
-            const reg v = load(x + i);
-            put(dx + i,
-                passed(dy + i, v, t.part[k], p.part[k], relu) * a.part[k]
-                    + (v * b.part[k] + c.part[k]),
-                stream);
+            const reg v = load_from(x, i, half);
+            put_from(dx, i,
+                     passed(dy + i, v, t.part[k], p.part[k], relu) * a.part[k]
+                         + (v * b.part[k] + c.part[k]),
+                     half, stream);
         }
     finish(stream);
 }
@@ -175,14 +242,7 @@ INLINE void backward_of(const struct norm *n, const float *dy, const float *x,
 static void backward(const struct norm *n, const float *dy, const float *x,
                      float *dx, size_t positions)
 {
-    if (n->relu && n->stream)
-        backward_of(n, dy, x, dx, positions, true, true);
-    else if (n->relu)
-        backward_of(n, dy, x, dx, positions, true, false);
-    else if (n->stream)
-        backward_of(n, dy, x, dx, positions, false, true);
-    else
-        backward_of(n, dy, x, dx, positions, false, false);
+    BY_ALL(n, backward_of, n, dy, x, dx, positions);
 }
 
 const struct norm_loops NAME(norm_, CONV_ISA) = {

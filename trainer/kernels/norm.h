@@ -13,6 +13,7 @@
 
 struct norm {
     bool relu;
+    bool half;   /* x and dx are bf16, two in a float's place */
     bool stream; /* y or dx goes to memory past the caches; lines of 64 bytes */
     float mean[BLOCK];
     float times[BLOCK], plus[BLOCK]; /* y = x times + plus, and more */
@@ -21,8 +22,8 @@ struct norm {
 };
 
 struct norm_loops {
-    /* sums += x - shift, squares += (x - shift)^2 */
-    void (*moments)(const float *x, const float *shift, size_t positions,
+    /* sums += x - mean, squares += (x - mean)^2 */
+    void (*moments)(const struct norm *, const float *x, size_t positions,
                     double *sums, double *squares);
     /* more: NULL for none; may be y */
     void (*forward)(const struct norm *, const float *x, const float *more,
@@ -30,7 +31,7 @@ struct norm_loops {
     /* sums += dy, products += dy (x - mean), of what the relu passes */
     void (*sums)(const struct norm *, const float *dy, const float *x,
                  size_t positions, double *sums, double *products);
-    /* dx may be dy */
+    /* dx may be dy, if it is no half */
     void (*backward)(const struct norm *, const float *dy, const float *x,
                      float *dx, size_t positions);
 };

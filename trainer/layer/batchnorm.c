@@ -9,6 +9,8 @@
 #include "layer/batchnorm.h"
 
 #include <math.h>
+#include <stdint.h>
+#include <string.h>
 
 #include "kernels/lanes.h"
 #include "kernels/norm.h"
@@ -68,7 +70,6 @@ struct block {
     struct tensor dy;
     float *to; /* y, or dx */
     int b;
-    float shift[BLOCK];
     struct norm norm;
     void (*sum)(const struct block *, size_t run, size_t count, struct sums *);
     void (*write)(const struct block *, size_t run, size_t count);
@@ -118,10 +119,30 @@ static void write_parts(void *context, int i, int n)
         }
 }
 
+/* Where x has what y has at float `run`. */
+static const float *x_at(const struct block *k, size_t run)
+{
+    return k->x->x + (run >> k->l->half_x);
+}
+
 static void moments(const struct block *k, size_t run, size_t count,
                     struct sums *s)
 {
-    lanes()->norm->moments(k->x->x + run, k->shift, count, s->a, s->b);
+    lanes()->norm->moments(&k->norm, x_at(k, run), count, s->a, s->b);
+}
+
+/* The first position's numbers. */
+static void first_of(const struct block *k, float *to)
+{
+    const float *x = x_at(k, channel_run(k->l->in, 0, k->b).first);
+    if (!k->l->half_x) {
+        memcpy(to, x, BLOCK * sizeof(float));
+        return;
+    }
+    for (int c = 0; c < BLOCK; c++) {
+        const uint32_t bits = (uint32_t)((const uint16_t *)x)[c] << 16;
+        memcpy(&to[c], &bits, sizeof(bits));
+    }
 }
 
 /* This batch's mean and 1 / deviation of a block; moves the running ones. Sums
@@ -133,12 +154,12 @@ static void measure(struct block *k, struct crew *crew, float *mean,
     struct layer *l = k->l;
     const double count = (double)k->x->shape.n * (double)shape_plane(l->in);
     const double keep = 1 - (double)l->option.batchnorm.momentum;
-    for (int c = 0; c < BLOCK; c++)
-        k->shift[c] = k->x->x[channel_run(l->in, 0, k->b).first + (size_t)c];
+    k->norm.half = l->half_x;
+    first_of(k, k->norm.mean);
     k->sum = moments;
     const struct sums s = sum_up(k, crew);
     for (int i = 0; i < BLOCK; i++) {
-        const double off = s.a[i] / count, c = k->shift[i] + off;
+        const double off = s.a[i] / count, c = k->norm.mean[i] + off;
         const double variance = fmax(s.b[i] / count - off * off, 0);
         mean[i] = (float)c;
         scale[i] =
@@ -167,7 +188,7 @@ static void recall(const struct layer *l, int b, float *mean, float *scale)
 static struct norm norm_of(const struct layer *l, int b, int images)
 {
     const float *mean = l->saved + 2 * b * BLOCK, *scale = mean + BLOCK;
-    struct norm n = {.relu = l->relu};
+    struct norm n = {.relu = l->relu, .half = l->half_x};
     n.stream = (size_t)images * image_floats(l->in) * sizeof(float) > CACHE;
     channel_load(l->in, l->params, b, 0, n.times);
     channel_load(l->in, l->params + l->in.c, b, 0, n.plus);
@@ -194,7 +215,7 @@ static const struct layer *sum_of(const struct layer *l)
 
 static void write_y(const struct block *k, size_t run, size_t count)
 {
-    lanes()->norm->forward(&k->norm, k->x->x + run,
+    lanes()->norm->forward(&k->norm, x_at(k, run),
                            sum_of(k->l) ? k->x[1].x + run : NULL, k->to + run,
                            count);
 }
@@ -217,14 +238,14 @@ static void forward_block(struct block *k, struct crew *crew)
 static void gradients(const struct block *k, size_t run, size_t count,
                       struct sums *s)
 {
-    lanes()->norm->sums(&k->norm, k->dy.x + run, k->x->x + run, count, s->a,
+    lanes()->norm->sums(&k->norm, k->dy.x + run, x_at(k, run), count, s->a,
                         s->b);
 }
 
 static void write_dx(const struct block *k, size_t run, size_t count)
 {
-    lanes()->norm->backward(&k->norm, k->dy.x + run, k->x->x + run, k->to + run,
-                            count);
+    lanes()->norm->backward(&k->norm, k->dy.x + run, x_at(k, run),
+                            k->to + (run >> k->l->half_x), count);
 }
 
 /* dx = a dy + c x + d, with one number of each a channel: mean and deviation

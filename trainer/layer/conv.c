@@ -72,11 +72,26 @@ static size_t choose(struct layer *l, bool plain)
         if (plain && pass == CONV_BACKWARD_DATA)
             continue;
         const struct conv_method *m = conv_best(&c, pass);
-        const size_t floats = m->scratch(&c, pass);
         l->option.window.methods[plain][pass] = m;
-        most = floats > most ? floats : most;
+        for (int half = 0; half <= (m->halves && m->halves()); half++) {
+            struct conv way = c;
+            way.half = half;
+            const size_t floats = m->scratch(&way, pass);
+            most = floats > most ? floats : most;
+        }
     }
     return most;
+}
+
+static bool can_half(const struct layer *l)
+{
+    bool can = l->option.window.no_bias;
+    for (enum conv_pass pass = 0; pass < CONV_PASSES && can; pass++) {
+        const struct conv_method *m = method_of(l, pass);
+        can = (l->plain && pass == CONV_BACKWARD_DATA)
+              || (m->halves && m->halves());
+    }
+    return can;
 }
 
 static const char *parse(struct layer *l, int nwords, char **words)
@@ -172,8 +187,9 @@ static bool by_outputs(const struct layer *l, enum layer_pass pass, int images,
 
 static void forward(struct layer *l, const struct tensor *x, struct tensor y)
 {
-    const struct conv c = conv_of(l, x->shape.n);
+    struct conv c = conv_of(l, x->shape.n);
     const bool folds = folds_norm(l);
+    c.half = l->half && l->training;
     const float *weights = folds ? fold(l) : l->params;
     const float *bias =
         folds || !l->option.window.no_bias ? weights + nweights(l) : NULL;
@@ -202,7 +218,8 @@ static void backward_bias(struct layer *l, struct tensor dy)
 
 static void gradients(struct layer *l, const struct tensor *x, struct tensor dy)
 {
-    const struct conv c = conv_of(l, dy.shape.n);
+    struct conv c = conv_of(l, dy.shape.n);
+    c.half = l->half;
     if (!l->option.window.no_bias)
         backward_bias(l, dy);
     const struct conv_method *m = method_of(l, CONV_BACKWARD_WEIGHTS);
@@ -216,6 +233,7 @@ static void backward(struct layer *l, const struct tensor *x, struct tensor y,
     struct conv c = conv_of(l, dy.shape.n);
     (void)x, (void)y;
     c.add = l->adds[0] && adds_dx(l);
+    c.half = l->half;
     const struct conv_method *m = method_of(l, CONV_BACKWARD_DATA);
     if (!conv_is_idle(&c, CONV_BACKWARD_DATA, m))
         m->backward_data(&c, dy.x, l->params, dx->x, l->scratch);
@@ -227,6 +245,7 @@ const struct layer_ops layer_conv = {
     .parse = parse,
     .takes_plain = takes_plain,
     .norm_scratch = norm_scratch,
+    .can_half = can_half,
     .describe = describe,
     .init = init,
     .adds_dx = adds_dx,

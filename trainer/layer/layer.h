@@ -46,6 +46,9 @@ struct layer {
     bool before_relu;        /* a relu follows, which matters to init */
     bool relu;               /* y = max(f(x), 0), for a relu that follows: */
     bool folded;             /* batchnorm: some layer's norm */
+    bool half;               /* y in training, and dy, are bf16 in memory, two
+                                numbers in a float's place */
+    bool half_x;             /* batchnorm: so are x and dx */
     bool done;               /* which has nothing to do, y and x are one */
     bool learns;             /* it or something before it has parameters */
     bool adds[LAYER_INPUTS]; /* its part of an input's gradient comes to that of
@@ -108,6 +111,9 @@ struct layer_ops {
     /* Can do the batchnorm that follows, in evaluation; with so many floats of
      * scratch more. */
     size_t (*norm_scratch)(const struct layer *);
+    /* Optional, of those: can be `half`, if the batchnorm is its only reader.
+     */
+    bool (*can_half)(const struct layer *);
     /* backward gives inputs 0 and 1 the same; dx[1].x may be dx[0].x. */
     bool same_gradients;
     /* forward may be given y.x == x[0].x, and backward dx[0].x == dy.x. */
@@ -157,6 +163,12 @@ struct layer_ops {
 extern const struct layer_ops *const layers[];
 extern const int nlayers;
 const struct layer_ops *layer_find(const char *name); /* or NULL */
+
+/* Floats that its y takes in memory, and its dy. */
+static inline size_t layer_floats(const struct layer *l)
+{
+    return shape_floats(l->out) >> l->half;
+}
 
 /* READS_X, READS_Y: what its backward reads, in its net. */
 unsigned layer_reads(const struct layer *);

@@ -222,11 +222,19 @@ static bool sums_up(const struct job *j)
                || (j->pass == LAYER_BACKWARD && !j->l->ops->gradients));
 }
 
-/* Images first to first + n - 1. */
-static struct tensor slice(struct tensor t, bool plain, int first, int n)
+/* Floats of an image of what an input is, in training. */
+static size_t input_floats(const struct net *net, const struct layer *l, int k)
 {
-    t.shape.n = 1;
-    const size_t image = plain ? shape_count(t.shape) : shape_floats(t.shape);
+    struct shape s = l->ins[k];
+    s.n = 1;
+    if (l->from[k] < 0)
+        return net->plain ? shape_count(s) : shape_floats(s);
+    return shape_floats(s) >> net->layers[l->from[k]].half;
+}
+
+/* Images first to first + n - 1, of so many floats. */
+static struct tensor slice(struct tensor t, size_t image, int first, int n)
+{
     if (t.x)
         t.x += (size_t)first * image;
     t.shape.n = n;
@@ -262,17 +270,19 @@ static void run_part(const struct shared *s, int part, int thread)
     int first;
     const int count = crew_part(whole->y.shape.n, part, s->nparts, &first);
     struct layer l = *whole->l;
+    const size_t image = image_floats(l.out) >> (l.half && l.training);
     struct tensor x[LAYER_INPUTS], dx[LAYER_INPUTS] = {0};
     struct job own = {&l,
                       whole->pass,
                       x,
                       dx,
-                      slice(whole->y, false, first, count),
-                      slice(whole->dy, false, first, count)};
+                      slice(whole->y, image, first, count),
+                      slice(whole->dy, image, first, count)};
     for (int k = 0; k < l.ninputs; k++) {
-        x[k] = slice(whole->x[k], l.from[k] < 0 && s->net->plain, first, count);
+        const size_t floats = input_floats(s->net, &l, k);
+        x[k] = slice(whole->x[k], floats, first, count);
         if (whole->dx)
-            dx[k] = slice(whole->dx[k], false, first, count);
+            dx[k] = slice(whole->dx[k], floats, first, count);
     }
     l.scratch = scratch_of(s->net, thread);
     if (l.nsaved)

@@ -46,6 +46,15 @@ static void mark(struct net *net, int i)
     l->plain = net->plain && reads(l, -1);
 }
 
+/* A layer's output, which only a batchnorm reads, is bf16 where it can be. */
+static void mark_half(struct net *net, int i)
+{
+    struct layer *l = &net->layers[i];
+    l->half = l->norm && l->ops->can_half && l->ops->can_half(l);
+    if (l->half)
+        l->norm->half_x = true;
+}
+
 /* Whether layer i writes its output over its first input: nobody else reads
  * that, nor does the layer that gave it read it again. */
 static bool in_place(const struct net *net, int i)
@@ -120,7 +129,7 @@ static void place_outputs(const struct net *net, struct places *p)
         p->y[i] = in_place(net, i) ? p->y[net->layers[i].from[0]] : p->count;
         if (p->y[i] == p->count)
             p->buffers[p->count++] =
-                (struct buffer){.floats = shape_floats(net->layers[i].out),
+                (struct buffer){.floats = layer_floats(&net->layers[i]),
                                 .first = written(net, i)};
         keep_output(net, i, &p->buffers[p->y[i]]);
     }
@@ -144,7 +153,7 @@ static bool over_dy(const struct net *net, const struct places *p, int i)
 {
     const struct layer *l = &net->layers[i];
     const int from = l->from[0];
-    if (!l->ops->over_dy || from < 0 || reader(net, from, i) >= 0
+    if (!l->ops->over_dy || l->half_x || from < 0 || reader(net, from, i) >= 0
         || reader(net, from, net->nlayers) != i)
         return false;
     for (int by; (by = reader(net, i, net->nlayers)) >= 0; i = by)
@@ -168,7 +177,7 @@ static void place_gradients(const struct net *net, struct places *p)
             last >= 0 && is_over(net, p, i, last) ? p->dy[last] : p->count;
         if (p->dy[i] == p->count)
             p->buffers[p->count++] = (struct buffer){
-                .floats = shape_floats(net->layers[i].out),
+                .floats = layer_floats(&net->layers[i]),
                 .first = backward_time(net, last >= 0 ? last : i)};
         keep_until(&p->buffers[p->dy[i]], backward_time(net, i));
     }
@@ -230,8 +239,10 @@ int net_place(struct net *net)
     net->y = calloc(n, sizeof(*net->y));
     net->dy = calloc(n, sizeof(*net->dy));
     net->plain = all_take_plain(net);
-    for (int i = 0; i < net->nlayers; i++)
+    for (int i = 0; i < net->nlayers; i++) {
         mark(net, i);
+        mark_half(net, i);
+    }
     const bool fits =
         p.buffers && p.y && p.dy && p.over_dy && net->y && net->dy;
     const int failed = fits ? place(net, &p) : -1;
