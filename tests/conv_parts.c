@@ -137,8 +137,12 @@ void shares_have_the_same_bits(void)
 /* To bf16 by the library, two in a float's place. */
 static float *halves_of(const float *x, size_t count)
 {
-    float *to = unset(count / 2);
-    conv_round_scalar.row(x, to, count);
+    float *to = unset((count + 1) / 2);
+    conv_round_scalar.row(x, to, count / 2 * 2);
+    if (count % 2) {
+        float last[2] = {x[count - 1]};
+        conv_round_scalar.row(last, to + count / 2, 2);
+    }
     return to;
 }
 
@@ -150,40 +154,73 @@ static void widen(const float *halves, float *to, size_t count)
     }
 }
 
+/* x, y, and what is added to; of the latter as floats and as halves. */
+struct numbers {
+    size_t nx, ny, nw;
+    float *x, *y, *to, *half_x, *half_y, *half_to, *w;
+};
+
+/* One pass with these halves against the same whose result is rounded later. */
+static void half_pass(const struct conv *c, enum conv_pass pass,
+                      const struct numbers *n, uint64_t shape)
+{
+    const bool to_half = pass == CONV_FORWARD         ? c->half_y
+                         : pass == CONV_BACKWARD_DATA ? c->half_x
+                                                      : false;
+    const size_t count = pass == CONV_FORWARD         ? n->ny
+                         : pass == CONV_BACKWARD_DATA ? n->nx
+                                                      : n->nw;
+    float *found = unset(count), *wanted = unset(count);
+    struct conv floats = *c;
+    floats.half_x = floats.half_y = false;
+    memcpy(wanted, n->to, count * sizeof(float));
+    memcpy(found, to_half ? n->half_to : n->to,
+           count * sizeof(float) / (to_half ? 2 : 1));
+    run_pass(&conv_bf16, &floats, pass, n->x, n->y, n->w, wanted);
+    run_pass(&conv_bf16, c, pass, c->half_x ? n->half_x : n->x,
+             c->half_y ? n->half_y : n->y, n->w, found);
+    float *rounded = to_half ? halves_of(wanted, count) : wanted;
+    require(!memcmp(found, rounded, count * sizeof(float) / (to_half ? 2 : 1)),
+            "pass %d of bf16, x %d, y %d, adds %d: shape %d", (int)pass,
+            c->half_x, c->half_y, c->add, (int)shape);
+    free(found);
+    free(wanted);
+    if (to_half)
+        free(rounded);
+}
+
 void halves_come_to_the_same(struct conv c, uint64_t seed)
 {
     const struct conv_method *m = &conv_bf16;
     conv_use(NULL);
     if (!m->halves() || !conv_set_outputs(&c))
         return;
-    struct conv h = c;
-    h.half = true;
-    const size_t nx =
-        c.plain ? conv_inputs(&c) : conv_blocked(c.n, c.c, c.h, c.w);
-    const size_t ny = conv_blocked(c.n, c.k, c.out_h, c.out_w);
-    const size_t nw = conv_weights(&c);
-    float *x = uniform(nx, seed), *w = uniform(nw, seed + 1);
-    float *dy = uniform(ny, seed + 2), *half_dy = halves_of(dy, ny);
-    float *y = unset(ny), *half_y = unset(ny / 2);
-    float *to[2] = {uniform(nx + nw, seed + 3), uniform(nx + nw, seed + 3)};
-    widen(half_dy, dy, ny);
-    run_pass(m, &c, CONV_FORWARD, x, dy, w, y);
-    run_pass(m, &h, CONV_FORWARD, x, half_dy, w, half_y);
-    float *wanted = halves_of(y, ny);
-    require(!memcmp(half_y, wanted, ny / 2 * sizeof(float)),
-            "y of bf16: shape %d", (int)seed);
-    for (int pass = CONV_BACKWARD_DATA; pass < CONV_PASSES; pass++)
-        for (int adds = 0; adds < 2; adds++) {
-            const size_t count = pass == CONV_BACKWARD_DATA ? nx : nw;
-            c.add = h.add = adds;
-            if (m->cannot(&c, (enum conv_pass)pass))
-                continue;
-            run_pass(m, &c, (enum conv_pass)pass, x, dy, w, to[0]);
-            run_pass(m, &h, (enum conv_pass)pass, x, half_dy, w, to[1]);
-            require(!memcmp(to[0], to[1], count * sizeof(float)),
-                    "pass %d of dy of bf16: shape %d", pass, (int)seed);
-        }
-    float *all[] = {x, w, dy, half_dy, y, half_y, to[0], to[1], wanted};
+    struct numbers n = {
+        .nx = c.plain ? conv_inputs(&c) : conv_blocked(c.n, c.c, c.h, c.w),
+        .ny = conv_blocked(c.n, c.k, c.out_h, c.out_w),
+        .nw = conv_weights(&c),
+    };
+    const size_t all_to = n.nx + n.ny + n.nw;
+    n.x = uniform(n.nx, seed);
+    n.y = uniform(n.ny, seed + 1);
+    n.w = uniform(n.nw, seed + 2);
+    n.to = uniform(all_to + all_to % 2, seed + 3);
+    n.half_x = halves_of(n.x, n.nx);
+    n.half_y = halves_of(n.y, n.ny);
+    n.half_to = halves_of(n.to, all_to);
+    widen(n.half_y, n.y, n.ny);
+    widen(n.half_to, n.to, all_to);
+    if (!c.plain)
+        widen(n.half_x, n.x, n.nx);
+    for (int i = 0; i < 4 * CONV_PASSES * 2; i++) {
+        const enum conv_pass pass = i / 4 % CONV_PASSES;
+        c.half_x = i & 1;
+        c.half_y = i & 2;
+        c.add = i >= 4 * CONV_PASSES;
+        if (!m->cannot(&c, pass) && !(c.plain && c.half_x))
+            half_pass(&c, pass, &n, seed);
+    }
+    float *all[] = {n.x, n.y, n.w, n.to, n.half_x, n.half_y, n.half_to};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         free(all[i]);
 }
@@ -218,11 +255,11 @@ void no_part_needs_more_scratch(void)
                         m->name, pass, c.c, c.k, floats, c.n, most);
                 most = floats;
             }
-            if (!c.half && m->halves && m->halves()) {
-                c.half = true;
-                pass--;
+            if (!c.half_x && m->halves && m->halves()) {
+                c.half_x = c.half_y = true;
+                pass--; /* once more */
             } else {
-                c.half = false;
+                c.half_x = c.half_y = false;
             }
         }
     }

@@ -91,6 +91,20 @@ static float *halves_of(const float *x, size_t count)
     return (float *)to;
 }
 
+/* As floats, or rounded. */
+static void same(const float *found, const float *want, size_t count, bool half,
+                 const char *what)
+{
+    if (!half) {
+        equal(found, want, count, what);
+        return;
+    }
+    float *halves = halves_of(want, count);
+    require(!memcmp(found, halves, count * sizeof(uint16_t)), "%s: %s in bf16",
+            isa, what);
+    free(halves);
+}
+
 static void norm_of(const struct norm *n, size_t positions)
 {
     const struct norm_loops *loops = lanes()->norm;
@@ -110,25 +124,21 @@ static void norm_of(const struct norm *n, size_t positions)
         want[2][c] += (double)d;
         want[3][c] += (double)(d * off);
     }
-    float *halves = halves_of(x, count), *half_dx = halves_of(want_dx, count);
-    const float *from = n->half ? halves : x;
+    float *half_x = halves_of(x, count), *half_dy = halves_of(dy, count);
+    const float *from = n->half_x ? half_x : x, *by = n->half_y ? half_dy : dy;
     loops->moments(n, from, positions, found[0], found[1]);
     loops->forward(n, from, NULL, y, positions);
-    loops->sums(n, dy, from, positions, found[2], found[3]);
-    loops->backward(n, dy, from, dx, positions);
-    equal(y, want_y, count, "batchnorm");
+    loops->sums(n, by, from, positions, found[2], found[3]);
+    loops->backward(n, by, from, dx, positions);
+    same(y, want_y, count, n->half_y, "batchnorm");
     for (size_t i = 0; i < count; i++) {
         const float v = x[i] * n->times[i % BLOCK] + n->plus[i % BLOCK] + dy[i];
         want_y[i] = n->relu && v <= 0 ? 0 : v;
     }
-    memcpy(y, dy, count * sizeof(float));
+    memcpy(y, by, count * sizeof(float) / (n->half_y ? 2 : 1));
     loops->forward(n, from, y, y, positions);
-    equal(y, want_y, count, "batchnorm and more");
-    if (n->half)
-        require(!memcmp(dx, half_dx, count * sizeof(uint16_t)),
-                "%s: batchnorm's gradient in bf16", isa);
-    else
-        equal(dx, want_dx, count, "batchnorm's gradient");
+    same(y, want_y, count, n->half_y, "batchnorm and more");
+    same(dx, want_dx, count, n->half_x, "batchnorm's gradient");
     for (int i = 0; i < 4; i++)
         same_sums(found[i], want[i], "batchnorm");
     free(x);
@@ -137,8 +147,8 @@ static void norm_of(const struct norm *n, size_t positions)
     free(dx);
     free(want_y);
     free(want_dx);
-    free(halves);
-    free(half_dx);
+    free(half_x);
+    free(half_dy);
 }
 
 static void batch_normalisation(void)
@@ -150,12 +160,48 @@ static void batch_normalisation(void)
         memcpy(numbers[i], drawn, BLOCK * sizeof(float));
         free(drawn);
     }
-    for (int k = 0; k < 8 * LENGTHS; k++) {
+    for (int k = 0; k < 16 * LENGTHS; k++) {
         n.relu = k % 2;
         n.stream = k / 2 % 2;
-        n.half = k / 4 % 2;
-        norm_of(&n, lengths[k / 8]);
+        n.half_x = k / 4 % 2;
+        n.half_y = k / 8 % 2;
+        norm_of(&n, lengths[k / 16]);
     }
+}
+
+/* What has more than eight digits, or is no number of bf16 otherwise. */
+static void rounding(void)
+{
+    static const float some[BLOCK] = {
+        0x1.00fffep0F,   0x1.01p0F,       0x1.010002p0F, 0x1.02p0F,
+        0x1.03p0F,       -0x1.01p0F,      -0x1.03p0F,    0x1.ffp0F,
+        0x1.fffffep126F, 0x1.fffffep127F, 1e-37F,        3,
+        -7.77F,          0x1.04fffep-9F,  0x1.05p-9F,    0};
+    struct norm n = {.half_y = true};
+    float y[BLOCK / 2], dx[BLOCK / 2];
+    float *wanted = halves_of(some, BLOCK), *ones = n.times;
+    for (int c = 0; c < BLOCK; c++)
+        ones[c] = n.of_x[c] = 1;
+    const float zeros[BLOCK] = {0};
+    lanes()->norm->forward(&n, some, NULL, y, 1);
+    require(!memcmp(y, wanted, sizeof(y)), "%s: y is rounded otherwise", isa);
+    n = (struct norm){.half_x = true};
+    for (int c = 0; c < BLOCK; c++)
+        n.of_dy[c] = 1;
+    lanes()->norm->backward(&n, some, zeros, dx, 1);
+    require(!memcmp(dx, wanted, sizeof(dx)), "%s: dx is rounded otherwise",
+            isa);
+    const uint32_t nan = 0x7fffffff; /* were it rounded up, it would be -0 */
+    float x[BLOCK] = {0};
+    memcpy(x, &nan, sizeof(nan));
+    n.of_x[0] = 0;
+    lanes()->norm->backward(&n, x, zeros, dx, 1);
+    uint16_t half;
+    memcpy(&half, dx, sizeof(half));
+    const uint32_t bits = (uint32_t)half << 16;
+    memcpy(x, &bits, sizeof(bits));
+    require(isnan(x[0]), "%s: NaN became %g", isa, (double)x[0]);
+    free(wanted);
 }
 
 /* --- pooling --------------------------------------------------------------
@@ -418,6 +464,7 @@ int main(void)
     static const struct check checks[] = {
         {"a factor, a summand, a sum",   factors_and_sums            },
         {"batch normalisation",          batch_normalisation         },
+        {"what is rounded to bf16",      rounding                    },
         {"pooling",                      pooling                     },
         {"products of rows",             products_of_rows            },
         {"local response normalisation", local_response_normalisation},

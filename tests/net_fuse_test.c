@@ -17,7 +17,15 @@
 #include "shapes.h"
 
 #ifdef CONV_AMX_STAND_IN
-enum { HALVES = 3, OVER = 3 }; /* of residual_net */
+/* Of residual_net, plain_residual_net and late_reader_net. */
+enum {
+    HALVES = 10,
+    OVER = 3,
+    PLAIN_HALVES = 19,
+    PLAIN_OVER = 3,
+    LATE_HALVES = 5,
+    LATE_OVER = 0
+};
 
 static const double folded = 0.1; /* weights are rounded when folded */
 
@@ -32,7 +40,14 @@ __attribute__((constructor)) static void choose_amx(void)
     conv_choose(by_amx);
 }
 #else
-enum { HALVES = 0, OVER = 5 };
+enum {
+    HALVES = 0,
+    OVER = 5,
+    PLAIN_HALVES = 0,
+    PLAIN_OVER = 5,
+    LATE_HALVES = 0,
+    LATE_OVER = 5
+};
 static const double folded = 1e-5;
 #endif
 
@@ -120,7 +135,7 @@ static void forward_apart(struct apart *a, bool training)
         for (int k = 0; k < l.ninputs; k++)
             x[k] = input_of(a, &l, k);
         l.ops->forward(&l, x, whole(l.out, &a->y[i]));
-        if (training)
+        if (!training || !a->net->layers[i].sum)
             round_to_bf16(&a->net->layers[i], &a->y[i]);
     }
 }
@@ -150,8 +165,9 @@ static void backward_apart(struct apart *a, const int *labels)
         for (int k = 0; k < l.ninputs && !layer_adds(&l); k++)
             for (size_t j = 0; dx[k].x && j < shape_floats(l.ins[k]); j++)
                 a->dy[l.from[k]].x[j] += dx[k].x[j];
-        if (a->net->layers[i].half_x)
-            round_to_bf16(&a->net->layers[l.from[0]], &a->dy[l.from[0]]);
+        for (int k = 0; k < l.ninputs; k++)
+            if (l.from[k] >= 0)
+                round_to_bf16(&a->net->layers[l.from[k]], &a->dy[l.from[k]]);
     }
 }
 
@@ -193,15 +209,70 @@ static const char residual_net[] = "input 3x8x6\n"
                                    "dense 5\n"
                                    "softmax_loss\n";
 
+/* As ResNets are: between its pools all can be bf16. */
+static const char plain_residual_net[] =
+    "input 3x8x6\n"
+    "conv 18 3x3 pad 1 nobias\n"
+    "batchnorm\n"
+    "relu\n"
+    "a: maxpool 3x3 stride 1 pad 1\n"
+    "conv 20 1x1 nobias from a\n"
+    "batchnorm\n"
+    "relu\n"
+    "conv 36 3x3 pad 1 nobias\n"
+    "right: batchnorm\n"
+    "conv 36 1x1 nobias from a\n"
+    "left: batchnorm\n"
+    "add from right left\n"
+    "b: relu\n"
+    "conv 20 3x3 pad 1 nobias from b\n"
+    "batchnorm\n"
+    "relu\n"
+    "conv 36 1x1 nobias\n"
+    "right2: batchnorm\n"
+    "add from right2 b\n"
+    "c: relu\n"
+    "conv 40 3x3 stride 2 pad 1 nobias from c\n"
+    "right3: batchnorm\n"
+    "conv 40 1x1 stride 2 nobias from c\n"
+    "left3: batchnorm\n"
+    "add from right3 left3\n"
+    "relu\n"
+    "avgpool global\n"
+    "dense 5\n"
+    "softmax_loss\n";
+
+/* b's gradient is begun by the last line that reads it, and a sum's part waits
+ * as floats. */
+static const char late_reader_net[] = "input 3x8x6\n"
+                                      "conv 18 3x3 pad 1 nobias\n"
+                                      "batchnorm\n"
+                                      "maxpool 3x3 stride 1 pad 1\n"
+                                      "conv 20 1x1 nobias\n"
+                                      "b: batchnorm\n"
+                                      "conv 20 3x3 pad 1 nobias from b\n"
+                                      "c: batchnorm\n"
+                                      "add from c b\n"
+                                      "d: relu\n"
+                                      "conv 20 1x1 nobias from b\n"
+                                      "e: batchnorm\n"
+                                      "add from d e\n"
+                                      "f: relu\n"
+                                      "conv 20 3x3 nobias from f\n"
+                                      "batchnorm\n"
+                                      "dense 5\n"
+                                      "softmax_loss\n";
+
 /* What is fused, and gradients that lie on each other, change no bit. */
-Test(net_fuse, fusing_and_sharing_change_no_bit)
+static void same_as_apart(const char *text, int done, int summed, int over,
+                          int halves)
 {
     enum { N = 6 };
     float images[N * 144];
     int labels[N], ndone = 0, nsummed = 0, nover = 0, nhalves = 0;
     struct apart apart;
     struct net net;
-    make_net(&net, residual_net, N);
+    make_net(&net, text, N);
     for (int i = 0; i < net.nlayers; i++) {
         const struct layer *l = &net.layers[i];
         ndone += l->done;
@@ -210,10 +281,10 @@ Test(net_fuse, fusing_and_sharing_change_no_bit)
         nover += l->ops->over_dy && net.dy[i].x
                  && net.dy[i].x == net.dy[l->from[0]].x;
     }
-    cr_assert_eq(ndone, 6);
-    cr_assert_eq(nsummed, 2);
-    cr_assert_eq(nover, OVER);
-    cr_assert_eq(nhalves, HALVES);
+    cr_assert_eq(ndone, done);
+    cr_assert_eq(nsummed, summed);
+    cr_assert_eq(nover, over);
+    cr_assert_eq(nhalves, halves);
     for (size_t i = 0; i < net.params.count; i++)
         net.params.x[i] += 0.1f * random_unit(SEED, i);
     make_batch(&net, images, labels, N);
@@ -232,6 +303,13 @@ Test(net_fuse, fusing_and_sharing_change_no_bit)
         cr_assert_eq(net.grads.x[i], apart.grads.x[i], "gradient %zu", i);
     close_apart(&apart);
     net_free(&net);
+}
+
+Test(net_fuse, fusing_and_sharing_change_no_bit)
+{
+    same_as_apart(residual_net, 6, 2, OVER, HALVES);
+    same_as_apart(plain_residual_net, 6, 3, PLAIN_OVER, PLAIN_HALVES);
+    same_as_apart(late_reader_net, 2, 2, LATE_OVER, LATE_HALVES);
 }
 
 /* Weights that are multiplied first are rounded elsewhere. */
@@ -274,7 +352,7 @@ Test(net_fuse, evaluation_folds_batchnorm_into_convolutions)
  * in another order. */
 Test(net_fuse, threads_come_to_the_same)
 {
-    const char *const texts[] = {small_net, branched_net,
+    const char *const texts[] = {small_net, branched_net, plain_residual_net,
                                  "input 17x6x5\nlrn 3\ndropout 0.3\n"
                                  "conv 33 3x3 pad 1\nprelu\nmaxpool 2x2\n"
                                  "batchnorm\ndense 40\nrelu\ndense 7\n"

@@ -26,8 +26,9 @@ struct conv {
     int out_h, out_w; /* set by conv_set_outputs() */
     bool plain;       /* the input; only if c is less than a block */
     bool add;         /* backward_data adds to dx, by a method that can */
-    bool half; /* y, and dy, are bf16, two in a float's place, by a method
-                  that halves(); without bias */
+    /* x and dx, or y and dy, are bf16, two in a float's place, by a method that
+     * halves(); what is added to is rounded with it. */
+    bool half_x, half_y;
     /* Only this of so many shares of the outputs is computed, or of dx or dw,
      * and the rest left alone, by a method that `shares`; 0: all. Together they
      * give the bits that one gives. */
@@ -58,7 +59,8 @@ struct conv_method {
     bool adds;   /* backward_data knows `add` */
     bool shares; /* all passes know `shares` */
 
-    /* Optional: whether all passes know `half`, on this processor. */
+    /* Optional: whether all passes know half_x and half_y, on this
+     * processor. A plain input is no half_x. */
     bool (*halves)(void);
 
     /* NULL, or why it cannot. */

@@ -73,6 +73,10 @@ static void end(void)
     if (both && nk > 1) {                                                      \
         DO(3, 1, 1)                                                            \
     }
+#define BEGIN_HALF(i, group, k)                                                \
+    get_half(t->y + k * t->y_block + group * t->y_others, t->y_step, kept[i],  \
+             group ? t->others : t->positions);                                \
+    _tile_loadd(i, kept[i], LINE);
 #define BEGIN(i, group, k)                                                     \
     _tile_loadd(i,                                                             \
                 t->bias ? t->bias + k *CONV_BLOCK                              \
@@ -86,7 +90,7 @@ static void end(void)
     stream(t->y + k * t->y_block + group * t->y_others, t->y_step, kept[i],    \
            group ? t->others : t->positions);
 #define PUT_HALF(i, group, k)                                                  \
-    put_half(t->y + k * t->y_block + group * t->y_others, kept[i],             \
+    put_half(t->y + k * t->y_block + group * t->y_others, t->y_step, kept[i],  \
              group ? t->others : t->positions, t->stream);
 #define BEGIN_SUM(i, group, k)                                                 \
     if (s->add)                                                                \
@@ -128,20 +132,38 @@ static inline void stream(float *to, size_t step, const float *from, int lines)
 }
 
 /* Positions of 16 outputs, rounded. */
-static inline void put_half(float *to, const float *from, int n, bool past)
+static inline void put_half(float *to, size_t step, const float *from, int n,
+                            bool past)
 {
+    for (; n > 0; n--, to += step, from += CONV_BLOCK) {
 #ifdef CONV_AMX_STAND_IN
-    (void)past;
-    conv_isa_bf16()->round->row(from, to, (size_t)(n * CONV_BLOCK));
+        (void)past;
+        conv_isa_bf16()->round->row(from, to, CONV_BLOCK);
 #else
-    for (; n > 0; n--, to += CONV_BLOCK / 2, from += CONV_BLOCK) {
         const __m256i v = (__m256i)_mm512_cvtneps_pbh(_mm512_load_ps(from));
         if (past)
             _mm256_stream_si256((__m256i *)to, v);
         else
             _mm256_storeu_si256((__m256i *)to, v);
-    }
 #endif
+    }
+}
+
+/* The other way round. */
+static inline void get_half(const float *from, size_t step, float *to, int n)
+{
+    for (; n > 0; n--, from += step, to += CONV_BLOCK) {
+#ifdef CONV_AMX_STAND_IN
+        for (int c = 0; c < CONV_BLOCK; c++) {
+            const uint32_t bits = (uint32_t)((const uint16_t *)from)[c] << 16;
+            memcpy(&to[c], &bits, sizeof(bits));
+        }
+#else
+        const __m512i v =
+            _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)from));
+        _mm512_store_si512(to, _mm512_slli_epi32(v, 16));
+#endif
+    }
 }
 
 static inline void tile_of(const struct conv_tile *t, const bool both,
@@ -149,7 +171,12 @@ static inline void tile_of(const struct conv_tile *t, const bool both,
 {
     const float *w = t->w;
     const int rows = ROWS * nk * CONV_BLOCK;
-    EACH_SUM(BEGIN)
+    _Alignas(LINE) float kept[4][SQUARE];
+    if (t->half && !t->bias) {
+        EACH_SUM(BEGIN_HALF)
+    } else {
+        EACH_SUM(BEGIN)
+    }
     for (int b = 0; b < t->nblocks; b++) {
         w += t->before * rows;
         for (int i = 0; i < t->ntaps; i++, w += rows) {
@@ -160,7 +187,6 @@ static inline void tile_of(const struct conv_tile *t, const bool both,
         w += t->after * rows;
     }
     if (t->stream || t->half) {
-        _Alignas(LINE) float kept[4][SQUARE];
         EACH_SUM(KEEP)
         if (t->half) {
             EACH_SUM(PUT_HALF)

@@ -347,16 +347,17 @@ void direct_forward(const struct conv_isa *isa, const struct conv *c,
 {
     const int in = c->c / c->groups, k = c->k / c->groups;
     struct conv_view v;
-    struct output out = output_of(c, k, c->out_h, c->out_w, c->half);
+    struct output out = output_of(c, k, c->out_h, c->out_w, c->half_y);
     const size_t taps = (size_t)c->kernel_h * (size_t)c->kernel_w;
     const struct conv_weights s = {k, (size_t)in * taps, taps, c->kernel_w};
     begin_forward(isa, &v, c);
+    v.half = c->half_x;
     finish(isa, &v, &out);
     float *padded = scratch + conv_packed(&v, k);
-    struct pass p = pass_of(isa, &v, &s, c->n, c->half);
+    struct pass p = pass_of(isa, &v, &s, c->n, c->half_y);
     p.packed = scratch;
     p.x_image = c->plain ? (size_t)c->c * (size_t)c->h * (size_t)c->w
-                         : conv_blocked(1, c->c, c->h, c->w);
+                         : conv_blocked(1, c->c, c->h, c->w) >> c->half_x;
     p.band = padded + conv_blocks(k) * CONV_BLOCK;
     for (int g = 0; g < c->groups; g++) {
         p.w = w + (size_t)(g * k) * s.output;
@@ -365,8 +366,9 @@ void direct_forward(const struct conv_isa *isa, const struct conv *c,
             memcpy(padded, bias + (size_t)(g * k), sizeof(float) * (size_t)k);
         out.bias = padded;
         out.y = y + (size_t)(g * k / CONV_BLOCK) * out.block;
-        run(&p, c->n, x + (size_t)(g * in) * (size_t)c->h * (size_t)c->w, &out,
-            false);
+        run(&p, c->n,
+            x + ((size_t)(g * in) * (size_t)c->h * (size_t)c->w >> c->half_x),
+            &out, false);
     }
 }
 
@@ -381,7 +383,7 @@ static void backward_alike(const struct conv_isa *isa, const struct conv *c,
     const size_t taps = (size_t)c->kernel_h * (size_t)c->kernel_w;
     const struct conv_weights s = {in, taps, (size_t)in * taps, c->kernel_w};
     struct conv_view v;
-    struct output out = output_of(c, in, c->h, c->w, false);
+    struct output out = output_of(c, in, c->h, c->w, c->half_x);
     view_backward(&v, c, rest_h, rest_w);
     if (v.rows == 0 || v.columns == 0 || v.ntaps == 0)
         return;
@@ -393,11 +395,11 @@ static void backward_alike(const struct conv_isa *isa, const struct conv *c,
     out.add = c->add;
     out.row *= (size_t)c->stride_h;
     out.step *= (size_t)c->stride_w;
-    v.half = c->half;
+    v.half = c->half_y;
     finish(isa, &v, &out);
-    struct pass p = pass_of(isa, &v, &s, c->n, false);
+    struct pass p = pass_of(isa, &v, &s, c->n, c->half_x);
     p.packed = scratch;
-    p.x_image = conv_blocked(1, c->k, c->out_h, c->out_w) >> c->half;
+    p.x_image = conv_blocked(1, c->k, c->out_h, c->out_w) >> c->half_y;
     p.band = scratch + conv_packed(&v, in);
     for (int g = 0; g < c->groups; g++) {
         p.w = w + (size_t)(g * k) * s.input;
@@ -405,7 +407,7 @@ static void backward_alike(const struct conv_isa *isa, const struct conv *c,
         run(&p, c->n,
             dy
                 + ((size_t)(g * k) * (size_t)c->out_h * (size_t)c->out_w
-                   >> c->half),
+                   >> c->half_y),
             &out, true);
     }
 }
@@ -440,7 +442,7 @@ size_t direct_scratch(const struct conv_isa *isa, const struct conv *c,
                          : direct_scratch_of_weights(isa, c);
     if (pass == CONV_FORWARD) {
         begin_forward(isa, &v, c);
-        return pass_floats(isa, &v, c->n, k, c->half)
+        return pass_floats(isa, &v, c->n, k, c->half_y)
                + (size_t)conv_blocks(k) * CONV_BLOCK;
     }
     for (int h = 0; h < c->stride_h; h++)
@@ -448,7 +450,7 @@ size_t direct_scratch(const struct conv_isa *isa, const struct conv *c,
             view_backward(&v, c, h, w);
             if (v.rows == 0 || v.columns == 0)
                 continue;
-            const size_t floats = pass_floats(isa, &v, c->n, in, false);
+            const size_t floats = pass_floats(isa, &v, c->n, in, c->half_x);
             most = floats > most ? floats : most;
         }
     return most;

@@ -50,7 +50,7 @@ void conv_clear(const struct conv *c, float *dx)
 {
     const int blocks = conv_blocks(c->c / c->groups);
     const struct conv_span share = conv_share(c, blocks);
-    const size_t block = conv_blocked(1, 1, c->h, c->w);
+    const size_t block = conv_blocked(1, 1, c->h, c->w) >> c->half_x;
     for (int i = 0; i < c->n * c->groups; i++)
         memset(dx + (size_t)(i * blocks + share.from) * block, 0,
                (size_t)(share.to - share.from) * block * sizeof(float));

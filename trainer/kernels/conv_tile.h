@@ -66,7 +66,7 @@ struct conv_tile {
     int positions, others;
     ptrdiff_t x_others, y_others;
     bool stream; /* y to memory, past the caches; with a bias */
-    bool half;   /* y is rounded to bf16, in rows without gaps; with a bias */
+    bool half;   /* y is bf16 */
 };
 
 /* Of nc input channels and nk blocks, for one tap: dw += sum over positions of

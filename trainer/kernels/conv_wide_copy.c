@@ -126,17 +126,17 @@ void wide_place(struct wide_band *s, float *scratch)
 static float *copy_rows(const struct conv_view *v, const float *block, int row,
                         int column, int rows, int width, float *to)
 {
+    const size_t place = (size_t)view_place(v);
     for (; rows > 0; rows--, row += v->stride_h)
-        for (int q = 0, n; q < width; q += n, to += n * CONV_BLOCK) {
+        for (int q = 0, n; q < width; q += n, to += (size_t)n * place) {
             const int at = column + q * v->stride_w;
             const bool in = row >= 0 && row < v->h && at >= 0 && at < v->w;
             n = in && v->stride_w == 1 ? conv_least(width - q, v->w - at) : 1;
-            const size_t size = (size_t)n * CONV_BLOCK * sizeof(float);
+            const size_t size = (size_t)n * place * sizeof(float);
             if (in)
                 memcpy(to,
                        block
-                           + ((size_t)row * (size_t)v->w + (size_t)at)
-                                 * CONV_BLOCK,
+                           + ((size_t)row * (size_t)v->w + (size_t)at) * place,
                        size);
             else
                 memset(to, 0, size);
@@ -165,7 +165,7 @@ static float *gather(const struct wide_band *s, const float *x, int b,
     const struct wide_runs *r = &s->runs;
     const int row = v->row0 + s->first * v->stride_h;
     const float *block =
-        x + (size_t)b * (size_t)v->h * (size_t)v->w * CONV_BLOCK;
+        x + (size_t)b * (size_t)v->h * (size_t)(v->w * view_place(v));
     for (int i = 0; i < r->high && v->spread; i++)
         to = spread_rows(v, x, b, row + i, s->rows + r->reach, to);
     if (v->spread)
@@ -181,12 +181,16 @@ static float *gather(const struct wide_band *s, const float *x, int b,
 static void pair_line(const struct wide_band *s, const float *line, int n,
                       float *to, size_t floats)
 {
-    const struct conv_round *round = s->isa->round;
-    float *const end = to + floats;
-    round->neighbours(line, to, (size_t)(n / 2));
+    const bool half = s->view->half;
+    const size_t place = (size_t)view_place(s->view);
+    float last[2 * CONV_BLOCK] = {0}, *const end = to + floats;
+    void (*const neighbours)(const float *, float *, size_t) =
+        half ? s->isa->round->half_neighbours : s->isa->round->neighbours;
+    neighbours(line, to, (size_t)(n / 2));
     to += n / 2 * CONV_BLOCK;
     if (n % 2) {
-        round->pairs(line + (n - 1) * CONV_BLOCK, NULL, to, CONV_BLOCK);
+        memcpy(last, line + (size_t)(n - 1) * place, place * sizeof(float));
+        neighbours(last, to, 1);
         to += CONV_BLOCK;
     }
     memset(to, 0, (size_t)(end - to) * sizeof(float));
@@ -196,8 +200,9 @@ void wide_copy_x(const struct wide_band *s, int b0, int nblocks)
 {
     const struct conv_view *v = s->view;
     const struct wide_runs *r = &s->runs;
-    const size_t row = (size_t)v->columns * CONV_BLOCK;
-    const size_t plane = (size_t)v->h * (size_t)v->w * CONV_BLOCK;
+    const size_t place = (size_t)view_place(v);
+    const size_t row = (size_t)v->columns * place;
+    const size_t plane = (size_t)v->h * (size_t)v->w * place;
     const int n = wide_x_length(s);
     const bool whole = r->joined && s->images == 1 && v->stride_h == 1
                        && v->w == v->columns && !v->row0 && !v->column0
@@ -217,8 +222,7 @@ void wide_copy_x(const struct wide_band *s, int b0, int nblocks)
             const size_t floats = wide_floats(n) + (end ? WIDE_SQUARE : 0);
             pair_line(s, from, n, to, floats);
             if (r->odd)
-                pair_line(s, from + CONV_BLOCK, n - 1, to + copy_floats(r),
-                          floats);
+                pair_line(s, from + place, n - 1, to + copy_floats(r), floats);
             to += floats;
             line = s->line;
         }

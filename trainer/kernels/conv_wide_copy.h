@@ -33,7 +33,7 @@ struct wide_band {
     struct wide_runs runs;
     const float *x, *dy; /* of the first image */
     size_t x_image, dy_image;
-    bool half; /* dy is bf16 */
+    bool half; /* dy is bf16; of x the view says it */
     int images, first, rows;
     float *line, *x_copy, *dy_copy; /* scratch */
 };

@@ -154,6 +154,7 @@ void wide_backward_weights(const struct conv_isa *isa, const struct conv *c,
     const struct conv_span share = conv_share(c, conv_blocks(k));
     struct conv_view v;
     view_spread(&v, c);
+    v.half = c->half_x;
     struct sums s = {
         .dw = scratch,
         .band =
@@ -161,11 +162,12 @@ void wide_backward_weights(const struct conv_isa *isa, const struct conv *c,
                    .isa = isa,
                    .view = &v,
                    .runs = wide_runs_of(&v, k),
-                   .x_image = c->plain ? (size_t)c->c * (size_t)c->h * (size_t)c->w
-                                    : conv_blocked(1, c->c, c->h, c->w),
+                   .x_image = c->plain
+                               ? (size_t)c->c * (size_t)c->h * (size_t)c->w
+                               : conv_blocked(1, c->c, c->h, c->w) >> c->half_x,
                    .dy_image =
-                    conv_blocked(1, c->k, c->out_h, c->out_w) >> c->half,
-                   .half = c->half,
+                    conv_blocked(1, c->k, c->out_h, c->out_w) >> c->half_y,
+                   .half = c->half_y,
                    },
     };
     struct wide_band *band = &s.band;
@@ -176,11 +178,12 @@ void wide_backward_weights(const struct conv_isa *isa, const struct conv *c,
         s.add = false;
         for (int i = 0; i < c->n; i += at_once) {
             band->images = conv_least(at_once, c->n - i);
-            band->x = x + (size_t)i * band->x_image
-                      + (size_t)(g * in) * (size_t)c->h * (size_t)c->w;
+            band->x =
+                x + (size_t)i * band->x_image
+                + ((size_t)(g * in) * (size_t)c->h * (size_t)c->w >> c->half_x);
             band->dy = dy + (size_t)i * band->dy_image
                        + ((size_t)(g * k) * (size_t)c->out_h * (size_t)c->out_w
-                          >> c->half);
+                          >> c->half_y);
             for (band->first = 0; band->first < v.rows; band->first += rows) {
                 band->rows = conv_least(rows, v.rows - band->first);
                 sum_band(&s, share);

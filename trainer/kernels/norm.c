@@ -36,45 +36,31 @@ INLINE halves rounded(reg v)
                                    halves);
 }
 
-/* Without reading the line first, where that can be said and a line is written
- * at once. */
-INLINE void put(float *x, reg v, bool stream)
-{
-#if defined(__AVX512F__) && CONV_LANES == 16
-    if (stream) {
-        _mm512_stream_ps(x, (__m512)v);
-        return;
-    }
-#elif defined(__AVX__) && CONV_LANES == 8
-    if (stream) {
-        _mm256_stream_ps(x, (__m256)v);
-        return;
-    }
-#endif
-    (void)stream;
-    store(x, v);
-}
-
-/* Number i and those behind it. */
+/* Number i and those behind it. To stream: without reading the line first,
+ * where that can be said and a line is written at once. */
 INLINE void put_from(float *x, size_t i, reg v, bool half, bool stream)
 {
-    if (!half) {
-        put(x + i, v, stream);
-        return;
-    }
     uint16_t *to = (uint16_t *)x + i;
 #if defined(__AVX512F__) && CONV_LANES == 16
-    if (stream) {
+    if (stream && half)
         _mm256_stream_si256((__m256i *)to, (__m256i)rounded(v));
+    else if (stream)
+        _mm512_stream_ps(x + i, (__m512)v);
+    if (stream)
         return;
-    }
 #elif defined(__AVX__) && CONV_LANES == 8
-    if (stream) {
+    if (stream && half)
         _mm_stream_si128((__m128i *)to, (__m128i)rounded(v));
+    else if (stream)
+        _mm256_stream_ps(x + i, (__m256)v);
+    if (stream)
         return;
-    }
 #endif
-    *(halves *)to = rounded(v);
+    (void)stream;
+    if (half)
+        *(halves *)to = rounded(v);
+    else
+        store(x + i, v);
 }
 
 /* What was put so is there for other threads. */
@@ -120,51 +106,58 @@ INLINE void moments_of(const float *x, const float *shift, size_t positions,
 static void moments(const struct norm *n, const float *x, size_t positions,
                     double *sums, double *squares)
 {
-    if (n->half)
+    if (n->half_x)
         moments_of(x, n->mean, positions, sums, squares, true);
     else
         moments_of(x, n->mean, positions, sums, squares, false);
 }
 
-/* f(..., relu, half, stream) with what the norm says, each known when it is
- * compiled. */
-#define BY_STREAM(n, f, ...)                                                   \
+/* f(..., what) with what the norm says, known when it is compiled. */
+struct ways {
+    bool relu, half_x, half_y, stream;
+};
+
+#define BY_STREAM(n, f, relu, x, y, ...)                                       \
     do {                                                                       \
         if ((n)->stream)                                                       \
-            f(__VA_ARGS__, true);                                              \
+            f(__VA_ARGS__, (struct ways){relu, x, y, true});                   \
         else                                                                   \
-            f(__VA_ARGS__, false);                                             \
+            f(__VA_ARGS__, (struct ways){relu, x, y, false});                  \
     } while (0)
-#define BY_HALF(n, f, ...)                                                     \
+#define BY_HALVES(n, f, relu, ...)                                             \
     do {                                                                       \
-        if ((n)->half)                                                         \
-            BY_STREAM(n, f, __VA_ARGS__, true);                                \
+        if ((n)->half_x && (n)->half_y)                                        \
+            BY_STREAM(n, f, relu, true, true, __VA_ARGS__);                    \
+        else if ((n)->half_x)                                                  \
+            BY_STREAM(n, f, relu, true, false, __VA_ARGS__);                   \
+        else if ((n)->half_y)                                                  \
+            BY_STREAM(n, f, relu, false, true, __VA_ARGS__);                   \
         else                                                                   \
-            BY_STREAM(n, f, __VA_ARGS__, false);                               \
+            BY_STREAM(n, f, relu, false, false, __VA_ARGS__);                  \
     } while (0)
 #define BY_ALL(n, f, ...)                                                      \
     do {                                                                       \
         if ((n)->relu)                                                         \
-            BY_HALF(n, f, __VA_ARGS__, true);                                  \
+            BY_HALVES(n, f, true, __VA_ARGS__);                                \
         else                                                                   \
-            BY_HALF(n, f, __VA_ARGS__, false);                                 \
+            BY_HALVES(n, f, false, __VA_ARGS__);                               \
     } while (0)
 
 INLINE void forward_of(const struct norm *n, const float *x, const float *more,
-                       float *y, size_t positions, bool relu, bool half,
-                       bool stream)
+                       float *y, size_t positions, struct ways w)
 {
     const struct row t = row_of(n->times), p = row_of(n->plus);
     const reg zero = {0};
     for (size_t i = 0; i < positions * BLOCK;)
 #pragma GCC unroll 4
         for (int k = 0; k < PARTS; k++, i += LANES) {
-            reg v = load_from(x, i, half) * t.part[k] + p.part[k];
+            reg v = load_from(x, i, w.half_x) * t.part[k] + p.part[k];
             if (more)
-                v += load(more + i);
-            put(y + i, relu ? choose(v > zero, v, zero) : v, stream);
+                v += load_from(more, i, w.half_y);
+            put_from(y, i, w.relu ? choose(v > zero, v, zero) : v, w.half_y,
+                     w.stream);
         }
-    finish(stream);
+    finish(w.stream);
 }
 
 static void forward(const struct norm *n, const float *x, const float *more,
@@ -177,38 +170,38 @@ static void forward(const struct norm *n, const float *x, const float *more,
 }
 
 /* dy where the relu passes it. */
-INLINE reg passed(const float *dy, reg x, reg t, reg p, bool relu)
+INLINE reg passed(reg d, reg x, reg t, reg p, bool relu)
 {
-    const reg d = load(dy), zero = {0};
+    const reg zero = {0};
     return relu ? choose(x * t + p > zero, d, zero) : d;
 }
 
 INLINE void add_products(struct row *s, struct row *q, const float *dy,
                          const float *x, size_t i, const struct row *t,
-                         const struct row *p, const struct row *mean, bool relu,
-                         bool half)
+                         const struct row *p, const struct row *mean,
+                         struct ways w)
 {
 #pragma GCC unroll 4
     for (int k = 0; k < PARTS; k++, i += LANES) {
-        const reg v = load_from(x, i, half);
-        const reg d = passed(dy + i, v, t->part[k], p->part[k], relu);
+        const reg v = load_from(x, i, w.half_x);
+        const reg d = passed(load_from(dy, i, w.half_y), v, t->part[k],
+                             p->part[k], w.relu);
         s->part[k] += d;
         q->part[k] += d * (v - mean->part[k]);
     }
 }
 
 INLINE void sums_of(const struct norm *n, const float *dy, const float *x,
-                    size_t positions, double *sums, double *products, bool relu,
-                    bool half, bool stream)
+                    size_t positions, double *sums, double *products,
+                    struct ways w)
 {
     const struct row t = row_of(n->times), p = row_of(n->plus),
                      mean = row_of(n->mean);
-    (void)stream;
     for (size_t i = 0, end; i < positions;) {
         struct row s = {0}, q = {0};
         end = positions - i < SHORT ? positions : i + SHORT;
         for (; i < end; i++)
-            add_products(&s, &q, dy, x, i * BLOCK, &t, &p, &mean, relu, half);
+            add_products(&s, &q, dy, x, i * BLOCK, &t, &p, &mean, w);
         add_rows(sums, &s, 1);
         add_rows(products, &q, 1);
     }
@@ -221,8 +214,7 @@ static void sums(const struct norm *n, const float *dy, const float *x,
 }
 
 INLINE void backward_of(const struct norm *n, const float *dy, const float *x,
-                        float *dx, size_t positions, bool relu, bool half,
-                        bool stream)
+                        float *dx, size_t positions, struct ways w)
 {
     const struct row t = row_of(n->times), p = row_of(n->plus),
                      a = row_of(n->of_dy), b = row_of(n->of_x),
@@ -230,13 +222,13 @@ INLINE void backward_of(const struct norm *n, const float *dy, const float *x,
     for (size_t i = 0; i < positions * BLOCK;)
 #pragma GCC unroll 4
         for (int k = 0; k < PARTS; k++, i += LANES) {
-            const reg v = load_from(x, i, half);
-            put_from(dx, i,
-                     passed(dy + i, v, t.part[k], p.part[k], relu) * a.part[k]
-                         + (v * b.part[k] + c.part[k]),
-                     half, stream);
+            const reg v = load_from(x, i, w.half_x);
+            const reg d = passed(load_from(dy, i, w.half_y), v, t.part[k],
+                                 p.part[k], w.relu);
+            put_from(dx, i, d * a.part[k] + (v * b.part[k] + c.part[k]),
+                     w.half_x, w.stream);
         }
-    finish(stream);
+    finish(w.stream);
 }
 
 static void backward(const struct norm *n, const float *dy, const float *x,

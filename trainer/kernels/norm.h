@@ -13,7 +13,8 @@
 
 struct norm {
     bool relu;
-    bool half;   /* x and dx are bf16, two in a float's place */
+    /* x and dx, or y, dy and what is more, are bf16, two in a float's place */
+    bool half_x, half_y;
     bool stream; /* y or dx goes to memory past the caches; lines of 64 bytes */
     float mean[BLOCK];
     float times[BLOCK], plus[BLOCK]; /* y = x times + plus, and more */
@@ -31,7 +32,7 @@ struct norm_loops {
     /* sums += dy, products += dy (x - mean), of what the relu passes */
     void (*sums)(const struct norm *, const float *dy, const float *x,
                  size_t positions, double *sums, double *products);
-    /* dx may be dy, if it is no half */
+    /* dx may be dy, if both or none are bf16 */
     void (*backward)(const struct norm *, const float *dy, const float *x,
                      float *dx, size_t positions);
 };

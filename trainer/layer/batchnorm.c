@@ -119,10 +119,15 @@ static void write_parts(void *context, int i, int n)
         }
 }
 
-/* Where x has what y has at float `run`. */
+/* Where x and dy have number `run`. */
 static const float *x_at(const struct block *k, size_t run)
 {
     return k->x->x + (run >> k->l->half_x);
+}
+
+static const float *dy_at(const struct block *k, size_t run)
+{
+    return k->dy.x + (run >> k->l->half);
 }
 
 static void moments(const struct block *k, size_t run, size_t count,
@@ -154,7 +159,7 @@ static void measure(struct block *k, struct crew *crew, float *mean,
     struct layer *l = k->l;
     const double count = (double)k->x->shape.n * (double)shape_plane(l->in);
     const double keep = 1 - (double)l->option.batchnorm.momentum;
-    k->norm.half = l->half_x;
+    k->norm.half_x = l->half_x;
     first_of(k, k->norm.mean);
     k->sum = moments;
     const struct sums s = sum_up(k, crew);
@@ -188,7 +193,7 @@ static void recall(const struct layer *l, int b, float *mean, float *scale)
 static struct norm norm_of(const struct layer *l, int b, int images)
 {
     const float *mean = l->saved + 2 * b * BLOCK, *scale = mean + BLOCK;
-    struct norm n = {.relu = l->relu, .half = l->half_x};
+    struct norm n = {.relu = l->relu, .half_x = l->half_x, .half_y = l->half};
     n.stream = (size_t)images * image_floats(l->in) * sizeof(float) > CACHE;
     channel_load(l->in, l->params, b, 0, n.times);
     channel_load(l->in, l->params + l->in.c, b, 0, n.plus);
@@ -215,8 +220,9 @@ static const struct layer *sum_of(const struct layer *l)
 
 static void write_y(const struct block *k, size_t run, size_t count)
 {
+    const size_t at = run >> k->norm.half_y;
     lanes()->norm->forward(&k->norm, x_at(k, run),
-                           sum_of(k->l) ? k->x[1].x + run : NULL, k->to + run,
+                           sum_of(k->l) ? k->x[1].x + at : NULL, k->to + at,
                            count);
 }
 
@@ -229,8 +235,10 @@ static void forward_block(struct block *k, struct crew *crew)
     else
         recall(l, k->b, mean, scale);
     k->norm = norm_of(l, k->b, k->x->shape.n);
-    if (sum_of(l))
+    if (sum_of(l)) {
         k->norm.relu = sum_of(l)->relu;
+        k->norm.half_y = sum_of(l)->half;
+    }
     k->write = write_y;
     crew_run(crew, write_parts, k);
 }
@@ -238,13 +246,13 @@ static void forward_block(struct block *k, struct crew *crew)
 static void gradients(const struct block *k, size_t run, size_t count,
                       struct sums *s)
 {
-    lanes()->norm->sums(&k->norm, k->dy.x + run, x_at(k, run), count, s->a,
+    lanes()->norm->sums(&k->norm, dy_at(k, run), x_at(k, run), count, s->a,
                         s->b);
 }
 
 static void write_dx(const struct block *k, size_t run, size_t count)
 {
-    lanes()->norm->backward(&k->norm, k->dy.x + run, x_at(k, run),
+    lanes()->norm->backward(&k->norm, dy_at(k, run), x_at(k, run),
                             k->to + (run >> k->l->half_x), count);
 }
 
@@ -334,12 +342,19 @@ static void backward(struct layer *l, const struct tensor *x, struct tensor y,
     });
 }
 
+static unsigned halves(const struct layer *l)
+{
+    (void)l;
+    return HALF_X | HALF_Y;
+}
+
 const struct layer_ops layer_batchnorm = {
     .name = "batchnorm",
     .whole = true,
     .can_relu = true,
     .over_dy = true,
     .reads = READS_X,
+    .halves = halves,
     .parse = parse,
     .describe = describe,
     .init = init,

@@ -73,9 +73,10 @@ static size_t choose(struct layer *l, bool plain)
             continue;
         const struct conv_method *m = conv_best(&c, pass);
         l->option.window.methods[plain][pass] = m;
-        for (int half = 0; half <= (m->halves && m->halves()); half++) {
+        for (int i = 0; i < (m->halves && m->halves() ? 4 : 1); i++) {
             struct conv way = c;
-            way.half = half;
+            way.half_x = i & 1;
+            way.half_y = i & 2;
             const size_t floats = m->scratch(&way, pass);
             most = floats > most ? floats : most;
         }
@@ -83,15 +84,17 @@ static size_t choose(struct layer *l, bool plain)
     return most;
 }
 
-static bool can_half(const struct layer *l)
+/* The gradient of biases is a sum of floats. */
+static unsigned halves(const struct layer *l)
 {
-    bool can = l->option.window.no_bias;
-    for (enum conv_pass pass = 0; pass < CONV_PASSES && can; pass++) {
+    for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++) {
         const struct conv_method *m = method_of(l, pass);
-        can = (l->plain && pass == CONV_BACKWARD_DATA)
-              || (m->halves && m->halves());
+        if (l->plain && pass == CONV_BACKWARD_DATA)
+            continue;
+        if (!m->halves || !m->halves())
+            return 0;
     }
-    return can;
+    return (l->plain ? 0 : HALF_X) | (l->option.window.no_bias ? HALF_Y : 0);
 }
 
 static const char *parse(struct layer *l, int nwords, char **words)
@@ -189,7 +192,8 @@ static void forward(struct layer *l, const struct tensor *x, struct tensor y)
 {
     struct conv c = conv_of(l, x->shape.n);
     const bool folds = folds_norm(l);
-    c.half = l->half && l->training;
+    c.half_x = l->half_x;
+    c.half_y = layer_writes(l)->half;
     const float *weights = folds ? fold(l) : l->params;
     const float *bias =
         folds || !l->option.window.no_bias ? weights + nweights(l) : NULL;
@@ -197,7 +201,7 @@ static void forward(struct layer *l, const struct tensor *x, struct tensor y)
     if (!conv_is_idle(&c, CONV_FORWARD, m))
         m->forward(&c, x->x, weights, bias, y.x, l->scratch);
     if (folds && l->norm->relu)
-        layer_relu.forward(l, &y, y);
+        layer_relu.forward(l->norm, &y, y);
 }
 
 static void backward_bias(struct layer *l, struct tensor dy)
@@ -219,7 +223,8 @@ static void backward_bias(struct layer *l, struct tensor dy)
 static void gradients(struct layer *l, const struct tensor *x, struct tensor dy)
 {
     struct conv c = conv_of(l, dy.shape.n);
-    c.half = l->half;
+    c.half_x = l->half_x;
+    c.half_y = l->half;
     if (!l->option.window.no_bias)
         backward_bias(l, dy);
     const struct conv_method *m = method_of(l, CONV_BACKWARD_WEIGHTS);
@@ -233,7 +238,8 @@ static void backward(struct layer *l, const struct tensor *x, struct tensor y,
     struct conv c = conv_of(l, dy.shape.n);
     (void)x, (void)y;
     c.add = l->adds[0] && adds_dx(l);
-    c.half = l->half;
+    c.half_x = l->half_x;
+    c.half_y = l->half;
     const struct conv_method *m = method_of(l, CONV_BACKWARD_DATA);
     if (!conv_is_idle(&c, CONV_BACKWARD_DATA, m))
         m->backward_data(&c, dy.x, l->params, dx->x, l->scratch);
@@ -245,7 +251,7 @@ const struct layer_ops layer_conv = {
     .parse = parse,
     .takes_plain = takes_plain,
     .norm_scratch = norm_scratch,
-    .can_half = can_half,
+    .halves = halves,
     .describe = describe,
     .init = init,
     .adds_dx = adds_dx,

@@ -22,6 +22,13 @@ enum { LAYER_INPUTS = 8, LAYER_NAME = 32 };
 /* What backward reads besides dy, so that the net keeps it. */
 enum { READS_X = 1, READS_Y = 2 };
 
+/* What a layer can have in bf16. */
+enum {
+    HALF_X = 1,    /* all inputs and their gradients, */
+    HALF_Y = 2,    /* y and dy, */
+    HALF_ALIKE = 4 /* but all or none */
+};
+
 /* Of params and then of state, in order; for files that name them. */
 struct layer_param {
     const char *name; /* NULL: no more */
@@ -46,9 +53,9 @@ struct layer {
     bool before_relu;        /* a relu follows, which matters to init */
     bool relu;               /* y = max(f(x), 0), for a relu that follows: */
     bool folded;             /* batchnorm: some layer's norm */
-    bool half;               /* y in training, and dy, are bf16 in memory, two
-                                numbers in a float's place */
-    bool half_x;             /* batchnorm: so are x and dx */
+    bool half;               /* y and dy are bf16 in memory, two numbers in a
+                                float's place, */
+    bool half_x;             /* and so are what it reads and dx; net/half.h */
     bool done;               /* which has nothing to do, y and x are one */
     bool learns;             /* it or something before it has parameters */
     bool adds[LAYER_INPUTS]; /* its part of an input's gradient comes to that of
@@ -111,9 +118,8 @@ struct layer_ops {
     /* Can do the batchnorm that follows, in evaluation; with so many floats of
      * scratch more. */
     size_t (*norm_scratch)(const struct layer *);
-    /* Optional, of those: can be `half`, if the batchnorm is its only reader.
-     */
-    bool (*can_half)(const struct layer *);
+    /* Optional: what of this can be bf16 in memory, HALF_X and so on. */
+    unsigned (*halves)(const struct layer *);
     /* backward gives inputs 0 and 1 the same; dx[1].x may be dx[0].x. */
     bool same_gradients;
     /* forward may be given y.x == x[0].x, and backward dx[0].x == dy.x. */
@@ -163,6 +169,13 @@ struct layer_ops {
 extern const struct layer_ops *const layers[];
 extern const int nlayers;
 const struct layer_ops *layer_find(const char *name); /* or NULL */
+
+/* The layer whose y its forward writes. */
+static inline const struct layer *layer_writes(const struct layer *l)
+{
+    const struct layer *last = l->training ? l->sum : l->norm;
+    return last ? last : l;
+}
 
 /* Floats that its y takes in memory, and its dy. */
 static inline size_t layer_floats(const struct layer *l)

@@ -1,22 +1,43 @@
 /* SPDX-License-Identifier: MIT */
 /* relu: max(x, 0), with gradient 0 at 0. */
+#include "half.h"
 #include "layer/words.h"
+
+static unsigned halves(const struct layer *l)
+{
+    (void)l;
+    return HALF_X | HALF_Y | HALF_ALIKE;
+}
 
 static void forward(struct layer *l, const struct tensor *x, struct tensor y)
 {
-    (void)l;
     const size_t count = shape_floats(x->shape);
-    for (size_t i = 0; i < count; i++)
+    const uint16_t *from = (const uint16_t *)x->x;
+    uint16_t *to = (uint16_t *)y.x;
+    for (size_t i = 0; i < count && l->half; i++)
+        to[i] = half_positive(from[i]) ? from[i] : 0;
+    for (size_t i = 0; i < count && !l->half; i++)
         y.x[i] = x->x[i] > 0 ? x->x[i] : 0;
+}
+
+static void backward_half(const uint16_t *y, const uint16_t *dy, uint16_t *dx,
+                          size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const uint16_t d = dy[i];
+        dx[i] = half_positive(y[i]) ? d : 0;
+    }
 }
 
 static void backward(struct layer *l, const struct tensor *x, struct tensor y,
                      struct tensor dy, const struct tensor *dx)
 {
-    (void)l;
     (void)x;
     const size_t count = dx->x ? shape_floats(y.shape) : 0;
-    for (size_t i = 0; i < count; i++) {
+    if (l->half && dx->x)
+        backward_half((const uint16_t *)y.x, (const uint16_t *)dy.x,
+                      (uint16_t *)dx->x, count);
+    for (size_t i = 0; i < count && !l->half; i++) {
         const float d = dy.x[i]; /* read in any case, so that it is no branch */
         dx->x[i] = y.x[i] > 0 ? d : 0;
     }
@@ -26,6 +47,7 @@ const struct layer_ops layer_relu = {
     .name = "relu",
     .reads = READS_Y,
     .in_place = true,
+    .halves = halves,
     .parse = plain_parse,
     .forward = forward,
     .backward = backward,

@@ -222,7 +222,7 @@ static bool sums_up(const struct job *j)
                || (j->pass == LAYER_BACKWARD && !j->l->ops->gradients));
 }
 
-/* Floats of an image of what an input is, in training. */
+/* Floats of an image of what an input is. */
 static size_t input_floats(const struct net *net, const struct layer *l, int k)
 {
     struct shape s = l->ins[k];
@@ -270,7 +270,7 @@ static void run_part(const struct shared *s, int part, int thread)
     int first;
     const int count = crew_part(whole->y.shape.n, part, s->nparts, &first);
     struct layer l = *whole->l;
-    const size_t image = image_floats(l.out) >> (l.half && l.training);
+    const size_t image = image_floats(l.out) >> layer_writes(&l)->half;
     struct tensor x[LAYER_INPUTS], dx[LAYER_INPUTS] = {0};
     struct job own = {&l,
                       whole->pass,
@@ -399,11 +399,9 @@ static void inputs_of(const struct net *net, int i, struct tensor *x)
 
 /* Where it writes: what does a batchnorm's work has its output, and a batchnorm
  * that of the sum it does. */
-static struct tensor output_of(const struct net *net, int i, bool training)
+static struct tensor output_of(const struct net *net, const struct layer *l)
 {
-    const struct layer *l = &net->layers[i],
-                       *last = training ? l->sum : l->norm;
-    return output(net, last ? (int)(last - net->layers) : i);
+    return output(net, (int)(layer_writes(l) - net->layers));
 }
 
 static const struct layer *loss_of(const struct net *net)
@@ -479,7 +477,7 @@ double net_forward(struct net *net, const float *images, const int *labels,
         run_layer(net, &(struct job){.l = l,
                                      .pass = LAYER_FORWARD,
                                      .x = x,
-                                     .y = output_of(net, i, training)});
+                                     .y = output_of(net, l)});
         if (net->clock)
             net->clock->forward[i].end = clock_now();
     }

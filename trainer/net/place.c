@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 
+#include "net/half.h"
 #include "net/memory.h"
 
 static int backward_time(const struct net *net, int i)
@@ -44,15 +45,6 @@ static void mark(struct net *net, int i)
         l->adds[k] = reader(net, l->from[k], net->nlayers) > i;
     }
     l->plain = net->plain && reads(l, -1);
-}
-
-/* A layer's output, which only a batchnorm reads, is bf16 where it can be. */
-static void mark_half(struct net *net, int i)
-{
-    struct layer *l = &net->layers[i];
-    l->half = l->norm && l->ops->can_half && l->ops->can_half(l);
-    if (l->half)
-        l->norm->half_x = true;
 }
 
 /* Whether layer i writes its output over its first input: nobody else reads
@@ -153,8 +145,8 @@ static bool over_dy(const struct net *net, const struct places *p, int i)
 {
     const struct layer *l = &net->layers[i];
     const int from = l->from[0];
-    if (!l->ops->over_dy || l->half_x || from < 0 || reader(net, from, i) >= 0
-        || reader(net, from, net->nlayers) != i)
+    if (!l->ops->over_dy || l->half_x != l->half || from < 0
+        || reader(net, from, i) >= 0 || reader(net, from, net->nlayers) != i)
         return false;
     for (int by; (by = reader(net, i, net->nlayers)) >= 0; i = by)
         if (!is_over(net, p, i, by))
@@ -239,10 +231,9 @@ int net_place(struct net *net)
     net->y = calloc(n, sizeof(*net->y));
     net->dy = calloc(n, sizeof(*net->dy));
     net->plain = all_take_plain(net);
-    for (int i = 0; i < net->nlayers; i++) {
+    for (int i = 0; i < net->nlayers; i++)
         mark(net, i);
-        mark_half(net, i);
-    }
+    net_halve(net);
     const bool fits =
         p.buffers && p.y && p.dy && p.over_dy && net->y && net->dy;
     const int failed = fits ? place(net, &p) : -1;
