@@ -235,10 +235,13 @@ static void pool_of(const struct pool *p, uint64_t seed)
         want_y[o] = best;
         want_dx[from] += dy[o];
     }
-    lanes()->pool->forward(p, x, y, notes);
-    lanes()->pool->backward(p, notes, dy, dx);
-    equal(y, want_y, out, "maxpool");
-    equal(dx, want_dx, in, "maxpool's gradient");
+    float *half_x = halves_of(x, in), *half_dy = halves_of(dy, out);
+    lanes()->pool->forward(p, p->half ? half_x : x, y, notes);
+    lanes()->pool->backward(p, notes, p->half ? half_dy : dy, dx);
+    same(y, want_y, out, p->half, "maxpool");
+    same(dx, want_dx, in, p->half, "maxpool's gradient");
+    free(half_x);
+    free(half_dy);
     free(x);
     free(dy);
     free(y);
@@ -252,15 +255,19 @@ static void pool_of(const struct pool *p, uint64_t seed)
 static void pooling(void)
 {
     static const struct pool some[] = {
-        {2,  2,  2, 2, 0, 8,  6,  4, 3},
-        {3,  3,  2, 2, 0, 9,  7,  4, 3},
-        {3,  3,  2, 2, 1, 8,  9,  4, 5},
-        {3,  3,  1, 1, 1, 7,  5,  7, 5},
-        {2,  3,  1, 2, 1, 5,  8,  6, 4},
-        {17, 16, 3, 2, 2, 19, 18, 3, 4},
+        {2,  2,  2, 2, 0, 8,  6,  4, 3, false},
+        {3,  3,  2, 2, 0, 9,  7,  4, 3, false},
+        {3,  3,  2, 2, 1, 8,  9,  4, 5, false},
+        {3,  3,  1, 1, 1, 7,  5,  7, 5, false},
+        {2,  3,  1, 2, 1, 5,  8,  6, 4, false},
+        {17, 16, 3, 2, 2, 19, 18, 3, 4, false},
     };
-    for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++)
-        pool_of(&some[i], 20 + 2 * i);
+    for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++) {
+        struct pool p = some[i];
+        pool_of(&p, 20 + 2 * i);
+        p.half = true;
+        pool_of(&p, 20 + 2 * i);
+    }
 }
 
 /* --- products of rows -----------------------------------------------------

@@ -2,8 +2,6 @@
 /* As conv_tile.c: CONV_LANES floats in a register. */
 #include "kernels/norm.h"
 
-#include <stdint.h>
-
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -11,30 +9,6 @@
 #include "kernels/reg.h"
 
 enum { SHORT = 64 };
-
-/* bf16: the upper halves of floats. */
-typedef uint16_t halves
-    __attribute__((vector_size(2 * CONV_LANES), aligned(2), may_alias));
-typedef uint32_t words __attribute__((vector_size(4 * CONV_LANES)));
-
-/* Those from number i on. */
-INLINE reg load_from(const float *x, size_t i, bool half)
-{
-    if (!half)
-        return load(x + i);
-    const halves h = *(const halves *)((const uint16_t *)x + i);
-    return (reg)(__builtin_convertvector(h, words) << 16);
-}
-
-/* To nearest even; what is no number stays none. */
-INLINE halves rounded(reg v)
-{
-    const words bits = (words)v, none = (words)(v != v);
-    const words near = bits + 0x7fff + (bits >> 16 & 1);
-    const words quiet = bits | 1U << 22;
-    return __builtin_convertvector(((quiet & none) | (near & ~none)) >> 16,
-                                   halves);
-}
 
 /* Number i and those behind it. To stream: without reading the line first,
  * where that can be said and a line is written at once. */
@@ -56,11 +30,8 @@ INLINE void put_from(float *x, size_t i, reg v, bool half, bool stream)
     if (stream)
         return;
 #endif
-    (void)stream;
-    if (half)
-        *(halves *)to = rounded(v);
-    else
-        store(x + i, v);
+    (void)stream, (void)to;
+    store_from(x, (ptrdiff_t)i, v, half);
 }
 
 /* What was put so is there for other threads. */
@@ -78,7 +49,7 @@ INLINE void add_moments(struct row *s, struct row *q, const float *x, size_t i,
 {
 #pragma GCC unroll 4
     for (int k = 0; k < PARTS; k++, i += LANES) {
-        const reg d = load_from(x, i, half) - shift->part[k];
+        const reg d = load_from(x, (ptrdiff_t)i, half) - shift->part[k];
         s->part[k] += d;
         q->part[k] += d * d;
     }
@@ -151,9 +122,10 @@ INLINE void forward_of(const struct norm *n, const float *x, const float *more,
     for (size_t i = 0; i < positions * BLOCK;)
 #pragma GCC unroll 4
         for (int k = 0; k < PARTS; k++, i += LANES) {
-            reg v = load_from(x, i, w.half_x) * t.part[k] + p.part[k];
+            reg v =
+                load_from(x, (ptrdiff_t)i, w.half_x) * t.part[k] + p.part[k];
             if (more)
-                v += load_from(more, i, w.half_y);
+                v += load_from(more, (ptrdiff_t)i, w.half_y);
             put_from(y, i, w.relu ? choose(v > zero, v, zero) : v, w.half_y,
                      w.stream);
         }
@@ -183,9 +155,9 @@ INLINE void add_products(struct row *s, struct row *q, const float *dy,
 {
 #pragma GCC unroll 4
     for (int k = 0; k < PARTS; k++, i += LANES) {
-        const reg v = load_from(x, i, w.half_x);
-        const reg d = passed(load_from(dy, i, w.half_y), v, t->part[k],
-                             p->part[k], w.relu);
+        const reg v = load_from(x, (ptrdiff_t)i, w.half_x);
+        const reg d = passed(load_from(dy, (ptrdiff_t)i, w.half_y), v,
+                             t->part[k], p->part[k], w.relu);
         s->part[k] += d;
         q->part[k] += d * (v - mean->part[k]);
     }
@@ -222,9 +194,9 @@ INLINE void backward_of(const struct norm *n, const float *dy, const float *x,
     for (size_t i = 0; i < positions * BLOCK;)
 #pragma GCC unroll 4
         for (int k = 0; k < PARTS; k++, i += LANES) {
-            const reg v = load_from(x, i, w.half_x);
-            const reg d = passed(load_from(dy, i, w.half_y), v, t.part[k],
-                                 p.part[k], w.relu);
+            const reg v = load_from(x, (ptrdiff_t)i, w.half_x);
+            const reg d = passed(load_from(dy, (ptrdiff_t)i, w.half_y), v,
+                                 t.part[k], p.part[k], w.relu);
             put_from(dx, i, d * a.part[k] + (v * b.part[k] + c.part[k]),
                      w.half_x, w.stream);
         }

@@ -65,60 +65,67 @@ INLINE struct part inside(int i, int kernel, int stride, int pad, int length)
                          left < kernel ? (int)left : kernel};
 }
 
-/* x is where the window begins, which may lie before the plane. */
-INLINE void largest(const float *x, size_t row, struct part rows,
-                    struct part columns, int kernel_w, float *y,
-                    unsigned char *notes, size_t note_bytes)
+/* What a kernel's window is like, known when it is compiled. */
+struct ways {
+    int kernel_h, kernel_w, stride_h, stride_w;
+    size_t note_bytes;
+    bool half;
+};
+
+/* Number `from` is where the window begins, which may lie before the plane. */
+INLINE void largest(const float *x, ptrdiff_t from, ptrdiff_t row,
+                    struct part rows, struct part columns, float *y,
+                    ptrdiff_t to, unsigned char *notes, struct ways w)
 {
-    for (int k = 0; k < PARTS; k++) {
-        const float *from = x + k * LANES;
-        reg best = load(from + (ptrdiff_t)rows.first * (ptrdiff_t)row
-                        + columns.first * BLOCK);
-        mask note = (mask){0} + (rows.first * kernel_w + columns.first);
+    for (int k = 0; k < PARTS; k++, from += LANES, to += LANES) {
+        reg best = load_from(x, from + rows.first * row + columns.first * BLOCK,
+                             w.half);
+        mask note = (mask){0} + (rows.first * w.kernel_w + columns.first);
 #pragma GCC unroll 3
         for (int i = rows.first; i < rows.end; i++)
 #pragma GCC unroll 3
             for (int j = columns.first; j < columns.end; j++) {
-                const reg v =
-                    load(from + (ptrdiff_t)i * (ptrdiff_t)row + j * BLOCK);
+                const reg v = load_from(x, from + i * row + j * BLOCK, w.half);
                 const mask more = v > best;
                 best = choose(more, v, best);
-                note = (more & (i * kernel_w + j)) | (~more & note);
+                note = (more & (i * w.kernel_w + j)) | (~more & note);
             }
-        store(y + k * LANES, best);
-        put_note(notes + (size_t)(k * LANES) * note_bytes, note, note_bytes);
+        store_from(y, to, best, w.half);
+        put_note(notes + (size_t)to * w.note_bytes, note, w.note_bytes);
     }
 }
 
 INLINE void forward_of(const struct pool *p, const float *x, float *y,
-                       unsigned char *notes, int kernel_h, int kernel_w,
-                       int stride_w, size_t note_bytes)
+                       unsigned char *notes, struct ways w)
 {
-    const size_t row = (size_t)p->w * BLOCK;
-    const struct part whole = {0, kernel_w};
+    const ptrdiff_t row = (ptrdiff_t)p->w * BLOCK;
+    const struct part whole[] = {
+        {0, w.kernel_h},
+        {0, w.kernel_w}
+    };
     /* What the next row of windows begins to read. */
-    const int ahead = stride_w <= 2 ? stride_w * stride_w : 0;
+    const int ahead = w.stride_w <= 2 ? w.stride_w * w.stride_w : 0;
+    ptrdiff_t to = 0;
     for (int i = 0; i < p->out_h; i++) {
-        const struct part rows = inside(i, kernel_h, p->stride_h, p->pad, p->h);
-        const float *at =
-            x + ((ptrdiff_t)i * p->stride_h - p->pad) * (ptrdiff_t)row
-            - (ptrdiff_t)p->pad * BLOCK;
-        const bool high = rows.first == 0 && rows.end == kernel_h;
+        const struct part rows =
+            inside(i, w.kernel_h, p->stride_h, p->pad, p->h);
+        ptrdiff_t at = ((ptrdiff_t)i * p->stride_h - p->pad) * row
+                       - (ptrdiff_t)p->pad * BLOCK;
+        const bool high = rows.first == 0 && rows.end == w.kernel_h;
         for (int j = 0; j < p->out_w; j++) {
             const struct part columns =
-                inside(j, kernel_w, stride_w, p->pad, p->w);
+                inside(j, w.kernel_w, w.stride_w, p->pad, p->w);
             for (int q = 0; q < ahead; q++)
-                __builtin_prefetch(
-                    at + (ptrdiff_t)(kernel_h + q / stride_w) * (ptrdiff_t)row
-                    + q % stride_w * BLOCK);
-            if (high && columns.first == 0 && columns.end == kernel_w)
-                largest(at, row, (struct part){0, kernel_h}, whole, kernel_w, y,
-                        notes, note_bytes);
+                __builtin_prefetch(x
+                                   + ((at + (w.kernel_h + q / w.stride_w) * row
+                                       + q % w.stride_w * BLOCK)
+                                      >> w.half));
+            if (high && columns.first == 0 && columns.end == w.kernel_w)
+                largest(x, at, row, whole[0], whole[1], y, to, notes, w);
             else
-                largest(at, row, rows, columns, kernel_w, y, notes, note_bytes);
-            at += (ptrdiff_t)stride_w * BLOCK;
-            y += BLOCK;
-            notes += BLOCK * note_bytes;
+                largest(x, at, row, rows, columns, y, to, notes, w);
+            at += (ptrdiff_t)w.stride_w * BLOCK;
+            to += BLOCK;
         }
     }
 }
@@ -132,63 +139,69 @@ INLINE struct part around(int i, int kernel, int stride, int pad, int count)
                          last < count ? last + 1 : count};
 }
 
-/* Adds to sum what window (i, j), at this place of dy, gives to its element. */
+/* Adds to sum what window (i, j), at this number of dy, gives to its element.
+ */
 INLINE reg given(const unsigned char *notes, const float *dy, ptrdiff_t at,
-                 int element, size_t note_bytes, reg sum)
+                 int element, struct ways w, reg sum)
 {
     const mask won =
-        get_note(notes + at * (ptrdiff_t)note_bytes, note_bytes) == element;
-    return sum + choose(won, load(dy + at), (reg){0});
+        get_note(notes + at * (ptrdiff_t)w.note_bytes, w.note_bytes) == element;
+    return sum + choose(won, load_from(dy, at, w.half), (reg){0});
 }
 
-/* Element (r, c), of any window. */
+/* Element (r, c), of any window, to number `to` of dx. */
 INLINE void gather(const struct pool *p, const unsigned char *notes,
-                   const float *dy, float *dx, int r, int c, int kernel_h,
-                   int kernel_w, int stride_h, int stride_w, size_t note_bytes)
+                   const float *dy, float *dx, ptrdiff_t to, int r, int c,
+                   struct ways w)
 {
-    const struct part rows = around(r, kernel_h, stride_h, p->pad, p->out_h),
-                      columns = around(c, kernel_w, stride_w, p->pad, p->out_w);
+    const struct part rows =
+                          around(r, w.kernel_h, w.stride_h, p->pad, p->out_h),
+                      columns =
+                          around(c, w.kernel_w, w.stride_w, p->pad, p->out_w);
     for (int k = 0; k < PARTS; k++) {
         reg sum = {0};
         for (int i = rows.first; i < rows.end; i++)
             for (int j = columns.first; j < columns.end; j++)
                 sum = given(notes, dy,
                             ((ptrdiff_t)i * p->out_w + j) * BLOCK + k * LANES,
-                            (r + p->pad - i * stride_h) * kernel_w
-                                + (c + p->pad - j * stride_w),
-                            note_bytes, sum);
-        store(dx + k * LANES, sum);
+                            (r + p->pad - i * w.stride_h) * w.kernel_w
+                                + (c + p->pad - j * w.stride_w),
+                            w, sum);
+        store_from(dx, to + k * LANES, sum, w.half);
     }
 }
 
-/* Elements of row r from column c on, where the last window that has the first
- * is the j-th of row i, of square windows that all lie inside: `down` is the
- * row of that window. Takes `periods` times as many as the stride. */
-INLINE void gather_row(const unsigned char *notes, const float *dy, size_t row,
-                       float *dx, int periods, int kernel, int stride, int down)
+/* Elements of a row from number `to` of dx on, where the last window that has
+ * the first is at number `at` of dy, of square windows that all lie inside:
+ * `down` is the row of that window. Takes `periods` times as many as the
+ * stride. */
+INLINE void gather_row(const unsigned char *notes, const float *dy,
+                       ptrdiff_t at, ptrdiff_t row, float *dx, ptrdiff_t to,
+                       int periods, int down, struct ways w)
 {
-    for (int n = 0; n < periods; n++, notes += BLOCK, dy += BLOCK)
+    const int kernel = w.kernel_h, stride = w.stride_h;
+    for (int n = 0; n < periods; n++, at += BLOCK)
 #pragma GCC unroll 4
-        for (int right = 0; right < stride; right++, dx += BLOCK)
+        for (int right = 0; right < stride; right++, to += BLOCK)
             for (int k = 0; k < PARTS; k++) {
                 reg sum = {0};
 #pragma GCC unroll 4
                 for (int i = (kernel - 1 - down) / stride; i >= 0; i--)
 #pragma GCC unroll 4
                     for (int j = (kernel - 1 - right) / stride; j >= 0; j--)
-                        sum = given(notes, dy,
-                                    k * LANES - i * (ptrdiff_t)row - j * BLOCK,
-                                    (down + i * stride) * kernel + right
-                                        + j * stride,
-                                    1, sum);
-                store(dx + k * LANES, sum);
+                        sum = given(
+                            notes, dy, at + k * LANES - i * row - j * BLOCK,
+                            (down + i * stride) * kernel + right + j * stride,
+                            w, sum);
+                store_from(dx, to + k * LANES, sum, w.half);
             }
 }
 
 INLINE void square_backward(const struct pool *p, const unsigned char *notes,
-                            const float *dy, float *dx, int kernel, int stride)
+                            const float *dy, float *dx, struct ways w)
 {
-    const size_t row = (size_t)p->out_w * BLOCK;
+    const int kernel = w.kernel_h, stride = w.stride_h;
+    const ptrdiff_t row = (ptrdiff_t)p->out_w * BLOCK;
     const int before = (kernel - 1) / stride; /* windows that share elements */
     const int first = before * stride > p->pad
                           ? before * stride - p->pad
@@ -198,32 +211,29 @@ INLINE void square_backward(const struct pool *p, const unsigned char *notes,
         j < p->out_w ? least(p->out_w - j, (p->w - first) / stride) : 0;
     for (int r = 0; r < p->h; r++) {
         const int i = (r + p->pad) / stride, down = (r + p->pad) % stride;
-        const size_t at = (size_t)i * row + (size_t)j * BLOCK;
+        const ptrdiff_t at = i * row + (ptrdiff_t)j * BLOCK;
         const bool inner = i >= before && i < p->out_h && periods > 0;
         const int end = inner ? first + periods * stride : 0;
-        float *to = dx + (size_t)r * (size_t)p->w * BLOCK;
+        const ptrdiff_t to = (ptrdiff_t)r * p->w * BLOCK;
         for (int c = 0; inner && c < first; c++)
-            gather(p, notes, dy, to + c * BLOCK, r, c, kernel, kernel, stride,
-                   stride, 1);
+            gather(p, notes, dy, dx, to + c * BLOCK, r, c, w);
 #pragma GCC unroll 4
         for (int q = 0; inner && q < stride; q++)
             if (q == down)
-                gather_row(notes + at, dy + at, row, to + first * BLOCK,
-                           periods, kernel, stride, q);
+                gather_row(notes, dy, at, row, dx, to + first * BLOCK, periods,
+                           q, w);
         for (int c = end; c < p->w; c++)
-            gather(p, notes, dy, to + c * BLOCK, r, c, kernel, kernel, stride,
-                   stride, 1);
+            gather(p, notes, dy, dx, to + c * BLOCK, r, c, w);
     }
 }
 
-static void backward_of(const struct pool *p, const unsigned char *notes,
-                        const float *dy, float *dx)
+INLINE void any_backward(const struct pool *p, const unsigned char *notes,
+                         const float *dy, float *dx, struct ways w)
 {
+    ptrdiff_t to = 0;
     for (int r = 0; r < p->h; r++)
-        for (int c = 0; c < p->w; c++, dx += BLOCK)
-            gather(p, notes, dy, dx, r, c, p->kernel_h, p->kernel_w,
-                   p->stride_h, p->stride_w,
-                   pool_note_bytes(p->kernel_h, p->kernel_w));
+        for (int c = 0; c < p->w; c++, to += BLOCK)
+            gather(p, notes, dy, dx, to, r, c, w);
 }
 
 static bool is(const struct pool *p, int kernel, int stride)
@@ -232,31 +242,64 @@ static bool is(const struct pool *p, int kernel, int stride)
            && p->stride_h == stride && p->stride_w == stride;
 }
 
+#define SQUARE(kernel, stride, half)                                           \
+    (struct ways)                                                              \
+    {                                                                          \
+        kernel, kernel, stride, stride, 1, half                                \
+    }
+
+INLINE void forward_by(const struct pool *p, const float *x, float *y,
+                       unsigned char *notes, struct ways any)
+{
+    if (is(p, 2, 2))
+        forward_of(p, x, y, notes, SQUARE(2, 2, any.half));
+    else if (is(p, 3, 2))
+        forward_of(p, x, y, notes, SQUARE(3, 2, any.half));
+    else if (is(p, 3, 1))
+        forward_of(p, x, y, notes, SQUARE(3, 1, any.half));
+    else
+        forward_of(p, x, y, notes, any);
+}
+
+INLINE void backward_by(const struct pool *p, const unsigned char *notes,
+                        const float *dy, float *dx, struct ways any)
+{
+    if (is(p, 2, 2))
+        square_backward(p, notes, dy, dx, SQUARE(2, 2, any.half));
+    else if (is(p, 3, 2))
+        square_backward(p, notes, dy, dx, SQUARE(3, 2, any.half));
+    else if (is(p, 3, 1))
+        square_backward(p, notes, dy, dx, SQUARE(3, 1, any.half));
+    else
+        any_backward(p, notes, dy, dx, any);
+}
+
+INLINE struct ways ways_of(const struct pool *p, bool half)
+{
+    return (struct ways){p->kernel_h,
+                         p->kernel_w,
+                         p->stride_h,
+                         p->stride_w,
+                         pool_note_bytes(p->kernel_h, p->kernel_w),
+                         half};
+}
+
 static void forward(const struct pool *p, const float *x, float *y,
                     unsigned char *notes)
 {
-    if (is(p, 2, 2))
-        forward_of(p, x, y, notes, 2, 2, 2, 1);
-    else if (is(p, 3, 2))
-        forward_of(p, x, y, notes, 3, 3, 2, 1);
-    else if (is(p, 3, 1))
-        forward_of(p, x, y, notes, 3, 3, 1, 1);
+    if (p->half)
+        forward_by(p, x, y, notes, ways_of(p, true));
     else
-        forward_of(p, x, y, notes, p->kernel_h, p->kernel_w, p->stride_w,
-                   pool_note_bytes(p->kernel_h, p->kernel_w));
+        forward_by(p, x, y, notes, ways_of(p, false));
 }
 
 static void backward(const struct pool *p, const unsigned char *notes,
                      const float *dy, float *dx)
 {
-    if (is(p, 2, 2))
-        square_backward(p, notes, dy, dx, 2, 2);
-    else if (is(p, 3, 2))
-        square_backward(p, notes, dy, dx, 3, 2);
-    else if (is(p, 3, 1))
-        square_backward(p, notes, dy, dx, 3, 1);
+    if (p->half)
+        backward_by(p, notes, dy, dx, ways_of(p, true));
     else
-        backward_of(p, notes, dy, dx);
+        backward_by(p, notes, dy, dx, ways_of(p, false));
 }
 
 const struct pool_loops NAME(pool_, CONV_ISA) = {

@@ -12,6 +12,7 @@
 struct pool {
     int kernel_h, kernel_w, stride_h, stride_w, pad;
     int h, w, out_h, out_w;
+    bool half; /* all tensors are bf16, two numbers in a float's place */
 };
 
 /* Of one of 16 elements, row by row: a byte does for most windows. */

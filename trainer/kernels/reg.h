@@ -4,6 +4,9 @@
 #ifndef TRAINER_KERNELS_REG_H
 #define TRAINER_KERNELS_REG_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "tensor.h"
 
 #define GLUE(a, b) a##b
@@ -26,6 +29,39 @@ INLINE reg load(const float *x)
 INLINE void store(float *x, reg v)
 {
     *(vec *)x = v;
+}
+
+/* bf16: the upper halves of floats. */
+typedef uint16_t half_vec
+    __attribute__((vector_size(2 * CONV_LANES), aligned(2), may_alias));
+typedef uint32_t word_vec __attribute__((vector_size(4 * CONV_LANES)));
+
+/* Those from number i on. */
+INLINE reg load_from(const float *x, ptrdiff_t i, bool half)
+{
+    if (!half)
+        return load(x + i);
+    const half_vec h = *(const half_vec *)((const uint16_t *)x + i);
+    return (reg)(__builtin_convertvector(h, word_vec) << 16);
+}
+
+/* To nearest even; what is no number stays none. */
+INLINE half_vec rounded(reg v)
+{
+    const word_vec bits = (word_vec)v, none = (word_vec)(v != v);
+    const word_vec near = bits + 0x7fff + (bits >> 16 & 1);
+    const word_vec quiet = bits | 1U << 22;
+    return __builtin_convertvector(((quiet & none) | (near & ~none)) >> 16,
+                                   half_vec);
+}
+
+/* The other way round. */
+INLINE void store_from(float *x, ptrdiff_t i, reg v, bool half)
+{
+    if (half)
+        *(half_vec *)((uint16_t *)x + i) = rounded(v);
+    else
+        store(x + i, v);
 }
 
 /* a where m is set, else b. */

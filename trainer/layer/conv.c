@@ -4,6 +4,7 @@
 #include "layer/conv.h"
 
 #include "kernels/lanes.h"
+#include "kernels/norm.h"
 #include "layer/batchnorm.h"
 #include "layer/channel.h"
 #include "layer/words.h"
@@ -84,7 +85,6 @@ static size_t choose(struct layer *l, bool plain)
     return most;
 }
 
-/* The gradient of biases is a sum of floats. */
 static unsigned halves(const struct layer *l)
 {
     for (enum conv_pass pass = 0; pass < CONV_PASSES; pass++) {
@@ -94,7 +94,7 @@ static unsigned halves(const struct layer *l)
         if (!m->halves || !m->halves())
             return 0;
     }
-    return (l->plain ? 0 : HALF_X) | (l->option.window.no_bias ? HALF_Y : 0);
+    return l->plain ? HALF_Y : HALF_X | HALF_Y;
 }
 
 static const char *parse(struct layer *l, int nwords, char **words)
@@ -206,15 +206,20 @@ static void forward(struct layer *l, const struct tensor *x, struct tensor y)
 
 static void backward_bias(struct layer *l, struct tensor dy)
 {
+    static const struct norm of_halves = {.half_x = true};
     float *dbias = l->grads + nweights(l);
     int first = 0, blocks = shape_blocks(l->out);
     if (l->shares)
         blocks = crew_part(blocks, l->share, l->shares, &first);
     for (int b = first; b < first + blocks; b++) {
-        double sums[BLOCK] = {0};
+        double sums[BLOCK] = {0}, squares[BLOCK] = {0};
         for (int i = 0; i < dy.shape.n; i++) {
             const struct channel_run r = channel_run(l->out, i, b);
-            lanes()->sum(dy.x + r.first, NULL, NULL, r.count, sums, NULL);
+            if (l->half)
+                lanes()->norm->moments(&of_halves, dy.x + (r.first >> l->half),
+                                       r.count, sums, squares);
+            else
+                lanes()->sum(dy.x + r.first, NULL, NULL, r.count, sums, NULL);
         }
         channel_add(l->out, sums, b, dbias);
     }

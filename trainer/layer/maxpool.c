@@ -23,14 +23,20 @@ static const char *parse(struct layer *l, int nwords, char **words)
 static struct pool pool_of(const struct layer *l)
 {
     const struct window_option *o = &l->option.window;
-    return (struct pool){o->kernel_h, o->kernel_w, o->stride_h,
-                         o->stride_w, o->pad,      l->in.h,
-                         l->in.w,     l->out.h,    l->out.w};
+    return (struct pool){o->kernel_h, o->kernel_w, o->stride_h, o->stride_w,
+                         o->pad,      l->in.h,     l->in.w,     l->out.h,
+                         l->out.w,    l->half};
 }
 
 static size_t nplanes(const struct layer *l, struct tensor t)
 {
     return (size_t)t.shape.n * (size_t)shape_blocks(l->in);
+}
+
+static unsigned halves(const struct layer *l)
+{
+    (void)l;
+    return HALF_X | HALF_Y | HALF_ALIKE;
 }
 
 static void forward(struct layer *l, const struct tensor *x, struct tensor y)
@@ -40,7 +46,8 @@ static void forward(struct layer *l, const struct tensor *x, struct tensor y)
                  out = shape_plane(l->out) * BLOCK;
     unsigned char *notes = (unsigned char *)l->saved;
     for (size_t p = 0; p < nplanes(l, y); p++)
-        lanes()->pool->forward(&pool, x->x + p * in, y.x + p * out,
+        lanes()->pool->forward(&pool, x->x + (p * in >> l->half),
+                               y.x + (p * out >> l->half),
                                notes + p * out * note_bytes(l));
 }
 
@@ -54,11 +61,13 @@ static void backward(struct layer *l, const struct tensor *x, struct tensor y,
     const unsigned char *notes = (const unsigned char *)l->saved;
     for (size_t p = 0; dx->x && p < nplanes(l, y); p++)
         lanes()->pool->backward(&pool, notes + p * out * note_bytes(l),
-                                dy.x + p * out, dx->x + p * in);
+                                dy.x + (p * out >> l->half),
+                                dx->x + (p * in >> l->half));
 }
 
 const struct layer_ops layer_maxpool = {
     .name = "maxpool",
+    .halves = halves,
     .parse = parse,
     .forward = forward,
     .backward = backward,

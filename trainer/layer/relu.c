@@ -9,14 +9,20 @@ static unsigned halves(const struct layer *l)
     return HALF_X | HALF_Y | HALF_ALIKE;
 }
 
+static void forward_half(const uint16_t *x, uint16_t *y, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        y[i] = half_positive(x[i]) ? x[i] : 0;
+}
+
 static void forward(struct layer *l, const struct tensor *x, struct tensor y)
 {
     const size_t count = shape_floats(x->shape);
-    const uint16_t *from = (const uint16_t *)x->x;
-    uint16_t *to = (uint16_t *)y.x;
-    for (size_t i = 0; i < count && l->half; i++)
-        to[i] = half_positive(from[i]) ? from[i] : 0;
-    for (size_t i = 0; i < count && !l->half; i++)
+    if (l->half) {
+        forward_half((const uint16_t *)x->x, (uint16_t *)y.x, count);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
         y.x[i] = x->x[i] > 0 ? x->x[i] : 0;
 }
 
@@ -24,7 +30,7 @@ static void backward_half(const uint16_t *y, const uint16_t *dy, uint16_t *dx,
                           size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        const uint16_t d = dy[i];
+        const uint16_t d = dy[i]; /* as below */
         dx[i] = half_positive(y[i]) ? d : 0;
     }
 }
@@ -34,10 +40,12 @@ static void backward(struct layer *l, const struct tensor *x, struct tensor y,
 {
     (void)x;
     const size_t count = dx->x ? shape_floats(y.shape) : 0;
-    if (l->half && dx->x)
+    if (l->half) {
         backward_half((const uint16_t *)y.x, (const uint16_t *)dy.x,
                       (uint16_t *)dx->x, count);
-    for (size_t i = 0; i < count && !l->half; i++) {
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
         const float d = dy.x[i]; /* read in any case, so that it is no branch */
         dx->x[i] = y.x[i] > 0 ? d : 0;
     }
