@@ -143,7 +143,8 @@ static const struct option_row train_rows[] = {
      "where the first steps show that it helps)"},
     {0, "precision", "NAME", OPTION_TEXT, &o.precision, 0, 0,
      "f32|bf16",
-     "operands of convolutions (default f32); bf16 needs AVX512-BF16 to be fast"},
+     "operands of convolutions, and with AMX outputs of layers (default f32); "
+     "bf16 needs AVX512-BF16 or AMX to be fast"},
     {0, "kernel", "NAME", OPTION_TEXT, &o.kernel, 0, 0, NULL,
      "how to convolve: auto (default, by rule), measured (timed once on a "
      "machine), direct, gemm, winograd, strassen"},
