@@ -14,11 +14,18 @@ static bool reads_half(const struct layer *l, int k)
     return halves(l) & HALF_X && (!l->adds[k] || layer_adds(l));
 }
 
+/* In evaluation a batchnorm's output is written by the layer before it. */
+static bool writes_half(const struct net *net, const struct layer *l)
+{
+    return halves(l) & HALF_Y
+           && (!l->folded || halves(&net->layers[l->from[0]]) & HALF_Y);
+}
+
 static bool can(const struct net *net, int i)
 {
     const struct layer *l = &net->layers[i];
     bool read = false;
-    if (!l->learns || !(halves(l) & HALF_Y))
+    if (!l->learns || !writes_half(net, l))
         return false;
     for (int j = i + 1; j < net->nlayers; j++)
         for (int k = 0; k < net->layers[j].ninputs; k++) {
