@@ -18,7 +18,8 @@ struct shape {
     int n, c, h, w; /* images, channels, rows, columns */
 };
 
-/* A view: never frees. x has shape_floats() floats. */
+/* A view: never frees. x has shape_floats() floats, or half as many where
+ * numbers are bf16, which the layers know. */
 struct tensor {
     struct shape shape;
     float *x;

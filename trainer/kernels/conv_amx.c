@@ -76,6 +76,7 @@ static void end(void)
 #define BEGIN_HALF(i, group, k)                                                \
     get_half(t->y + k * t->y_block + group * t->y_others, t->y_step, kept[i],  \
              group ? t->others : t->positions);                                \
+    SETTLE(kept[i]);                                                           \
     _tile_loadd(i, kept[i], LINE);
 #define BEGIN(i, group, k)                                                     \
     _tile_loadd(i,                                                             \

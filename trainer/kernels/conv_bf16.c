@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Direct convolution of operands that are rounded to bf16, with sums in float.
- * In memory they are float, but for outputs that are asked for in bf16: bands
- * and weights are rounded when they are copied and packed. Pairs that
- * processors multiply at once are of channels, and for the gradient of the
- * weights of images, so that taps never part them; with AMX of positions
- * (conv_wide_weights.c). */
+ * In memory weights and sums are float, and with AMX inputs and outputs what
+ * the caller says: bands and weights are rounded when they are copied and
+ * packed. Pairs that processors multiply at once are of channels, and for the
+ * gradient of the weights of images, so that taps never part them; with AMX of
+ * positions (conv_wide_weights.c). */
 #include "kernels/conv_direct.h"
 #include "kernels/conv_pack.h"
 

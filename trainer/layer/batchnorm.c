@@ -189,12 +189,18 @@ static void recall(const struct layer *l, int b, float *mean, float *scale)
         scale[k] = 1 / sqrtf(scale[k] + l->option.batchnorm.eps);
 }
 
+/* Whether what is written is too much for a cache. */
+static bool streams(const struct block *k, bool half)
+{
+    const size_t numbers = (size_t)k->x->shape.n * image_floats(k->l->in);
+    return numbers * (half ? sizeof(uint16_t) : sizeof(float)) > CACHE;
+}
+
 /* What block b's forward has saved or is about to apply. */
-static struct norm norm_of(const struct layer *l, int b, int images)
+static struct norm norm_of(const struct layer *l, int b)
 {
     const float *mean = l->saved + 2 * b * BLOCK, *scale = mean + BLOCK;
     struct norm n = {.relu = l->relu, .half_x = l->half_x, .half_y = l->half};
-    n.stream = (size_t)images * image_floats(l->in) * sizeof(float) > CACHE;
     channel_load(l->in, l->params, b, 0, n.times);
     channel_load(l->in, l->params + l->in.c, b, 0, n.plus);
     for (int k = 0; k < BLOCK; k++) {
@@ -234,11 +240,12 @@ static void forward_block(struct block *k, struct crew *crew)
         measure(k, crew, mean, scale);
     else
         recall(l, k->b, mean, scale);
-    k->norm = norm_of(l, k->b, k->x->shape.n);
+    k->norm = norm_of(l, k->b);
     if (sum_of(l)) {
         k->norm.relu = sum_of(l)->relu;
         k->norm.half_y = sum_of(l)->half;
     }
+    k->norm.stream = streams(k, k->norm.half_y);
     k->write = write_y;
     crew_run(crew, write_parts, k);
 }
@@ -263,8 +270,8 @@ static void backward_block(struct block *k, struct crew *crew)
     struct layer *l = k->l;
     const float *scale = l->saved + (2 * k->b + 1) * BLOCK;
     struct norm *n = &k->norm;
-    *n = norm_of(l, k->b, k->x->shape.n);
-    n->stream = n->stream && k->to != k->dy.x; /* which is in a cache */
+    *n = norm_of(l, k->b);
+    n->stream = streams(k, l->half_x) && k->to != k->dy.x; /* in a cache */
     k->sum = gradients;
     struct sums s = sum_up(k, crew); /* of bias and weight */
     for (int c = 0; c < BLOCK; c++)

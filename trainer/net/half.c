@@ -14,18 +14,11 @@ static bool reads_half(const struct layer *l, int k)
     return halves(l) & HALF_X && (!l->adds[k] || layer_adds(l));
 }
 
-/* In evaluation a batchnorm's output is written by the layer before it. */
-static bool writes_half(const struct net *net, const struct layer *l)
-{
-    return halves(l) & HALF_Y
-           && (!l->folded || halves(&net->layers[l->from[0]]) & HALF_Y);
-}
-
 static bool can(const struct net *net, int i)
 {
     const struct layer *l = &net->layers[i];
     bool read = false;
-    if (!l->learns || !writes_half(net, l))
+    if (!l->learns || !(halves(l) & HALF_Y))
         return false;
     for (int j = i + 1; j < net->nlayers; j++)
         for (int k = 0; k < net->layers[j].ninputs; k++) {
@@ -58,6 +51,17 @@ static bool settle(struct net *net, struct layer *l)
     return true;
 }
 
+/* In evaluation a batchnorm's output is written by the layer before it; if that
+ * can write floats only, the batchnorm works there as well. */
+static void unfold(struct net *net, struct layer *norm)
+{
+    struct layer *before = &net->layers[norm->from[0]];
+    if (!norm->folded || !norm->half || halves(before) & HALF_Y)
+        return;
+    before->norm = NULL;
+    norm->folded = false;
+}
+
 static bool has_halves(const struct net *net)
 {
     for (int i = 0; i < net->nlayers; i++)
@@ -78,5 +82,6 @@ void net_halve(struct net *net)
     for (int i = 0; i < net->nlayers; i++) {
         struct layer *l = &net->layers[i];
         l->half_x = l->from[0] >= 0 && net->layers[l->from[0]].half;
+        unfold(net, l);
     }
 }

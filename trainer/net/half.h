@@ -7,7 +7,8 @@
 
 #include "net/net.h"
 
-/* Sets half and half_x of each layer, by what else is known of them. */
+/* Sets half and half_x of each layer, by what else is known of them, and undoes
+ * what net_fuse() did where layers' memory differs. */
 void net_halve(struct net *);
 
 #endif
