@@ -55,8 +55,10 @@ static bool settle(struct net *net, struct layer *l)
  * can write floats only, the batchnorm works there as well. */
 static void unfold(struct net *net, struct layer *norm)
 {
+    if (!norm->folded || !norm->half)
+        return;
     struct layer *before = &net->layers[norm->from[0]];
-    if (!norm->folded || !norm->half || halves(before) & HALF_Y)
+    if (halves(before) & HALF_Y)
         return;
     before->norm = NULL;
     norm->folded = false;
