@@ -12,26 +12,39 @@ enum { SHORT = 64 };
 
 /* Number i and those behind it. To stream: without reading the line first,
  * where that can be said and a line is written at once. */
+#if defined(__AVX512F__) && CONV_LANES == 16
+enum { STREAMS = true };
+INLINE void stream_from(float *x, size_t i, reg v, bool half)
+{
+    if (half)
+        _mm256_stream_si256((__m256i *)((uint16_t *)x + i),
+                            (__m256i)rounded(v));
+    else
+        _mm512_stream_ps(x + i, (__m512)v);
+}
+#elif defined(__AVX__) && CONV_LANES == 8
+enum { STREAMS = true };
+INLINE void stream_from(float *x, size_t i, reg v, bool half)
+{
+    if (half)
+        _mm_stream_si128((__m128i *)((uint16_t *)x + i), (__m128i)rounded(v));
+    else
+        _mm256_stream_ps(x + i, (__m256)v);
+}
+#else
+enum { STREAMS = false };
+INLINE void stream_from(float *x, size_t i, reg v, bool half)
+{
+    store_from(x, (ptrdiff_t)i, v, half);
+}
+#endif
+
 INLINE void put_from(float *x, size_t i, reg v, bool half, bool stream)
 {
-    uint16_t *to = (uint16_t *)x + i;
-#if defined(__AVX512F__) && CONV_LANES == 16
-    if (stream && half)
-        _mm256_stream_si256((__m256i *)to, (__m256i)rounded(v));
-    else if (stream)
-        _mm512_stream_ps(x + i, (__m512)v);
     if (stream)
-        return;
-#elif defined(__AVX__) && CONV_LANES == 8
-    if (stream && half)
-        _mm_stream_si128((__m128i *)to, (__m128i)rounded(v));
-    else if (stream)
-        _mm256_stream_ps(x + i, (__m256)v);
-    if (stream)
-        return;
-#endif
-    (void)stream, (void)to;
-    store_from(x, (ptrdiff_t)i, v, half);
+        stream_from(x, i, v, half);
+    else
+        store_from(x, (ptrdiff_t)i, v, half);
 }
 
 /* What was put so is there for other threads. */
@@ -83,35 +96,36 @@ static void moments(const struct norm *n, const float *x, size_t positions,
         moments_of(x, n->mean, positions, sums, squares, false);
 }
 
-/* f(..., what) with what the norm says, known when it is compiled. */
+/* f(..., what) with what the norm says, known when it is compiled; past:
+ * whether it makes a difference that something is streamed. */
 struct ways {
     bool relu, half_x, half_y, stream;
 };
 
-#define BY_STREAM(n, f, relu, x, y, ...)                                       \
+#define BY_STREAM(n, past, f, relu, x, y, ...)                                 \
     do {                                                                       \
-        if ((n)->stream)                                                       \
+        if ((past) && (n)->stream)                                             \
             f(__VA_ARGS__, (struct ways){relu, x, y, true});                   \
         else                                                                   \
             f(__VA_ARGS__, (struct ways){relu, x, y, false});                  \
     } while (0)
-#define BY_HALVES(n, f, relu, ...)                                             \
+#define BY_HALVES(n, past, f, relu, ...)                                       \
     do {                                                                       \
         if ((n)->half_x && (n)->half_y)                                        \
-            BY_STREAM(n, f, relu, true, true, __VA_ARGS__);                    \
+            BY_STREAM(n, past, f, relu, true, true, __VA_ARGS__);              \
         else if ((n)->half_x)                                                  \
-            BY_STREAM(n, f, relu, true, false, __VA_ARGS__);                   \
+            BY_STREAM(n, past, f, relu, true, false, __VA_ARGS__);             \
         else if ((n)->half_y)                                                  \
-            BY_STREAM(n, f, relu, false, true, __VA_ARGS__);                   \
+            BY_STREAM(n, past, f, relu, false, true, __VA_ARGS__);             \
         else                                                                   \
-            BY_STREAM(n, f, relu, false, false, __VA_ARGS__);                  \
+            BY_STREAM(n, past, f, relu, false, false, __VA_ARGS__);            \
     } while (0)
-#define BY_ALL(n, f, ...)                                                      \
+#define BY_ALL(n, past, f, ...)                                                \
     do {                                                                       \
         if ((n)->relu)                                                         \
-            BY_HALVES(n, f, true, __VA_ARGS__);                                \
+            BY_HALVES(n, past, f, true, __VA_ARGS__);                          \
         else                                                                   \
-            BY_HALVES(n, f, false, __VA_ARGS__);                               \
+            BY_HALVES(n, past, f, false, __VA_ARGS__);                         \
     } while (0)
 
 INLINE void forward_of(const struct norm *n, const float *x, const float *more,
@@ -136,9 +150,9 @@ static void forward(const struct norm *n, const float *x, const float *more,
                     float *y, size_t positions)
 {
     if (more)
-        BY_ALL(n, forward_of, n, x, more, y, positions);
+        BY_ALL(n, STREAMS, forward_of, n, x, more, y, positions);
     else
-        BY_ALL(n, forward_of, n, x, NULL, y, positions);
+        BY_ALL(n, STREAMS, forward_of, n, x, NULL, y, positions);
 }
 
 /* dy where the relu passes it. */
@@ -182,7 +196,7 @@ INLINE void sums_of(const struct norm *n, const float *dy, const float *x,
 static void sums(const struct norm *n, const float *dy, const float *x,
                  size_t positions, double *to, double *products)
 {
-    BY_ALL(n, sums_of, n, dy, x, positions, to, products);
+    BY_ALL(n, false, sums_of, n, dy, x, positions, to, products);
 }
 
 INLINE void backward_of(const struct norm *n, const float *dy, const float *x,
@@ -206,7 +220,7 @@ INLINE void backward_of(const struct norm *n, const float *dy, const float *x,
 static void backward(const struct norm *n, const float *dy, const float *x,
                      float *dx, size_t positions)
 {
-    BY_ALL(n, backward_of, n, dy, x, dx, positions);
+    BY_ALL(n, STREAMS, backward_of, n, dy, x, dx, positions);
 }
 
 const struct norm_loops NAME(norm_, CONV_ISA) = {
