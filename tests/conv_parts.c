@@ -215,12 +215,15 @@ void halves_come_to_the_same(struct conv c, uint64_t seed)
     widen(n.half_to, n.to, all_to);
     if (!c.plain)
         widen(n.half_x, n.x, n.nx);
-    for (int i = 0; i < 4 * CONV_PASSES * 2; i++) {
-        const enum conv_pass pass = i / 4 % CONV_PASSES;
-        c.half_x = i & 1;
-        c.half_y = i & 2;
-        c.add = i >= 4 * CONV_PASSES;
-        c.shares = i % 3 ? 2 : 0;
+    /* Some of all ways; the next shape has others. */
+    static int way;
+    for (int k = 0; k < 6; k++, way += 5) {
+        const int halves = 1 + way % 3;
+        c.half_x = halves & 1;
+        c.half_y = halves & 2;
+        c.add = way / 3 % 2;
+        c.shares = way / 6 % 2 ? 2 : 0;
+        const enum conv_pass pass = way / 12 % CONV_PASSES;
         if (!m->cannot(&c, pass) && !(c.plain && c.half_x))
             half_pass(&c, pass, &n, seed);
     }
