@@ -127,7 +127,8 @@ def messages(folder, n, **settings):
     for _ in range(200):
         time.sleep(.05)
         status, out, err = trace(folder)
-        if 'Rank 0 waits in a rec' in out and 'Rank 1 waits in a send' in out:
+        if ('Rank 0 waits in a receive of at most 1 f64' in out
+                and 'Rank 1 waits in a send of 100000' in out):
             break
     expect(status == 0 and not err, status, err)
     return job, out
