@@ -32,7 +32,7 @@ enum {
     GRAY_FOLDED = 2
 };
 
-static const double folded = 0.1; /* weights are rounded when folded */
+static const double folded = 0.05; /* weights are rounded when folded */
 
 static const struct conv_method *by_amx(const struct conv *c,
                                         enum conv_pass pass)
@@ -58,7 +58,7 @@ enum {
     GRAY_OVER = 4,
     GRAY_FOLDED = 4
 };
-static const double folded = 2e-5;
+static const double folded = 1e-5;
 #endif
 
 /* If the layer has them in memory so. */
