@@ -273,7 +273,9 @@ def refuse(folder):
 def disagree():
     """Ranks with other options than the rest end with a sentence."""
     path = os.path.join(FOLDER.name, "disagree.ckpt")
-    for option, one, other in (("--kernel", "measured", "direct"),
+    for option, one, other in (("--factors=on --net", "lenet", "resnet20"),
+                               ("--factors", "on", "off"),
+                               ("--kernel", "measured", "direct"),
                                ("--precision", "f32", "bf16"),
                                ("--lr", "0.1", "0.2"),
                                ("--strategy", "sync-easgd1", "sync-easgd2"),

@@ -11,7 +11,7 @@
 static struct options o = {
     .net = "lenet", .data = "fashion-mnist", .strategy = "sync",
     .schedule = "fixed", .precision = "f32", .kernel = "auto", .bind = "core", .epochs = 1,
-    .exchange = "auto", .wire = "f32", .top = NAN, .prefetch = "auto",
+    .exchange = "auto", .wire = "f32", .factors = "auto", .top = NAN, .prefetch = "auto",
     .shuffle = "all",
     .batch = 64, .seed = 1, .lr = 0.01, .gamma = 0.1, .power = 1,
     .optimizer = "sgd", .momentum = NAN, .beta1 = NAN, .beta2 = NAN,
@@ -111,6 +111,10 @@ static const struct option_row train_rows[] = {
     {0, "bucket", "BYTES", OPTION_BYTES, &o.bucket, 1, 1e15, NULL,
      "exchange buckets: start one when so much is ready; priority: length of a "
      "piece (default: chosen by the model, corrected by what is measured)"},
+    {0, "factors", "HOW", OPTION_TEXT, &o.factors, 0, 0, "auto|on|off",
+     "strategy sync: dense layers' gradients are products of few rows, which "
+     "ranks exchange in their place, and weights move by tiles of them; on, off, "
+     "or where that is faster (default auto)"},
     {0, "wire", "HOW", OPTION_TEXT, &o.wire, 0, 0, "f32|bf16|int8|topk",
      "strategy sync, gradients between hosts: f32 (default), bf16, int8 with a "
      "scale for each 256, or the largest of them only, where a trial finds that "

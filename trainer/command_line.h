@@ -7,7 +7,7 @@
 
 struct options {
     const char *net, *data, *strategy, *schedule, *precision, *kernel, *bind;
-    const char *centre, *wire, *prefetch, *delay, *shuffle;
+    const char *centre, *wire, *prefetch, *delay, *shuffle, *factors;
     const char *optimizer, *milestones, *exchange;
     const char *log, *checkpoint, *resume, *plot, *safetensors, *trace,
         *predict;

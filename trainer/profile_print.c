@@ -39,12 +39,18 @@ static double multiply_adds(const struct layer *l)
     return weights * (double)shape_plane(l->out);
 }
 
-/* Gradients that backward computes by as many multiply-adds as forward: those
- * of the weights, and of the input where anything learns before it. */
-static int ngradients(const struct net *net, int i)
+/* Anything learns before it. */
+static bool has_data_gradient(const struct net *net, int i)
 {
     const int from = net->layers[i].from[0];
-    return 1 + (from >= 0 && net->layers[from].learns);
+    return from >= 0 && net->layers[from].learns;
+}
+
+/* Gradients that backward computes by as many multiply-adds as forward: those
+ * of the input, and of weights that have no factors. */
+static int ngradients(const struct net *net, int i)
+{
+    return has_data_gradient(net, i) + !net->layers[i].factors.x;
 }
 
 static void shape_text(char *to, size_t bytes, struct shape s, int more)
@@ -164,8 +170,8 @@ static size_t peak_bytes(void)
 static size_t scratch_bytes(const struct net *net)
 {
     const size_t counts[] = {net->params.count, net->grads.count,
-                             net->state.count, net->work.count,
-                             net->saved.count};
+                             net->state.count,  net->work.count,
+                             net->saved.count,  net->factors.count};
     size_t bytes = net_bytes(net);
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
         bytes -= arena_bytes(counts[i]);
@@ -179,6 +185,9 @@ static void print_memory(const struct profile *p, size_t optimiser_bytes,
     fprintf(to, "%-42s%14s%10s\n", "memory", "bytes", "MiB");
     print_bytes("parameters", arena_bytes(net->params.count), to);
     print_bytes("gradients", arena_bytes(net->grads.count), to);
+    if (net->factors.x)
+        print_bytes("factors of gradients", arena_bytes(net->factors.count),
+                    to);
     print_bytes("outputs and their gradients", arena_bytes(net->work.count),
                 to);
     print_bytes("  the same without sharing", unshared_bytes(net), to);
@@ -195,8 +204,8 @@ static size_t reordered_bytes(const struct net *net, bool everywhere)
 {
     size_t count = net->plain ? 0 : shape_count(net->input);
     for (int i = 0; i < net->nlayers; i++)
-        count +=
-            layer_reorders(&net->layers[i], ngradients(net, i) > 1, everywhere);
+        count += layer_reorders(&net->layers[i], has_data_gradient(net, i),
+                                everywhere);
     return count * sizeof(float);
 }
 

@@ -68,6 +68,9 @@ static struct strategy_settings strategy_settings(const struct options *o)
         .strict = o->original_strict,
         .deterministic = o->deterministic,
         .shard = o->shard,
+        .factors = !strcmp(o->factors, "on")    ? FACTORS_ON
+                   : !strcmp(o->factors, "off") ? FACTORS_OFF
+                                                : FACTORS_AUTO,
     };
 }
 

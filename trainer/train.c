@@ -70,7 +70,7 @@ double train_learn(struct train *t, const struct batch *b, int *ncorrect)
         memset(t->sum.x, 0, t->sum.count * sizeof(float));
     if (!b->count) {
         late_catch_up(t);
-        memset(t->net.grads.x, 0, t->net.grads.count * sizeof(float));
+        net_clear_gradients(&t->net);
         net_slices(&t->net, grads_ready, t);
     }
     for (int first = 0; first < b->count; first += t->pass) {

@@ -103,6 +103,26 @@ static int open_images(struct train *t)
     return 0;
 }
 
+/* Sets the option with which a gradient has to be in memory, if there is one. */
+static int check_factors(struct train *t)
+{
+    struct strategy_settings *s = &t->strategy.settings;
+    s->needs_gradients = t->settings.clip_norm > 0    ? "--clip-norm"
+                         : t->settings.accumulate > 1 ? "--accumulate"
+                         : t->update.optim->measure   ? "--optimizer"
+                                                      : NULL;
+    const char *barred =
+        s->factors == FACTORS_ON ? factors_barred(s) : NULL;
+    const char *optimiser =
+        barred && !strcmp(barred, "--optimizer") ? t->settings.optimiser : "";
+    if (!barred)
+        return 0;
+    return train_fail(t, 2,
+                      "--factors: found on with %s%s%s, which needs gradients "
+                      "in memory; valid are auto and off",
+                      barred, *optimiser ? " " : "", optimiser);
+}
+
 int train_open_data(struct train *t, const struct train_settings *settings)
 {
     *t = (struct train){.settings = *settings};
@@ -146,7 +166,8 @@ int train_open_data(struct train *t, const struct train_settings *settings)
         return train_fail(t, 2, "%s", text);
     t->settings.optim = t->update.settings;
     t->strategy.momentum = t->update.settings.numbers[OPTIM_MOMENTUM];
-    return open_images(t);
+    const int wrong = check_factors(t);
+    return wrong ? wrong : open_images(t);
 }
 
 /* Sets who works; the others serve. */
@@ -269,7 +290,9 @@ static int build(struct train *t)
     const char *kernel = t->settings.kernel ? t->settings.kernel : "";
     const char *strategy = t->settings.strategy;
     const struct strategy_settings *s = &t->strategy.settings;
+    const char *text_of = t->settings.net_text;
     const struct claim ways[] = {
+        {"the net", digest(text_of, strlen(text_of))},
         {"--kernel", digest(kernel, strlen(kernel))},
         {"--precision", t->settings.bf16},
         {"--partition", t->settings.partition},
@@ -285,6 +308,7 @@ static int build(struct train *t)
         {"--servers", (double)s->servers},
         {"--original-strict", s->strict},
         {"--shard-optimizer", s->shard},
+        {"--factors", s->factors},
     };
     const int differ = agree_on(t, ways, sizeof(ways) / sizeof(ways[0]));
     if (differ)
@@ -477,7 +501,6 @@ static int agree(struct train *t)
         {"--augment", s->augment},
         {"--shuffle", s->shuffle},
         {"the seed", digest(&s->seed, sizeof(s->seed))},
-        {"the net", digest(t->net.text, strlen(t->net.text))},
         {"the learning rate and its kin",
          digest(numbers, sizeof(numbers))
              + digest(s->schedule.name, strlen(s->schedule.name))

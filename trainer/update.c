@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/factor.h"
+
 /* What this rank moves of a tensor. */
 struct tensor_part {
     size_t first, count; /* of all parameters; count may be 0 */
@@ -124,13 +126,19 @@ struct stroke {
     size_t first, count; /* of this rank's parameters: those to move */
 };
 
+static const float *gradient(const struct stroke *s, size_t first)
+{
+    return s->net->grads.x + s->update->first + first;
+}
+
 /* Those from `first` on, counted from this rank's first. */
-static struct optim_part part(const struct stroke *s, size_t first, size_t n)
+static struct optim_part part(const struct stroke *s, size_t first,
+                              const float *g, size_t n)
 {
     const struct update *u = s->update;
     struct optim_part p = {
         .w = s->net->params.x + u->first + first,
-        .g = s->net->grads.x + u->first + first,
+        .g = g,
         .n = n,
     };
     for (int i = 0; i < u->optim->nstate; i++)
@@ -156,7 +164,28 @@ static void move_share(void *context, int i, int n)
     size_t first;
     const size_t count = crew_floats(s->count, i, n, &first);
     first += s->first;
-    move(s, first, part(s, first, count));
+    move(s, first, part(s, first, gradient(s, first), count));
+}
+
+/* A layer that has factors. */
+struct factored {
+    const struct stroke *stroke;
+    const struct layer *layer;
+    struct factors factors;
+    size_t first; /* of its parameters */
+};
+
+static void move_run(void *context, size_t first, const float *g, size_t n)
+{
+    const struct factored *f = context;
+    first += f->first;
+    move(f->stroke, first, part(f->stroke, first, g, n));
+}
+
+static void move_factored(void *context, int i, int n)
+{
+    struct factored *f = context;
+    f->layer->ops->by_factors(f->layer, &f->factors, i, n, move_run, f);
 }
 
 /* Adds up over the ranks that share the parameters. */
@@ -169,7 +198,8 @@ static coll_status sum_up(const struct update *u, double *sums, size_t n)
 static struct optim_part tensor(const struct stroke *s, int i)
 {
     const struct tensor_part *t = &s->update->tensors[i];
-    struct optim_part p = part(s, t->first - s->update->first, t->count);
+    const size_t first = t->first - s->update->first;
+    struct optim_part p = part(s, first, gradient(s, first), t->count);
     p.vector = t->vector;
     p.sums = &s->update->sums[2 * i];
     return p;
@@ -196,11 +226,30 @@ static coll_status move_tensors(const struct stroke *s)
     return status;
 }
 
-static coll_status move_all(struct stroke *s)
+/* Of whole layers; those with factors are the last. */
+static void move_layers(const struct stroke *s)
+{
+    const struct net *net = s->net;
+    const size_t end = s->first + s->count;
+    struct stroke plain = *s;
+    plain.count =
+        least(end, net->grads.count) - least(s->first, net->grads.count);
+    if (plain.count)
+        crew_run(net->crew, move_share, &plain);
+    for (int i = net->first_factored; i < net->nlayers; i++) {
+        const struct layer *l = &net->layers[i];
+        const size_t first = (size_t)(l->params - net->params.x);
+        if (l->nparams && first >= s->first && first < end)
+            crew_run(net->crew, move_factored,
+                     &(struct factored){s, l, net_factors_of(net, l), first});
+    }
+}
+
+static coll_status move_all(const struct stroke *s)
 {
     if (s->update->optim->measure)
         return move_tensors(s);
-    crew_run(s->net->crew, move_share, s);
+    move_layers(s);
     return COLL_OK;
 }
 

@@ -87,6 +87,7 @@ int strategy_complete(const struct strategy_ops *ops,
         {"--servers",                               USES_SERVERS,  s->servers != 0           },
         {"--original-strict",                       USES_STRICT,   s->strict                 },
         {"--shard-optimizer",                       USES_SHARD,    s->shard                  },
+        {"--factors on",                            USES_FACTORS,  s->factors == FACTORS_ON  },
     };
     char users[400];
     for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)

@@ -8,6 +8,7 @@
 
 #include "coll/coll.h"
 #include "breakdown.h"
+#include "dist/factors.h"
 #include "dist/shard.h"
 #include "dist/tickets.h"
 #include "dist/wire.h"
@@ -52,6 +53,8 @@ struct strategy_settings {
     bool strict;  /* compute in turn, too */
     bool deterministic;
     bool shard; /* the optimiser's state, over the ranks */
+    enum factor_choice factors;
+    const char *needs_gradients; /* the option that needs them in memory */
 };
 enum {
     USES_EXCHANGE = 1,
@@ -62,7 +65,8 @@ enum {
     USES_SERVERS = 32,
     USES_STRICT = 64,
     USES_SHARD = 128,
-    USES_RHO = 256
+    USES_RHO = 256,
+    USES_FACTORS = 512
 };
 
 /* By what weights move: any optimiser; W -= lr G; the same with momentum. */
@@ -115,8 +119,8 @@ struct strategy_ops {
     /* Before step `number`, from 1: may start to communicate, as the weights
      * stay as they are up to settle(). */
     coll_status (*begin)(struct strategy *, long number);
-    /* From net_backward, last layer first: this slice of the gradient arena is
-     * final. May start to communicate. */
+    /* From net_backward, last layer first: the gradients of this slice of the
+     * parameters are final, or its factors. May start to communicate. */
     coll_status (*grads_ready)(struct strategy *, size_t first, size_t count);
     /* After backward: returns once what the step needs of others is there:
      * of sync the gradients, which are then the job's; if late, sums only. */

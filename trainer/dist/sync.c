@@ -9,6 +9,7 @@
  * pieces, of which those of the first layers overtake what is needed later, and
  * the optimiser moves each layer's weights directly before the next forward
  * reads them. One long vector uses links best, but nobody computes meanwhile.
+ * Factors, of layers that have no gradients, go before all of these.
  */
 #include <math.h>
 #include <stdio.h>
@@ -21,13 +22,14 @@
 #include "dist/strategy.h"
 
 struct sync {
-    void *registered[2];  /* gradients, and weights that ranks gather */
+    void *registered[2];  /* gradients, and what ranks gather: weights or
+                             factors */
     struct wire *wire;    /* fewer bytes travel; or NULL */
     struct slice *slices; /* of layers with parameters */
     int nslices;
     struct pieces pieces;    /* of this step, */
     struct pieces draft;     /* and room to think of others */
-    coll_request **requests; /* of each piece */
+    coll_request **requests; /* of factors, then of each piece */
     size_t ready;            /* gradients from there on are, in this step */
     int nsent, narrived; /* of the order; of the pieces, first layer first */
     bool pending;        /* not all that was sent has arrived */
@@ -123,13 +125,19 @@ static size_t floats_of(const struct strategy *s, int choice)
     return y->fixed ? y->fixed : n == 1 ? SIZE_MAX : (count_of(s) + n - 1) / n;
 }
 
+/* Factors, before all pieces. */
+static bool gathers(const struct strategy *s)
+{
+    return s->net->factors.x && coll_comm_count(s->comm) > 1;
+}
+
 /* Takes over how pieces are cut, and sets what follows from it. */
 static void cut(struct strategy *s, size_t floats, bool late)
 {
     struct sync *y = s->own;
     pieces_cut(&y->pieces, y->slices, y->nslices, floats, late);
     s->defers = late;
-    s->overlaps = y->pieces.n > 1;
+    s->overlaps = y->pieces.n > 1 || gathers(s);
 }
 
 static void open_exchange(struct strategy *s)
@@ -155,18 +163,18 @@ static int open_slices(struct strategy *s)
 {
     struct sync *y = s->own;
     const struct net *net = s->net;
-    const size_t most = PIECES_MOST + (size_t)net->nlayers;
+    const size_t most = 1 + PIECES_MOST + (size_t)net->nlayers;
     y->slices = calloc((size_t)net->nlayers, sizeof(*y->slices));
     y->requests = calloc(most, sizeof(coll_request *));
     if (!y->slices || !y->requests || pieces_open(&y->pieces, net->nlayers)
         || pieces_open(&y->draft, net->nlayers))
         return -1;
     for (int i = 0; i < net->nlayers; i++)
-        if (net->layers[i].nparams)
+        if (net->layers[i].nparams && i < net->first_factored)
             y->slices[y->nslices++] = (struct slice){
                 .first = (size_t)(net->layers[i].params - net->params.x),
                 .count = net->layers[i].nparams};
-    y->ready = net->params.count;
+    y->ready = net->grads.count;
     return 0;
 }
 
@@ -182,9 +190,13 @@ static coll_status open_sync(struct strategy *s)
 {
     struct arena *grads = &s->net->grads;
     struct sync *y = s->own = calloc(1, sizeof(*y));
-    if (!y || open_slices(s))
+    if (!y)
         return COLL_ERR_MEMORY;
-    coll_status status = open_wire(s);
+    coll_status status = factors_open(s);
+    if (!status && open_slices(s))
+        status = COLL_ERR_MEMORY;
+    if (!status)
+        status = open_wire(s);
     if (!status && s->settings.shard)
         status = shard_open(&s->shard, s->comm, grads->count);
     if (status)
@@ -192,10 +204,11 @@ static coll_status open_sync(struct strategy *s)
     open_exchange(s);
     if (coll_comm_count(s->comm) == 1)
         return COLL_OK;
+    struct arena *gathered = s->shard.counts     ? &s->net->params
+                             : s->net->factors.x ? &s->net->factors
+                                                 : NULL;
     status = share(s, grads, &y->registered[0]);
-    return status || !s->shard.counts
-               ? status
-               : share(s, &s->net->params, &y->registered[1]);
+    return status || !gathered ? status : share(s, gathered, &y->registered[1]);
 }
 
 static void note(struct sync *y, coll_status status)
@@ -225,20 +238,20 @@ static coll_status send(struct strategy *s, int i)
         return shard_sum(&s->shard, x);
     return y->wire ? wire_send(y->wire, p->first, p->count)
                    : coll_allreduce(x, x, p->count, COLL_F32, COLL_SUM, s->comm,
-                                    all ? NULL : &y->requests[i]);
+                                    all ? NULL : &y->requests[1 + i]);
 }
 
 static coll_status test(struct sync *y)
 {
     return y->wire ? wire_test(y->wire)
-                   : coll_test_all(y->pieces.n, y->requests);
+                   : coll_test_all(1 + y->pieces.n, y->requests);
 }
 
 static coll_status wait_all(struct sync *y)
 {
     y->pending = false;
     return y->wire ? wire_finish(y->wire)
-                   : coll_wait_all(y->pieces.n, y->requests);
+                   : coll_wait_all(1 + y->pieces.n, y->requests);
 }
 
 /* What is next in the order, as far as it is ready. All ranks do this with the
@@ -367,12 +380,25 @@ static void begin_backward(struct strategy *s, double work)
     y->backward_began = work;
 }
 
+/* Layers with factors come first. */
+static coll_status factors_ready(struct strategy *s, size_t first)
+{
+    struct sync *y = s->own;
+    const double start = clock_now();
+    if (first == count_of(s) && gathers(s) && y->status == COLL_OK)
+        note(y, factors_start(s, &y->requests[0]));
+    spend(y, start);
+    return y->status;
+}
+
 /* Slices come from the end of the arena, each directly before the last one. The
  * last is left to finish(). */
 static coll_status grads_ready(struct strategy *s, size_t first, size_t count)
 {
     struct sync *y = s->own;
     const double start = clock_now(), work = start - y->spent;
+    if (first >= count_of(s))
+        return factors_ready(s, first);
     if (first + count == count_of(s))
         begin_backward(s, work);
     y->ready = first;
@@ -432,10 +458,12 @@ static coll_status arrive(struct strategy *s, size_t first, size_t count)
         return y->status;
     while (y->status == COLL_OK && y->narrived < p->n
            && p->piece[y->narrived].first < first + count)
-        note(y, coll_wait(&y->requests[y->narrived++]));
+        note(y, coll_wait(&y->requests[1 + y->narrived++]));
+    if (y->status == COLL_OK && first + count > count_of(s))
+        note(y, coll_wait(&y->requests[0]));
     if (y->status == COLL_OK)
         note(y, test(y));
-    y->pending = y->narrived < p->n;
+    y->pending = y->narrived < p->n || y->requests[0];
     spend(y, start);
     return y->status;
 }
@@ -462,7 +490,7 @@ static void close_sync(struct strategy *s)
 
 const struct strategy_ops strategy_sync = {
     .name = "sync",
-    .uses = USES_EXCHANGE | USES_WIRE | USES_SHARD,
+    .uses = USES_EXCHANGE | USES_WIRE | USES_SHARD | USES_FACTORS,
     .open = open_sync,
     .grads_ready = grads_ready,
     .finish = finish,

@@ -167,12 +167,113 @@ static void data_part(void *context, int i, int n)
     });
 }
 
+/* --- factors ----------------------------------------------------------------
+ * An image's row of x, and its row of dy.
+ */
+
+static size_t padded(int count)
+{
+    return ((size_t)count + BLOCK - 1) / BLOCK * BLOCK;
+}
+
+static size_t factor_floats(const struct layer *l)
+{
+    return padded(inputs_of(l)) + padded(l->out.c);
+}
+
+/* Images that are not there have zeros. */
+static void write_factors(const struct layer *l, struct rows x, struct rows dy)
+{
+    float *to = l->factors.x;
+    for (int i = 0; i < l->factors.images; i++, to += l->factors.next) {
+        if (i >= x.count) {
+            memset(to, 0, factor_floats(l) * sizeof(float));
+            continue;
+        }
+        memcpy(to, x.x + (size_t)i * x.next,
+               (size_t)inputs_of(l) * sizeof(float));
+        memcpy(to + padded(inputs_of(l)), dy.x + (size_t)i * dy.next,
+               (size_t)l->out.c * sizeof(float));
+    }
+}
+
+/* Of weights: a tile stays in a second cache. */
+enum { TILE_ROWS = 24, TILE_COLUMNS = 1536 };
+
+/* Tiles of a row are of like width, in whole registers of any kernel. */
+static int tile_columns(int columns)
+{
+    enum { REGISTERS = 48 };
+    const int ntiles = (columns + TILE_COLUMNS - 1) / TILE_COLUMNS;
+    const int each = (columns + ntiles - 1) / ntiles;
+    return (each + REGISTERS - 1) / REGISTERS * REGISTERS;
+}
+
+static void weights_by_factors(const struct layer *l, const struct factors *f,
+                               int first, int end, gradient_run *tell,
+                               void *context)
+{
+    float tile[TILE_ROWS * TILE_COLUMNS] __attribute__((aligned(64)));
+    const int k = inputs_of(l), wide = tile_columns(k);
+    const int next = wide < k ? TILE_COLUMNS : k; /* else all is one run */
+    for (int r = first; r < end; r += TILE_ROWS)
+        for (int c = 0; c < k; c += wide) {
+            const struct rows_sum s = {
+                .to = tile,
+                .to_next = (size_t)next,
+                .rows = end - r < TILE_ROWS ? end - r : TILE_ROWS,
+                .columns = k - c < wide ? k - c : wide,
+                .terms = f->images,
+                .by = f->x + padded(k) + r,
+                .by_row = 1,
+                .by_term = f->next,
+                .from = f->x + c,
+                .from_next = f->next,
+            };
+            lanes()->rows->sum(&s);
+            const size_t at = (size_t)r * (size_t)k + (size_t)c;
+            if (next == k)
+                tell(context, at, tile, (size_t)s.rows * (size_t)k);
+            for (int j = 0; next != k && j < s.rows; j++)
+                tell(context, at + (size_t)j * (size_t)k, tile + j * next,
+                     (size_t)s.columns);
+        }
+}
+
+static void bias_by_factors(const struct layer *l, const struct factors *f,
+                            int first, int end, gradient_run *tell,
+                            void *context)
+{
+    const size_t k = (size_t)inputs_of(l);
+    float sums[TILE_COLUMNS];
+    for (int r = first; r < end; r += TILE_COLUMNS) {
+        const int n = end - r < TILE_COLUMNS ? end - r : TILE_COLUMNS;
+        const float *dy = f->x + padded(inputs_of(l)) + r;
+        memset(sums, 0, sizeof(sums));
+        for (int i = 0; i < f->images; i++, dy += f->next)
+            for (int c = 0; c < n; c++)
+                sums[c] += dy[c];
+        tell(context, k * (size_t)l->out.c + (size_t)r, sums, (size_t)n);
+    }
+}
+
+static void by_factors(const struct layer *l, const struct factors *f, int i,
+                       int n, gradient_run *tell, void *context)
+{
+    const int first = edge(l->out.c, i, n), end = edge(l->out.c, i + 1, n);
+    weights_by_factors(l, f, first, end, tell, context);
+    bias_by_factors(l, f, first, end, tell, context);
+}
+
 static void gradients(struct layer *l, const struct tensor *x, struct tensor dy)
 {
     struct job j = {
         l, rows_of(l, *x), {dy.x, dy.shape.n, image_floats(l->out)}
     };
-    crew_run(l->crew, weights_part, &j);
+    if (l->factors.x)
+        write_factors(l, j.x, j.y);
+    else
+        crew_run(l->crew, weights_part, &j);
 }
 
 static void backward(struct layer *l, const struct tensor *x, struct tensor y,
@@ -206,4 +307,6 @@ const struct layer_ops layer_dense = {
     .forward = forward,
     .backward = backward,
     .gradients = gradients,
+    .factor_floats = factor_floats,
+    .by_factors = by_factors,
 };

@@ -35,6 +35,17 @@ struct layer_param {
     int ndims, dims[4];
 };
 
+/* What gradients are worked out from: rows of images, `next` floats apart. */
+struct factors {
+    float *x;
+    size_t next;
+    int images;
+};
+
+/* Is told a run of a layer's gradient. */
+typedef void gradient_run(void *context, size_t first, const float *grads,
+                          size_t count);
+
 struct layer {
     const struct layer_ops *ops;
     char name[LAYER_NAME];           /* "" if the text gives none */
@@ -48,6 +59,8 @@ struct layer {
     size_t nscratch;       /* floats used within one call, shared by layers */
     float *params, *grads; /* views, set by the net */
     float *state, *saved, *scratch;
+    struct factors factors;  /* x is not NULL: gradients() writes these, and
+                                there are no grads; net/factor.h */
     struct crew *crew;       /* of whole layers; NULL: one thread */
     int share, shares;       /* of a pass by outputs; 0: it is by images */
     bool before_relu;        /* a relu follows, which matters to init */
@@ -164,6 +177,13 @@ struct layer_ops {
     /* Optional: grads alone; backward then does dx[0] alone, and is called if
      * that is wanted. */
     void (*gradients)(struct layer *, const struct tensor *x, struct tensor dy);
+
+    /* Optional, of whole layers with gradients(): floats of an image, its
+     * factors, from which the gradient can be worked out later. */
+    size_t (*factor_floats)(const struct layer *);
+    /* Part i of n of the gradient that these images have, in runs. */
+    void (*by_factors)(const struct layer *, const struct factors *, int i,
+                       int n, gradient_run *, void *context);
 };
 
 extern const struct layer_ops *const layers[];

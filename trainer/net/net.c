@@ -57,9 +57,9 @@ static void set_views(struct net *net)
 
 static struct arena *arena_of(struct net *net, int i)
 {
-    struct arena *const all[] = {&net->params, &net->grads,   &net->state,
-                                 &net->work,   &net->saved,   &net->scratch,
-                                 &net->spare,  &net->partial, NULL};
+    struct arena *const all[] = {
+        &net->params,  &net->grads, &net->state,   &net->work,    &net->saved,
+        &net->scratch, &net->spare, &net->partial, &net->factors, NULL};
     return all[i];
 }
 
@@ -82,6 +82,7 @@ int net_create(struct net *net, const char *text, int batch, char *error,
         goto out;
     }
     set_views(net);
+    net->first_factored = net->nlayers;
     return 0;
 out:
     net_free(net);
@@ -507,7 +508,8 @@ static void tell(const struct net *net, int i, struct told told)
 {
     const struct layer *l = &net->layers[i];
     if (l->nparams && told.ready)
-        told.ready(told.context, (size_t)(l->grads - net->grads.x), l->nparams);
+        told.ready(told.context, (size_t)(l->params - net->params.x),
+                   l->nparams);
 }
 
 static double now(const struct net *net)
@@ -576,6 +578,18 @@ void net_backward(struct net *net, float scale, grads_ready_fn *ready,
             backward(net, i, told);
         if (!works || !l->ops->gradients)
             tell(net, i, told);
+    }
+}
+
+void net_clear_gradients(struct net *net)
+{
+    memset(net->grads.x, 0, net->grads.count * sizeof(float));
+    for (int i = net->first_factored; i < net->nlayers; i++) {
+        const struct factors f = net->layers[i].factors;
+        for (int k = 0; f.x && k < f.images; k++)
+            memset(f.x + (size_t)k * f.next, 0,
+                   net->layers[i].ops->factor_floats(&net->layers[i])
+                       * sizeof(float));
     }
 }
 

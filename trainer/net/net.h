@@ -13,7 +13,8 @@
  * the line above gives, or what the lines do that it names: "left: relu" and
  * later "add from left right"; `input` names the images. The last layer is the
  * loss. Not thread-safe. Nothing is allocated after net_create(),
- * net_fix_sums() and net_use_threads(), and equal calls give equal bits.
+ * net_fix_sums(), net_use_threads() and net_factor(), and equal calls give
+ * equal bits.
  */
 #ifndef TRAINER_NET_NET_H
 #define TRAINER_NET_NET_H
@@ -42,11 +43,14 @@ struct net {
     char *text; /* as given, for checkpoints */
     struct layer *layers;
     int nlayers, nclasses;
-    struct shape input;         /* n: the largest batch */
-    struct arena params, grads; /* all layers, first layer first */
-    struct arena state;         /* likewise: what is kept but not learned */
-    struct arena work;          /* activations and their gradients, which lie on
-                                   each other where their times allow */
+    struct shape input;   /* n: the largest batch */
+    struct arena params;  /* all layers, first layer first */
+    struct arena grads;   /* likewise, but of those before first_factored */
+    struct arena factors; /* of the others, rows of images: net/factor.h */
+    int first_factored;   /* nlayers: none has factors */
+    struct arena state;   /* likewise: what is kept but not learned */
+    struct arena work;    /* activations and their gradients, which lie on
+                             each other where their times allow */
     struct arena saved, scratch, spare;
     struct tensor *y, *dy; /* per layer: views of work; dy.x may be NULL */
     struct tensor images;  /* a copy of the last forward's */
@@ -101,12 +105,14 @@ double net_forward(struct net *, const float *images, const int *labels, int n,
 
 /* After a forward in training, once: fills grads with scale times
  * the gradient of the summed loss. ready (may be NULL) is called for
- * each layer with parameters, last layer first, with the slice of grads that
- * became final: before the layer's dx is worked out, if it can do that apart.
- */
+ * each layer with parameters, last layer first, with the slice of params whose
+ * gradients became final, or factors: before the layer's dx is worked out, if
+ * it can do that apart. */
 typedef void grads_ready_fn(void *context, size_t first, size_t count);
 /* Calls ready as net_backward() does, for gradients that are there already. */
 void net_slices(const struct net *, grads_ready_fn *ready, void *context);
+/* Gradients, and factors, of no images. */
+void net_clear_gradients(struct net *);
 void net_backward(struct net *, float scale, grads_ready_fn *ready,
                   void *context);
 
