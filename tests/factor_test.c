@@ -22,7 +22,7 @@ static const struct {
      "dense 9\nsoftmax_loss\n",                              1},
     {"input 1x41x40\nconv 3 1x1\nmaxpool 2x1\ndense 100\nrelu\n"
      "dropout 0.4\ndense 7\nsoftmax_loss\n",                 2},
-    {"input 5x1x1\ndense 1600\nrelu\ndense 1541\nrelu\ndense 2\n"
+    {"input 5x1x1\ndense 1600\nrelu\ndense 50\nrelu\ndense 2\n"
      "softmax_loss\n",                                       3},
     {"input 1x4x4\nconv 4 3x3\nrelu\nconv 3 2x2\nsoftmax_loss\n", 0},
 };
