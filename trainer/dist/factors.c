@@ -98,15 +98,18 @@ static double seconds(const struct strategy *s, int n, double rate)
            + others(s) * (double)z.params / rate;
 }
 
-/* Factors take less memory than gradients, and may save time. */
+/* Fewer numbers come to a rank than by a sum, which brings each gradient once
+ * to be added and once as the result; and inside a host than there are
+ * gradients. */
 static bool is_offered(const struct strategy *s, int n)
 {
     const struct factor_sizes z = net_factor_sizes(s->net, n);
-    const double images = others(s) + s->net->input.n;
-    return images * (double)z.floats < (double)z.params
-           && (s->part == PART_OUTSIDE
-               || (z.params * sizeof(float) > LONG_BYTES
-                   && others(s) <= FEW_IMAGES));
+    const double gradients = (double)z.params,
+                 factors = (others(s) + s->net->input.n) * (double)z.floats;
+    return s->part == PART_OUTSIDE
+               ? factors < 2 * gradients
+               : factors < gradients && others(s) <= FEW_IMAGES
+                     && gradients * sizeof(float) > LONG_BYTES;
 }
 
 /* Inside a host by counts alone, so that runs are alike. */
