@@ -48,7 +48,7 @@ struct net {
     struct arena grads;   /* likewise, but of those before first_factored */
     struct arena factors; /* of the others, rows of images: net/factor.h */
     int first_factored;   /* nlayers: none has factors */
-    struct arena state;   /* likewise: what is kept but not learned */
+    struct arena state;   /* of all layers: what is kept but not learned */
     struct arena work;    /* activations and their gradients, which lie on
                              each other where their times allow */
     struct arena saved, scratch, spare;
