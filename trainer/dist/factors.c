@@ -70,18 +70,6 @@ static double rate_of(const struct strategy *s)
 /* --- choosing ---------------------------------------------------------------
  */
 
-static double predicted(const struct strategy *s, const char *collective,
-                        size_t count)
-{
-    coll_choice c;
-    return count
-                   && !coll_explain(s->comm, collective, count, COLL_F32,
-                                    COLL_SUM, &c)
-                   && c.predicted_seconds > 0
-               ? c.predicted_seconds
-               : 0;
-}
-
 /* Images of the other ranks. */
 static double others(const struct strategy *s)
 {
@@ -93,8 +81,9 @@ static double others(const struct strategy *s)
 static double seconds(const struct strategy *s, int n, double rate)
 {
     const struct factor_sizes z = net_factor_sizes(s->net, n);
-    return predicted(s, "allreduce", s->net->params.count - z.params)
-           + predicted(s, "allgather", (size_t)s->net->input.n * z.floats)
+    return strategy_predicted(s, "allreduce", s->net->params.count - z.params)
+           + strategy_predicted(s, "allgather",
+                                (size_t)s->net->input.n * z.floats)
            + others(s) * (double)z.params / rate;
 }
 

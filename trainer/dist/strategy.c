@@ -45,6 +45,18 @@ const char *strategy_why(const coll_comm *comm, coll_status status)
     return own || !*sentence ? coll_status_string(status) : sentence;
 }
 
+double strategy_predicted(const struct strategy *s, const char *collective,
+                          size_t count)
+{
+    coll_choice c;
+    return count
+                   && !coll_explain(s->comm, collective, count, COLL_F32,
+                                    COLL_SUM, &c)
+                   && c.predicted_seconds > 0
+               ? c.predicted_seconds
+               : 0;
+}
+
 enum part strategy_part(const struct strategy *s)
 {
     coll_choice c;

@@ -185,6 +185,9 @@ coll_status strategy_reduce_start(struct strategy *, double *x, size_t count);
 /* Of exchanges among all ranks: PART_INSIDE where the library needs no
  * messages, on one host, else PART_OUTSIDE. */
 enum part strategy_part(const struct strategy *);
+/* Seconds that the library expects of such a call of f32; 0: it cannot say. */
+double strategy_predicted(const struct strategy *, const char *collective,
+                          size_t count);
 /* Why a call of this communicator, or this rank's own work, failed so. */
 const char *strategy_why(const coll_comm *, coll_status);
 /* Makes what the net keeps without learning it the mean over the workers. */

@@ -55,13 +55,8 @@ static size_t count_of(const struct strategy *s)
 static double expected(const struct strategy *s, size_t count)
 {
     const struct sync *y = s->own;
-    coll_choice c;
-    if (y->wire)
-        return wire_seconds(y->wire, count);
-    return !coll_explain(s->comm, "allreduce", count, COLL_F32, COLL_SUM, &c)
-                   && c.predicted_seconds > 0
-               ? c.predicted_seconds
-               : 0;
+    return y->wire ? wire_seconds(y->wire, count)
+                   : strategy_predicted(s, "allreduce", count);
 }
 
 /* Closes it again where f32 is faster. */
