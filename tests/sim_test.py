@@ -565,6 +565,29 @@ def each_elastic_strategy_exchanges_and_hides_what_it_does():
             check(row['algorithm'] == algo, row)
 
 
+@tap.case
+def elastic_sums_are_made_in_rank_order():
+    """As coll_train has them: 8 ranks send each other an eighth twice, and to
+    rank 0 a second time; or all of it once."""
+    n = 1000000
+    share_ms = 1e-3 + 7 / 8 * n * BETA * 1e3
+    for name in 'sync-easgd2', 'sync-easgd3', 'decentralized-easgd':
+        row = train('--bytes', n, '--strategy', name, '-n', 8, '--gamma', 0,
+                    '--step-ms', 2.5)['results'][0]
+        check(row['algorithm'] == 'in_order_scatter', name, row)
+        close(row['exchange_ms'], 2 * share_ms, 1e-9, name)
+    row = train('--bytes', 64, '--strategy', 'sync-easgd2', '-n', 8, '--gamma',
+                0, '--step-ms', 2.5)['results'][0]
+    check(row['algorithm'] == 'in_order', row)
+    row = train('--bytes', n, '--strategy', 'sync-easgd1', '-n', 8, '--gamma',
+                0, '--step-ms', 2.5)['results'][0]
+    check(row['algorithm'].endswith('+in_order'), row)
+    check(row['exchange_ms'] > 2 * share_ms, row)
+    row = train('--bytes', n, '-n', 8, '--gamma', 0, '--step-ms',
+                2.5)['results'][0]
+    check('in_order' not in row['algorithm'], row)
+
+
 LARGE = ('halving_doubling', 'recursive_doubling', 'binomial_tree', 'leaders',
          'hierarchical')
 

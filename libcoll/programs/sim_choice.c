@@ -7,15 +7,19 @@
 
 #include "base/log.h"
 
-coll_status choices_open(struct choices *c, const struct world *w)
+coll_status choices_open(struct choices *c, const struct world *w,
+                         enum algo_order asked)
 {
-    *c = (struct choices){.world = w};
+    *c = (struct choices){.world = w, .asked = asked};
     if (w->nranks > CHOICE_RANKS)
         return COLL_OK;
     c->priced = true;
     const clock_t begin = clock();
     const coll_status status =
-        price_all(&c->select.prices, &w->layout, PRICE_MAX_MESSAGES, 1e9);
+        price_within(&c->select.prices, &w->layout,
+                     &(struct price_limits){.messages = PRICE_MAX_MESSAGES,
+                                            .seconds = 1e9,
+                                            .one_pass = asked == ONE_PASS});
     c->seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
     return status;
 }
@@ -25,12 +29,24 @@ void choices_close(struct choices *c)
     select_free(&c->select);
 }
 
+/* What a result of this kind asks for. */
+static enum algo_order order_of(const struct choices *c, enum coll_kind kind)
+{
+    return kind_reduces(kind) ? c->asked : ANY_ORDER;
+}
+
 bool choices_get(struct choices *c, enum coll_kind kind, size_t bytes,
                  struct trial *t)
 {
     struct select_choice choice;
-    if (!c->priced || select_best(&c->select, kind, bytes, &choice) != COLL_OK
-        || choice.predicted < 0)
+    const enum algo_order order = order_of(c, kind);
+    const coll_status status =
+        !c->priced ? COLL_ERR_UNSUPPORTED
+        : order == ANY_ORDER
+            ? select_best(&c->select, kind, bytes, &choice)
+            : select_in_order(&c->select, kind, bytes,
+                              (struct select_need){order, false}, &choice);
+    if (status < 0 || choice.predicted < 0)
         return false;
     *t = (struct trial){
         .world = c->world,
@@ -92,12 +108,12 @@ static double least_seconds(const struct candidate *c, double bytes)
 
 /* All that the library considers. */
 static int list_all(const struct world *w, enum coll_kind kind,
-                    struct candidate *all)
+                    bool one_pass, struct candidate *all)
 {
     int n = 0;
     for (int order = 0; order < NLINEUPS; order++)
         for (int a = 0; a < nplanned; a++)
-            if (algos[a].kind == kind && !algo_in_order(&algos[a])
+            if (algos[a].kind == kind && algo_in_order(&algos[a]) == one_pass
                 && choices_considers(w, &algos[a], (enum layout_order)order))
                 all[n++] = (struct candidate){
                     .algo = &algos[a], .order = (enum layout_order)order};
@@ -155,7 +171,9 @@ coll_status choices_run(struct choices *c, enum coll_kind kind,
     coll_status status = COLL_OK;
     if (!all || !trials)
         status = fail(COLL_ERR_MEMORY, "sim", "no memory for a list");
-    const int n = status == COLL_OK ? list_all(c->world, kind, all) : 0;
+    const bool one_pass = order_of(c, kind) == ONE_PASS;
+    const int n =
+        status == COLL_OK ? list_all(c->world, kind, one_pass, all) : 0;
     for (int i = 0; i < nsizes && status == COLL_OK; i++) {
         if (choices_get(c, kind, sizes[i], &fastest[i]))
             trials_run(&fastest[i], 1, limits);

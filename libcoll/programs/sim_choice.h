@@ -15,13 +15,15 @@ enum { CHOICE_RANKS = PRICE_RANKS };
 
 struct choices {
     const struct world *world;
+    enum algo_order asked; /* of sums: ANY_ORDER, or ONE_PASS */
     struct select select; /* priced, if that is told below */
     bool priced;
     double seconds; /* of a processor, that pricing took */
 };
 
 /* MEMORY. */
-coll_status choices_open(struct choices *, const struct world *);
+coll_status choices_open(struct choices *, const struct world *,
+                         enum algo_order asked);
 void choices_close(struct choices *);
 
 /* Which algorithm, order and segments serve so many bytes. False: that has to

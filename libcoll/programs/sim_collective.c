@@ -373,7 +373,7 @@ void sim_collective(struct sim_job *job, enum coll_kind kind)
         sim_open_world(job, i, &worlds[i]);
         if (job->options.costs)
             choices = (struct choices){.world = &worlds[i]};
-        else if (choices_open(&choices, &worlds[i]) < 0)
+        else if (choices_open(&choices, &worlds[i], ANY_ORDER) < 0)
             sim_fail(fail_sentence());
         if (s.all || s.nnamed)
             try_asked(&s, &worlds[i], &choices);

@@ -29,13 +29,14 @@ static const struct {
 };
 enum { NNETS = sizeof(nets) / sizeof(nets[0]) };
 
-/* Of the first, gradients; of the others, elastic averaging. */
+/* Of the first, gradients; of the others, elastic averaging, whose sums
+ * coll_train asks for in rank order. */
 static const struct sim_strategy strategies[] = {
-    {"sync",                {ALLREDUCE},         1, true,  true },
-    {"sync-easgd1",         {BROADCAST, REDUCE}, 2, false, false},
-    {"sync-easgd2",         {ALLREDUCE},         1, false, false},
-    {"sync-easgd3",         {ALLREDUCE},         1, false, true },
-    {"decentralized-easgd", {ALLREDUCE},         1, false, true },
+    {"sync",                {ALLREDUCE},         1, ANY_ORDER, true,  true },
+    {"sync-easgd1",         {BROADCAST, REDUCE}, 2, ONE_PASS,  false, false},
+    {"sync-easgd2",         {ALLREDUCE},         1, ONE_PASS,  false, false},
+    {"sync-easgd3",         {ALLREDUCE},         1, ONE_PASS,  false, true },
+    {"decentralized-easgd", {ALLREDUCE},         1, ONE_PASS,  false, true },
 };
 
 static const struct sim_strategy *strategy_of(const char *name)
@@ -145,7 +146,7 @@ static void simulate_buckets(const struct training *t, const struct world *w,
     struct choices choices = {.world = w};
     coll_status status = COLL_OK;
     if (!algo)
-        status = choices_open(&choices, w);
+        status = choices_open(&choices, w, t->strategy->asked);
     if (!algo && status == COLL_OK)
         status =
             choices_run(&choices, kind, last ? sizes : sizes + 1, last ? 2 : 1,

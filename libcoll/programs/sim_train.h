@@ -10,6 +10,7 @@ struct sim_strategy {
     const char *name;
     enum coll_kind kinds[2]; /* of an exchange, one after the other */
     int nkinds;
+    enum algo_order asked; /* of sums */
     bool gradients; /* in buckets at every step; else weights, all at once, at
                        each tau-th */
     bool overlaps;  /* gradients with the backward pass, weights with a step */
