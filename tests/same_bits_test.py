@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """COLL_DETERMINISM=full: sums have the same bits whichever algorithm runs,
-wherever the ranks are, however calls are cut and grouped. Those of the sum in
-rank order, which a rank computes alone; by their SHA-256.
+wherever the ranks are, in whichever order they come, however calls are cut and
+grouped. Those of the sum in rank order, which a rank computes alone; by their
+SHA-256.
 
     tests/same_bits_test.py BUILD
 
