@@ -226,7 +226,7 @@ Test(optim, sgd_is_the_corrected_form_while_the_rate_changes)
     const struct optim_settings s = {0, {[OPTIM_MOMENTUM] = 0.9}};
     float w = 1, v = 0;
     double dw = 1, dv = 0, before = 1;
-    for (int t = 1; t <= 50; t++) {
+    for (int t = 1; t <= 100; t++) {
         const double lr = 0.001 * t;
         const float g = (float)cos(t);
         find("sgd")->step(&s, lr, t,
@@ -235,7 +235,7 @@ Test(optim, sgd_is_the_corrected_form_while_the_rate_changes)
         dw -= dv;
         before = lr;
     }
-    cr_assert_float_eq(w, dw, 50 * FLT_EPSILON);
+    cr_assert_float_eq(w, dw, 100 * FLT_EPSILON);
 }
 
 Test(optim, numbers_are_checked)

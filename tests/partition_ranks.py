@@ -13,7 +13,7 @@ sys.dont_write_bytecode = True
 import tap  # noqa: E402
 import train_kit  # noqa: E402
 from tap import case, expect  # noqa: E402
-from train_kit import train  # noqa: E402
+from train_kit import distance, path, train, weights  # noqa: E402
 
 # Its processors are those that are here; its memory need not be.
 MACHINE = 'Package:1 NUMANode:{}(memory={}) Core:{} PU:1'
@@ -37,6 +37,49 @@ def test_it_changes_no_bit():
         whole = train('whole', nranks)
         expect(train('part', nranks, '--partition', **machine(1, '64GB'))
                == whole, nranks)
+
+
+def in_two_nodes(name, *options):
+    """Of one core each; where the machine has one node only, the second rank
+    says that its memory is near by first touch. The checkpoint's bytes."""
+    done = train_kit.run(2, '--checkpoint', path(name), '--partition',
+                         *options, **machine(2, '64GB', 1))
+    expect(done.returncode == 0, done.stdout, done.stderr)
+    said = done.stderr.splitlines()
+    expect(all(line.startswith('coll_train: rank 1: --partition: the system '
+                               'does not say where memory comes from')
+               for line in said) and len(said) <= 1, said)
+    expect(said or os.path.exists('/sys/devices/system/node/node1'), said)
+    with open(path(name), 'rb') as file:
+        return file.read()
+
+
+@case
+def test_memory_that_cannot_be_placed_does_no_harm():
+    if len(os.sched_getaffinity(0)) < 2:
+        print('# there is one processor only', flush=True)
+        return
+    steps = '--steps', str(train_kit.STEPS)
+    expect(in_two_nodes('apart', *steps) == train('beside', 2), 'bits')
+
+
+@case
+def test_two_nodes_add_up_what_one_does():
+    """One step that is nearly all gradient."""
+    if len(os.sched_getaffinity(0)) < 2:
+        print('# there is one processor only', flush=True)
+        return
+    far = '--lr', '100'
+    train('one', 1, '--partition', *far, steps=1, **machine(1, '64GB'))
+    in_two_nodes('two', '--steps', '1', *far)
+    off = distance(weights('two'), weights('one'))
+    moved = distance(weights('one'), initial())
+    expect(off < 1e-6 and moved > 10, off, moved)
+
+
+def initial():
+    train('first', 1, '--lr', '1e-30', steps=1)
+    return weights('first')
 
 
 @case

@@ -120,12 +120,13 @@ Test(schedule, all_follow_their_formulas_for_100_steps)
     }
 }
 
-Test(schedule, warm_up_multiplies_each_for_100_steps)
+/* From 0, and from what one of 16 ranks would have to what all have. */
+Test(schedule, warm_up_goes_in_a_line_to_each_for_100_steps)
 {
     static const char *const names[] = {"fixed", "step", "multistep", "exp",
                                         "inv",   "poly", "sigmoid"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        struct schedule_settings s = {.name = names[i],
+    for (size_t i = 0; i < 2 * sizeof(names) / sizeof(names[0]); i++) {
+        struct schedule_settings s = {.name = names[i / 2],
                                       .lr = 8,
                                       .gamma = 0.9,
                                       .power = 2,
@@ -134,13 +135,29 @@ Test(schedule, warm_up_multiplies_each_for_100_steps)
                                       .milestones = {50},
                                       .total = 200};
         for (long t = 0; t < 100; t++) {
+            s.from = 0;
             s.warmup = 0;
-            const double plain = schedule_lr(&s, t);
+            const double plain = schedule_lr(&s, t), x = (double)t / 64;
+            s.from = i % 2 ? s.lr / 16 : 0;
             s.warmup = 64;
             cr_assert_float_eq(schedule_lr(&s, t),
-                               t < 64 ? plain * (double)t / 64 : plain, 1e-12,
-                               "%s, step %ld", names[i], t);
+                               t < 64 ? (1 - x) * s.from + x * plain : plain,
+                               1e-12, "%s, from %g, step %ld", s.name, s.from,
+                               t);
         }
+    }
+}
+
+/* Which begins where warm-up ends. */
+Test(schedule, warm_up_goes_in_a_line_to_the_cosine_for_100_steps)
+{
+    const struct schedule_settings s = {
+        .name = "cosine", .lr = 8, .from = 0.5, .warmup = 50, .total = 100};
+    for (long t = 0; t < 100; t++) {
+        const double x = (double)(t - 50) / 50,
+                     want = t < 50 ? 0.5 + 7.5 * (double)t / 50
+                                   : 4 * (1 + cos(acos(-1) * x));
+        cr_assert_float_eq(schedule_lr(&s, t), want, 1e-12, "step %ld", t);
     }
 }
 
@@ -153,33 +170,6 @@ Test(schedule, milestones_are_rising_steps)
                                "20,10", "0",   "5,5", "99999999999999999999"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         cr_assert_not_null(schedule_milestones(&s, bad[i]), "%s", bad[i]);
-}
-
-Test(schedule, warm_up_may_start_above_0)
-{
-    const struct schedule_settings s = {
-        .name = "fixed", .lr = 8, .from = 2, .warmup = 3};
-    const double want[] = {2, 4, 6, 8, 8};
-    for (long t = 0; t < 5; t++)
-        cr_assert_eq(schedule_lr(&s, t), want[t], "step %ld", t);
-}
-
-Test(schedule, warm_up_is_linear_for_every_schedule)
-{
-    const char *const names[] = {"fixed", "step", "multistep", "cosine"};
-    for (int i = 0; i < 4; i++) {
-        const struct schedule_settings s = {.name = names[i],
-                                            .lr = 4,
-                                            .gamma = 0.5,
-                                            .every = 1000,
-                                            .warmup = 8,
-                                            .total = 1000,
-                                            .nmilestones = 1,
-                                            .milestones = {500}};
-        for (long j = 0; j <= 8; j++)
-            cr_assert_eq(schedule_lr(&s, j), 4.0 * (double)j / 8, "%s, %ld",
-                         names[i], j);
-    }
 }
 
 Test(schedule, check_says_what_is_wrong)

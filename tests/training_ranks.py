@@ -137,6 +137,41 @@ def exchanges(folder):
         check(f"--exchange {how} gives the same bytes", read(path) == first)
 
 
+def sums_of_a_step(folder, how):
+    """How many calls for gradients lie between two of the job's own, by the
+    flight recorder of a killed rank."""
+    records = os.path.join(folder, "records-" + how)
+    os.mkdir(records)
+    job = subprocess.Popen(
+        command(2, "--epochs", "1000000", "--exchange", how),
+        env={**ENV, "COLL_RECORDER": records}, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 60
+    while len(os.listdir(records)) < 2 and time.monotonic() < end:
+        time.sleep(.02)
+    time.sleep(.3)
+    os.kill(int(os.listdir(records)[0][:-len(".rec")].split("-")[-1]),
+            signal.SIGKILL)
+    job.wait(timeout=60)
+    path = os.path.join(records, "trace.json")
+    subprocess.run([os.path.join(BUILD, "coll_trace"), records, "-o", path],
+                   check=False, env=ENV, stdout=subprocess.DEVNULL)
+    with open(path) as file:
+        events = json.load(file)["traceEvents"]
+    calls = [e["args"]["call"] for e in events if e["ph"] == "X"
+             and e["tid"] == 0]
+    ends = [i for i, call in enumerate(calls) if " f64" in call]
+    # An evaluation adds up something more, with no step between.
+    return {j - i - 1 for i, j in zip(ends[1:], ends[2:])} - {0}, calls[-5:]
+
+
+def exchanges_are_few(folder):
+    for how, count in ("packed", 1), ("layers", 4):
+        found, calls = sums_of_a_step(folder, how)
+        check(f"--exchange {how}: gradients come in {count} calls a step",
+              found == {count}, f"({found} {calls})")
+
+
 def augmented(folder):
     """Ranks change the images as one does; noise shows any difference."""
     noise = random.Random(1)
@@ -342,6 +377,7 @@ def main():
         same_as_one_rank(folder)
         other_optimisers(folder)
         exchanges(folder)
+        exchanges_are_few(folder)
         augmented(folder)
         resume(folder)
         resume_accumulated(folder)
