@@ -9,7 +9,9 @@
  *                 bytes travel, and the centre takes less memory
  *   hierarchical  as replicated, with sums by level: inside each group of
  *                 ranks, then between the groups
- */
+ *
+ * Sums are made in the order that is fastest for the layout of the ranks, the
+ * same for the same layout. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,11 +96,11 @@ static void move_shard(const struct strategy *s, struct easgd *e, size_t first,
 
 static const struct easgd_way ways[] = {
     [CENTRE_REPLICATED] = {.early = true,
-                           .determinism = "full",
+                           .determinism = "layout",
                            .exchange = easgd_sum,
                            .move = easgd_meet   },
     [CENTRE_SHARDED] = { .early = true,
-                           .determinism = "full",
+                           .determinism = "layout",
                            .open = open_shards,
                            .exchange = exchange_shards,
                            .move = move_shard,
