@@ -107,8 +107,8 @@ static double least_seconds(const struct candidate *c, double bytes)
 }
 
 /* All that the library considers. */
-static int list_all(const struct world *w, enum coll_kind kind,
-                    bool one_pass, struct candidate *all)
+static int list_all(const struct world *w, enum coll_kind kind, bool one_pass,
+                    struct candidate *all)
 {
     int n = 0;
     for (int order = 0; order < NLINEUPS; order++)

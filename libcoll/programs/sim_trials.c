@@ -213,6 +213,7 @@ static bool try_segments(struct race *r, struct trial *t, int segments)
     struct performance what = {.algo = t->algo,
                                .segments = segments,
                                .bytes = t->bytes,
+                               .instant = r->limits->instant,
                                .traffic = traffic};
     const double begin = clock_of_thread();
     const coll_status status =

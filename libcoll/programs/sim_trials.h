@@ -41,6 +41,7 @@ struct trial {
 struct trials_limits {
     double max_messages; /* of one simulation */
     int threads;
+    double instant; /* see struct sim_net; 0: exact */
     bool race; /* leave out what at_least, or a bound, says cannot be the
                   fastest */
 };
