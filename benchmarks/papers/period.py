@@ -9,7 +9,7 @@ exchange that nothing hid, it took 1.875 times as long as a step; simulated is s
 a step with AlexNet's weights on the described cluster `taihulight`, so that the row
 of 512 processes and tau = 8 agrees by design and the others follow from the model,
 1 / (1 + 1.875 / tau), which stands beside all.
-sync-easgd2 exchanges after the step, sync-easgd3 beside the next one.
+decentralized-easgd exchanges beside the next step; with --overlap off after it.
 
 Measured: two ranks, a host each with a port of 1 Gbit/s and a processor each, train
 LeNet on Fashion-MNIST by sync-easgd2 and, beside the step, by decentralized-easgd."""
@@ -32,21 +32,21 @@ def model(tau):
     return f"{100 / (1 + RATIO / tau):.1f} %"
 
 
-def simulate(run, processes, step_ms, strategy):
+def simulate(run, processes, step_ms, overlap):
     return {row["tau"]: row for row in run.sim(
         "train", "--cluster", "taihulight", "-n", processes, "--bytes",
-        WEIGHTS, "--step-ms", step_ms, "--strategy", strategy, "--tau",
-        "1..16", "--batch", IMAGES)}
+        WEIGHTS, "--step-ms", step_ms, "--strategy", "decentralized-easgd",
+        "--overlap", overlap, "--tau", "1..16", "--batch", IMAGES)}
 
 
 def simulated(run, panels):
     rows, curves, step_ms = [], [], None
     for processes in run.points(PROCESSES):
         if step_ms is None:
-            exchange = simulate(run, processes, 1, "sync-easgd2")[1]
+            exchange = simulate(run, processes, 1, "off")[1]
             step_ms = exchange["exchange_ms"] / RATIO
-        after, beside = (simulate(run, processes, step_ms, strategy)
-                         for strategy in ("sync-easgd2", "sync-easgd3"))
+        after, beside = (simulate(run, processes, step_ms, overlap)
+                         for overlap in ("off", "on"))
         for tau in TAUS:
             rows.append((
                 SIMULATED, processes, processes * IMAGES, tau,
