@@ -54,9 +54,11 @@ def test_ranks_are_beside_one_and_beside_jobs_that_share_nothing():
     tap.expect(min(found['one'], found['job'], found['jobs']) > 0, found)
     for key, of, whole in (('efficiency', 'job', 2 * found['one']),
                            ('by_itself', 'jobs', 2 * found['one']),
+                           ('by_slowest', 'slowest', 2 * found['one']),
                            ('of_that', 'job', found['jobs'])):
         tap.expect(abs(found[key] * whole - found[of]) < 1e-6 * found[of],
                    key, found)
+    tap.expect(0 < found['slowest'] <= found['jobs'], found)
 
 
 @tap.case
