@@ -9,8 +9,8 @@
 On one host three ways take turns: one rank; a job of several, each with as many
 images; and as many jobs of one rank each at the same time, bound to the same cores.
 These share memory and clock but exchange nothing, so what they lose the machine
-takes; and ranks that wait for each other have at most what the slowest of them has,
-as many times as there are. Efficiency is images a second over those of one rank times the number of ranks.
+takes; and n ranks that wait for each other have at most n times what the slowest has.
+Efficiency is images a second over those of one rank times the number of ranks.
 Printed is a table in Markdown, medians of the rounds with the smallest and the largest.
 Two ranks on two cores should have 0.95 at least, or what the slower of two jobs has.
 

@@ -120,7 +120,8 @@ def test_elastic_averaging_communicates_as_little_as_it_should():
         if ('sync-easgd3 was more than' in done.stdout
                 and 'NOT where it should be' not in done.stdout):
             return
-    tap.give_up('it waits too much, or is too slow')
+    tap.give_up('it waits too much, is too slow, or the original is not '
+                'where it should be')
 
 
 class Quiet(paper.Run):
