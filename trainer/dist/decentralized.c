@@ -10,8 +10,8 @@
  *   hierarchical  as replicated, with sums by level: inside each group of
  *                 ranks, then between the groups
  *
- * Sums are made in the order that is fastest for the layout of the ranks, the
- * same for the same layout. */
+ * Sums are made in the order that is reckoned to be the fastest, which is the
+ * same for as many ranks on as many hosts. */
 #include <stdlib.h>
 #include <string.h>
 

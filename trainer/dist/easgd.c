@@ -20,6 +20,15 @@ static coll_status share_memory(struct strategy *s, struct easgd *e)
     return status;
 }
 
+/* "full" in the environment is more than any way asks for; an algorithm of its
+ * own could not serve it. */
+static const char *determinism_of(const struct easgd_way *way)
+{
+    const char *said = getenv("COLL_DETERMINISM");
+    return said && !strcmp(said, "full") && !way->algorithm ? said
+                                                            : way->determinism;
+}
+
 coll_status easgd_open(struct strategy *s, const struct easgd_way *way)
 {
     const size_t count = s->net->params.count;
@@ -38,7 +47,7 @@ coll_status easgd_open(struct strategy *s, const struct easgd_way *way)
     coll_status status = way->open ? way->open(s, e) : COLL_OK;
     coll_config config = COLL_CONFIG_INITIALIZER;
     config.algorithm = way->algorithm;
-    config.determinism = way->determinism;
+    config.determinism = determinism_of(way);
     if (!status)
         status = coll_comm_split(s->comm, 0, e->rank, &e->comm, &config);
     return status ? status : share_memory(s, e);
