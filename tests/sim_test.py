@@ -589,6 +589,28 @@ def elastic_sums_are_made_in_rank_order():
         check('in_order' not in row['algorithm'], row)
 
 
+@tap.slow_case
+def many_ranks_average_in_nearly_the_time_of_exact_rates():
+    n, ranks = 1000003, 136
+    exact = results('allreduce', '--cluster', 'taihulight', '-n', ranks, '-b',
+                    n, '--algo', 'in_order_scatter')['results'][0]
+    for words in (), ('--algo', 'in_order_scatter'):
+        row = results('train', '--cluster', 'taihulight', '-n', ranks,
+                      '--bytes', n, '--strategy', 'sync-easgd2', '--step-ms',
+                      1, *words)['results'][0]
+        check(row['algorithm'] == 'in_order_scatter', row)
+        close(1e3 * row['exchange_ms'], exact['simulated_us'], 1e-3, words)
+
+
+@tap.case
+def what_would_send_too_many_messages_is_no_choice():
+    """in_order sends half as many, but it is not what would be chosen."""
+    status, out, err = sim('train', '--cluster', 'taihulight', '-n', 4096,
+                           '--bytes', 1000000, '--strategy', 'sync-easgd2',
+                           '--step-ms', 1)
+    check(status == 1 and not out and '--max-messages' in err, status, err)
+
+
 LARGE = ('halving_doubling', 'recursive_doubling', 'binomial_tree', 'leaders',
          'hierarchical')
 

@@ -160,6 +160,23 @@ static void try_out(const struct world *w, struct candidate *all, int n,
     fastest->chosen = true;
 }
 
+/* Those in rank order are so few that another one cannot stand for one that is
+ * left out. */
+static bool some_are_large(const struct world *w, const struct candidate *all,
+                           int n, size_t bytes,
+                           const struct trials_limits *limits)
+{
+    bool large = false;
+    for (int i = 0; i < n; i++)
+        large |= trial_messages(&(struct trial){.world = w,
+                                                .algo = all[i].algo,
+                                                .order = all[i].order,
+                                                .bytes = bytes},
+                                1)
+                 > limits->max_messages;
+    return large;
+}
+
 coll_status choices_run(struct choices *c, enum coll_kind kind,
                         const size_t *sizes, int nsizes,
                         const struct trials_limits *limits,
@@ -177,6 +194,8 @@ coll_status choices_run(struct choices *c, enum coll_kind kind,
     for (int i = 0; i < nsizes && status == COLL_OK; i++) {
         if (choices_get(c, kind, sizes[i], &fastest[i]))
             trials_run(&fastest[i], 1, limits);
+        else if (one_pass && some_are_large(c->world, all, n, sizes[i], limits))
+            fastest[i] = (struct trial){.state = TRIAL_LARGE};
         else
             try_out(c->world, all, n, trials, sizes[i], limits, &fastest[i]);
     }
