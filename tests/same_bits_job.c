@@ -141,7 +141,7 @@ static coll_status tell_all(coll_comm *comm, enum coll_kind kind,
     return COLL_OK;
 }
 
-/* Ranks come to each call in another order. */
+/* Ranks come in another order each time. */
 static void come_late(int rank)
 {
     static uint64_t calls;

@@ -120,7 +120,7 @@ Test(schedule, all_follow_their_formulas_for_100_steps)
     }
 }
 
-/* From 0, and from what one of 16 ranks would have to what all have. */
+/* From 0, and from lr / 16, as for one of 16 ranks. */
 Test(schedule, warm_up_goes_in_a_line_to_each_for_100_steps)
 {
     static const char *const names[] = {"fixed", "step", "multistep", "exp",

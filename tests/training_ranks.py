@@ -137,39 +137,45 @@ def exchanges(folder):
         check(f"--exchange {how} gives the same bytes", read(path) == first)
 
 
-def sums_of_a_step(folder, how):
-    """How many calls for gradients lie between two of the job's own, by the
-    flight recorder of a killed rank."""
-    records = os.path.join(folder, "records-" + how)
-    os.mkdir(records)
+def lines_of(path):
+    return read(path).count(b"\n") if os.path.exists(path) else 0
+
+
+def killed_in_training(records, log, *options):
+    """Leaves the flight recorders of two ranks, of which one was killed after
+    some steps."""
     job = subprocess.Popen(
-        command(2, "--epochs", "1000000", "--exchange", how),
-        env={**ENV, "COLL_RECORDER": records}, stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL)
-    end = time.monotonic() + 60
-    while len(os.listdir(records)) < 2 and time.monotonic() < end:
-        time.sleep(.02)
-    time.sleep(.3)
-    os.kill(int(os.listdir(records)[0][:-len(".rec")].split("-")[-1]),
-            signal.SIGKILL)
-    job.wait(timeout=60)
-    path = os.path.join(records, "trace.json")
-    subprocess.run([os.path.join(BUILD, "coll_trace"), records, "-o", path],
-                   check=False, env=ENV, stdout=subprocess.DEVNULL)
-    with open(path) as file:
-        events = json.load(file)["traceEvents"]
-    calls = [e["args"]["call"] for e in events if e["ph"] == "X"
-             and e["tid"] == 0]
-    ends = [i for i, call in enumerate(calls) if " f64" in call]
-    # An evaluation adds up something more, with no step between.
-    return {j - i - 1 for i, j in zip(ends[1:], ends[2:])} - {0}, calls[-5:]
+        command(2, "--epochs", "1000000", "--log", log, *options),
+        env={**ENV, "COLL_RECORDER": records}, stdout=subprocess.DEVNULL)
+    try:
+        end = time.monotonic() + 60
+        while lines_of(log) < 20 and job.poll() is None \
+                and time.monotonic() < end:
+            time.sleep(.01)
+        for name in os.listdir(records)[:1]:  # coll-JOB-RANK-PROCESS.rec
+            os.kill(int(name[:-len(".rec")].split("-")[-1]), signal.SIGKILL)
+        job.wait(timeout=60)
+    finally:
+        job.kill()
+        job.wait()
 
 
 def exchanges_are_few(folder):
+    """Between two sums of losses, which are f64 and one a step; an evaluation
+    adds up some more, with no step between."""
     for how, count in ("packed", 1), ("layers", 4):
-        found, calls = sums_of_a_step(folder, how)
+        with tempfile.TemporaryDirectory(dir=folder) as records:
+            trace = os.path.join(folder, "trace.json")
+            killed_in_training(records, trace + "-" + how, "--exchange", how)
+            subprocess.run([os.path.join(BUILD, "coll_trace"), records, "-o",
+                            trace], env=ENV, stdout=subprocess.DEVNULL)
+        with open(trace) as file:
+            calls = [e["args"]["call"] for e in json.load(file)["traceEvents"]
+                     if e["ph"] == "X" and e["tid"] == 0]
+        ends = [i for i, call in enumerate(calls) if " f64" in call]
+        found = {j - i - 1 for i, j in zip(ends, ends[1:])} - {0}
         check(f"--exchange {how}: gradients come in {count} calls a step",
-              found == {count}, f"({found} {calls})")
+              found == {count}, f"({found} {calls[-5:]})")
 
 
 def augmented(folder):
