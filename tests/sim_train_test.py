@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""coll_sim train from outside: what is summed, what hides, what it takes.
+
+Usage: sim_train_test.py BUILD_DIR [WORD...]; prints TAP, as sim_test.py does.
+"""
+import sys
+
+sys.dont_write_bytecode = True
+import tap  # noqa: E402
+from sim_kit import (  # noqa: E402
+    BETA, FLAT, check, close, closed_forms, results, sim)
+
+# The contract with scripts: names may be added, never changed.
+TRAIN_KEYS = {'nranks', 'tau', 'algorithm', 'rank_order', 'segments',
+              'buckets', 'exchange_ms', 'exposed_ms', 'step_ms', 'speedup',
+              'efficiency', 'comm_share'}
+
+
+def train(*args):
+    found = results('train', '--cluster', FLAT, *args)
+    check(found['format'] == 'coll_sim train 1', found['format'])
+    for row in found['results']:
+        check(TRAIN_KEYS <= row.keys(), TRAIN_KEYS - row.keys())
+        close(row['speedup'], row['nranks'] * row['efficiency'], 1e-12)
+        close(1 - row['comm_share'], row['efficiency'], 1e-9)
+    return found
+
+
+@tap.case
+def gradients_of_a_net_are_four_bytes_a_parameter():
+    for net, parameters in (('alexnet', 62378344), ('vgg16', 138357544),
+                            ('resnet50', 25557032), ('lenet', 431080)):
+        found = train('--net', net, '--step-ms', 100, '-n', 2, '--algo',
+                      'ring')
+        check(found['gradient_bytes'] == 4 * parameters, net)
+
+
+@tap.case
+def without_overlap_a_step_is_the_sum():
+    row = train('--net', 'lenet', '--step-ms', 30, '-n', 64, '--algo', 'ring',
+                '--overlap', 'off', '--bucket', '1G', '--gamma',
+                0)['results'][0]
+    wanted = closed_forms(64, 4 * 431080, 0)['ring'] * 1e3
+    check(row['buckets'] == 1, row)
+    close(row['exposed_ms'], wanted, 1e-4) # 64 does not divide the vector
+    close(row['step_ms'], 30 + row['exchange_ms'], 1e-12)
+
+
+@tap.case
+def buckets_hide_behind_the_backward_pass():
+    """Four buckets of 1 MB: exposed is the last one, or where the network is
+    slower than the backward pass, all but what fits beside it."""
+    args = ('--bytes', 4000000, '--bucket', 1000000, '-n', 2, '--algo',
+            'recursive_doubling', '--gamma', 0)
+    each = 1e-3 + 1e-3 * 1e3 * 1e-3 * 1e3 # 1 us + 1 MB at 1 GB/s, in ms
+    row = train(*args, '--step-ms', 30)['results'][0]
+    check(row['buckets'] == 4, row)
+    close(row['exposed_ms'], each, 1e-9)
+    row = train(*args, '--step-ms', 3)['results'][0]
+    close(row['exposed_ms'], 1.5 + 4 * each - 3, 1e-9) # the first is at 1.5
+    row = train(*args, '--step-ms', 3, '--overlap', 'off')['results'][0]
+    close(row['exposed_ms'], 4 * each, 1e-9)
+
+
+@tap.case
+def efficiency_with_a_period_is_that_of_the_model():
+    """c / (c + m / tau): 81.01 % at tau = 8 goes with 34.8 % at tau = 1."""
+    n = 1000000
+    exchange_ms = 1e-3 + n * BETA * 1e3
+    rows = train('--bytes', n, '--strategy', 'decentralized-easgd', '--tau',
+                 '1..16', '-n', 2, '--algo', 'recursive_doubling', '--gamma',
+                 0, '--overlap', 'off', '--step-ms',
+                 exchange_ms / 1.875)['results']
+    found = {r['tau']: 100 * r['efficiency'] for r in rows}
+    wanted = {1: 34.8, 2: 51.6, 4: 68.1, 8: 81.0, 16: 89.5}
+    check(found.keys() == wanted.keys(), found)
+    for tau, percent in wanted.items():
+        check(abs(found[tau] - percent) < 0.06, found, wanted)
+    rows = train('--bytes', n, '--strategy', 'decentralized-easgd', '--tau',
+                 '1..16', '-n', 2, '--algo', 'recursive_doubling', '--gamma',
+                 0, '--step-ms', exchange_ms)['results']
+    check(all(r['exposed_ms'] < 1e-9 for r in rows), rows)
+
+
+@tap.case
+def each_elastic_strategy_exchanges_and_hides_what_it_does():
+    """On 8 ranks by trees: 1 broadcasts and reduces, 3 rounds each; 2 and 3
+    double in 3 rounds, of which 3 hides what a step takes."""
+    n, step = 1000000, 2.5
+    round_ms = 1e-3 + n * BETA * 1e3
+    for name, algo, rounds, hidden in (
+            ('sync-easgd1', 'binomial_tree', 6, 0),
+            ('sync-easgd2', 'recursive_doubling', 3, 0),
+            ('sync-easgd3', 'recursive_doubling', 3, step),
+            ('decentralized-easgd', 'recursive_doubling', 3, step)):
+        for tau in 1, 4:
+            row = train('--bytes', n, '--strategy', name, '--tau', tau, '-n',
+                        8, '--algo', algo, '--gamma', 0, '--step-ms',
+                        step)['results'][0]
+            close(row['exchange_ms'], rounds * round_ms, 1e-9, name)
+            close(row['exposed_ms'], (rounds * round_ms - hidden) / tau, 1e-9,
+                  name, tau)
+            check(row['algorithm'] == algo, row)
+
+
+@tap.case
+def elastic_sums_are_made_in_rank_order():
+    """As coll_train has them: 8 ranks send each other an eighth twice, and to
+    rank 0 a second time; or all of it once."""
+    n = 1000000
+    share_ms = 1e-3 + 7 / 8 * n * BETA * 1e3
+    for name in 'sync-easgd2', 'sync-easgd3':
+        row = train('--bytes', n, '--strategy', name, '-n', 8, '--gamma', 0,
+                    '--step-ms', 2.5)['results'][0]
+        check(row['algorithm'] == 'in_order_scatter', name, row)
+        close(row['exchange_ms'], 2 * share_ms, 1e-9, name)
+    row = train('--bytes', 64, '--strategy', 'sync-easgd2', '-n', 8, '--gamma',
+                0, '--step-ms', 2.5)['results'][0]
+    check(row['algorithm'] == 'in_order', row)
+    row = train('--bytes', n, '--strategy', 'sync-easgd1', '-n', 8, '--gamma',
+                0, '--step-ms', 2.5)['results'][0]
+    check(row['algorithm'].endswith('+in_order'), row)
+    check(row['exchange_ms'] > 2 * share_ms, row)
+    for name in 'sync', 'decentralized-easgd':
+        row = train('--bytes', n, '--strategy', name, '-n', 8, '--gamma', 0,
+                    '--step-ms', 2.5)['results'][0]
+        check('in_order' not in row['algorithm'], row)
+
+
+@tap.slow_case
+def many_ranks_average_in_nearly_the_time_of_exact_rates():
+    n, ranks = 1000003, 136
+    exact = results('allreduce', '--cluster', 'taihulight', '-n', ranks, '-b',
+                    n, '--algo', 'in_order_scatter')['results'][0]
+    for words in (), ('--algo', 'in_order_scatter'):
+        row = results('train', '--cluster', 'taihulight', '-n', ranks,
+                      '--bytes', n, '--strategy', 'sync-easgd2', '--step-ms',
+                      1, *words)['results'][0]
+        check(row['algorithm'] == 'in_order_scatter', row)
+        close(1e3 * row['exchange_ms'], exact['simulated_us'], 1e-3, words)
+
+
+@tap.case
+def what_would_send_too_many_messages_is_no_choice():
+    """in_order sends half as many, but it is not what would be chosen."""
+    status, out, err = sim('train', '--cluster', 'taihulight', '-n', 4096,
+                           '--bytes', 1000000, '--strategy', 'sync-easgd2',
+                           '--step-ms', 1)
+    check(status == 1 and not out and '--max-messages' in err, status, err)
+
+
+if __name__ == '__main__':
+    sys.exit(tap.run(tap.chosen(tap.CASES)))
