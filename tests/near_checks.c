@@ -226,6 +226,21 @@ static float term(int from, size_t i)
     return (float)(h >> 8) / (float)(1 << (h & 15));
 }
 
+static float group_sum(const struct levels *l, int level, int first, size_t i);
+
+/* Of n groups of `under` ranks, from `first` on, two by two. */
+static float in_pairs(const struct levels *l, int level, int first, int under,
+                      int n, size_t i)
+{
+    int half = 1;
+    if (n == 1)
+        return group_sum(l, level, first, i);
+    while (2 * half < n)
+        half *= 2;
+    return in_pairs(l, level, first, under, half, i)
+           + in_pairs(l, level, first + half * under, under, n - half, i);
+}
+
 /* Of the ranks from `first` on that are one group of a level. */
 static float group_sum(const struct levels *l, int level, int first, size_t i)
 {
@@ -234,10 +249,7 @@ static float group_sum(const struct levels *l, int level, int first, size_t i)
         return term(first, i);
     for (int k = 0; k < level; k++)
         under *= l->size[k];
-    float sum = group_sum(l, level - 1, first, i);
-    for (int g = 1; g < l->size[level]; g++)
-        sum += group_sum(l, level - 1, first + g * under, i);
-    return sum;
+    return in_pairs(l, level - 1, first, under, l->size[level], i);
 }
 
 /* On pretended machines ranks sit in order. in and out lie where lines do not

@@ -15,7 +15,7 @@
 #define VECTOR_BYTES 8 /* as "scalar" has them */
 #include "op/convert.h"
 
-enum { MOST_SRC = 9, MOST_DST = 4, LONGEST = 2100, GUARD = 64, LINE = 64 };
+enum { MOST_SRC = 23, MOST_DST = 4, LONGEST = 2100, GUARD = 64, LINE = 64 };
 
 static uint64_t seed = 0x9e3779b97f4a7c15;
 

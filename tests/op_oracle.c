@@ -203,15 +203,25 @@ uint64_t oracle_divided(coll_dtype d, uint64_t code, int nranks)
     return (uint64_t)(read_int(d, code) / nranks);
 }
 
-/* In f32 but for f64, in the order of the sources, rounded once. */
+/* The first power of two, and the rest: in f32 but for f64. */
+static double in_pairs(coll_dtype d, coll_op op, const uint64_t *x, int nsrc)
+{
+    int first = 1;
+    if (nsrc == 1)
+        return oracle_decode(d, x[0]);
+    while (2 * first < nsrc)
+        first *= 2;
+    const double lower = in_pairs(d, op, x, first),
+                 upper = in_pairs(d, op, x + first, nsrc - first);
+    const wide_float both = reduce_float(op, lower, upper);
+    return d == COLL_F64 ? (double)both : (double)(float)both;
+}
+
+/* Rounded once. */
 static uint64_t fold_floats(coll_dtype d, coll_op op, const uint64_t *x,
                             int nsrc, int divisor)
 {
-    double acc = oracle_decode(d, x[0]);
-    for (int s = 1; s < nsrc; s++) {
-        const wide_float next = reduce_float(op, acc, oracle_decode(d, x[s]));
-        acc = d == COLL_F64 ? (double)next : (double)(float)next;
-    }
+    double acc = in_pairs(d, op, x, nsrc);
     if (op == COLL_AVG)
         acc = d == COLL_F64 ? acc / divisor
                             : (double)(float)((wide_float)acc / divisor);

@@ -22,8 +22,8 @@ double oracle_decode(coll_dtype, uint64_t code); /* of a float */
 uint64_t oracle_largest(coll_dtype); /* finite code of a narrow float */
 bool oracle_same(coll_dtype, uint64_t x, uint64_t y); /* all NaNs are */
 
-/* x op y; all of x[0] to x[nsrc - 1] in this order, in f32 but for f64, rounded
- * once; code / nranks. */
+/* x op y; all of x[0] to x[nsrc - 1] in pairs, in f32 but for f64, rounded once;
+ * code / nranks. */
 uint64_t oracle_pair(coll_dtype, coll_op, uint64_t x, uint64_t y);
 uint64_t oracle_fold(coll_dtype, coll_op, const uint64_t *x, int nsrc,
                      int divisor);

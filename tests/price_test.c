@@ -193,15 +193,23 @@ Test(price, is_exact_where_it_decides)
     }
 }
 
-static const struct price_row *best_of(const struct prices *p,
+/* Of those that keep an order. */
+static const struct price_row *best_in(const struct prices *p,
+                                       enum algo_order order,
                                        enum coll_kind kind, int class)
 {
     const struct price_row *best = NULL;
     for (int i = 0; i < p->nrows; i++)
-        if (algos[p->row[i].algo].kind == kind
+        if (algos[p->row[i].algo].kind == kind && p->row[i].keeps >= order
             && (!best || p->row[i].log_time[class] < best->log_time[class]))
             best = &p->row[i];
     return best;
+}
+
+static const struct price_row *best_of(const struct prices *p,
+                                       enum coll_kind kind, int class)
+{
+    return best_in(p, ANY_ORDER, kind, class);
 }
 
 /* Without groups those that look at them are others' twins, of as many ranks as
@@ -346,22 +354,25 @@ static void pruning_is_right(const char *spec, int nranks, int *ruled_out)
                  COLL_OK, "%s", error);
     cr_assert_eq(layout_create(&l, nranks, NULL, topo, NULL, &costs), COLL_OK);
     struct price_limits limits = {
-        .messages = 2e5, .seconds = 1e9, .one_pass = 1, .all = 1};
+        .messages = 2e5, .seconds = 1e9, .in_pairs = 1, .all = 1};
     cr_assert_eq(price_within(&all, &l, &limits), COLL_OK);
     limits.all = 0;
     cr_assert_eq(price_within(&pruned, &l, &limits), COLL_OK);
     cr_expect_lt(pruned.rehearsals, all.rehearsals);
-    for (int kind = 0; kind < NKINDS; kind++)
-        for (int class = 0; class < PRICE_CLASSES; class ++) {
-            const struct price_row *b = best_of(&pruned, kind, class);
-            const int row = (int)(b - pruned.row);
-            cr_expect_leq(all.row[row].log_time[class],
-                          best_of(&all, kind, class)->log_time[class] + 11,
-                          "%s, %s, class %d: %s", spec, kind_names[kind], class,
-                          algos[b->algo].full_name);
-            cr_expect(!(b->bounds >> class & 1), "%s, %s, class %d", spec,
-                      kind_names[kind], class);
-        }
+    for (int k = 0; k < 2 * NKINDS * PRICE_CLASSES; k++) {
+        const enum coll_kind kind = k / 2 % NKINDS;
+        const int class = k / 2 / NKINDS;
+        const enum algo_order order =
+            k % 2 && kind_reduces(kind) ? IN_PAIRS : ANY_ORDER;
+        const struct price_row *b = best_in(&pruned, order, kind, class);
+        const int row = (int)(b - pruned.row);
+        cr_expect_leq(all.row[row].log_time[class],
+                      best_in(&all, order, kind, class)->log_time[class] + 11,
+                      "%s, %s, class %d: %s", spec, kind_names[kind], class,
+                      algos[b->algo].full_name);
+        cr_expect(!(b->bounds >> class & 1), "%s, %s, class %d", spec,
+                  kind_names[kind], class);
+    }
     for (int i = 0; i < all.nrows; i++)
         for (int r = 0; r < LADDER_RUNGS; r++) {
             const int class = ladder_class[r];
@@ -388,7 +399,7 @@ Test(price, one_pass_is_for_those_who_ask)
     struct price_limits limits = {.messages = 2e5, .seconds = 1e9};
     cr_assert_eq(layout_create(&l, 12, NULL, NULL, NULL, &costs), COLL_OK);
     cr_assert_eq(price_within(&none, &l, &limits), COLL_OK);
-    limits.one_pass = 1;
+    limits.in_pairs = 1;
     cr_assert_eq(price_within(&asked, &l, &limits), COLL_OK);
     cr_expect_eq(none.nrows, asked.nrows);
     cr_expect_gt(asked.rehearsals, none.rehearsals);

@@ -39,7 +39,7 @@ enum { CHUNKINGS = sizeof(chunkings) / sizeof(chunkings[0]) };
 
 static const char *folder;
 static FILE *results;
-static int served, refused; /* algorithms */
+static int served, long_only, refused; /* algorithms */
 
 /* Of many magnitudes, so that sums depend on their order. */
 static void fill(void *x, coll_dtype dtype, int rank)
@@ -73,7 +73,7 @@ static void write_down(coll_dtype dtype, coll_op op, const char *how,
     fwrite(x, 1, bytes, results);
 }
 
-/* From rank 0 on, rounded once, by the plainest kernel that there is. */
+/* In pairs, rounded once, by the plainest kernel that there is. */
 static void fold(coll_dtype dtype, coll_op op, int n)
 {
     static char inputs[RANKS][COUNT * 8], all[COUNT * 8];
@@ -181,33 +181,52 @@ static int combine(coll_comm *comm, enum coll_kind kind, coll_dtype dtype,
     return 0;
 }
 
-static int every_way(coll_comm *comm, enum coll_kind kind, const char *rule)
+static int every_way(coll_comm *comm, enum coll_kind kind, coll_dtype dtype,
+                     const char *rule)
 {
-    for (int d = 0; d < ndtypes; d++)
-        for (int o = 0; o < nops; o++)
-            for (int c = 0; c < CHUNKINGS; c++)
-                for (int grouped = 0; grouped < 2; grouped++)
-                    if (combine(comm, kind, dtypes[d], ops[o], &chunkings[c],
-                                grouped, rule))
-                        return 1;
+    for (int o = 0; o < nops; o++)
+        for (int c = 0; c < CHUNKINGS; c++)
+            for (int grouped = 0; grouped < 2; grouped++)
+                if (combine(comm, kind, dtype, ops[o], &chunkings[c], grouped,
+                            rule))
+                    return 1;
     return 0;
 }
 
-/* Whether these ranks may run it; it is an error where sums have to be in rank
- * order and it has another. */
-static int may_run(coll_comm *comm, const struct algo *algo, const char *rule,
-                   bool *may)
+/* Whether these ranks may run it; it is an error where sums have to be in an
+ * order that it does not keep. */
+static int may_run(coll_comm *comm, const struct algo *algo, coll_dtype dtype,
+                   const char *rule, bool *may)
 {
-    float x[RANKS] = {0}, y;
-    const coll_status status = sum_or_gather(comm, algo->kind, x, &y, 1, NULL);
+    double x[RANKS] = {0}, y[RANKS];
     const bool full = !strcmp(getenv("COLL_DETERMINISM"), "full");
+    const coll_status status =
+        call(comm, algo->kind, dtype, COLL_SUM, (char *)x, (char *)y, 0,
+             algo->kind == REDUCE_SCATTER ? (size_t)coll_comm_count(comm) : 1);
     EXPECT(status == COLL_OK
                || (status == COLL_ERR_UNSUPPORTED
                    && (full ? !algo_in_order(algo) : algo->way != BY_PLAN)),
            "%s: %d", rule, status);
     *may = status == COLL_OK;
-    served += *may;
-    refused += !*may;
+    EXPECT(!full || !*may || !op_narrow(dtype) || algo_in_order(algo),
+           "%s serves %s", rule, coll_dtype_name(dtype));
+    return 0;
+}
+
+static int by_all_dtypes(coll_comm *comm, const struct algo *algo,
+                         const char *rule)
+{
+    int n = 0;
+    for (int d = 0; d < ndtypes; d++) {
+        bool may;
+        if (may_run(comm, algo, dtypes[d], rule, &may)
+            || (may && every_way(comm, algo->kind, dtypes[d], rule)))
+            return 1;
+        n += may;
+    }
+    served += n == ndtypes;
+    long_only += n > 0 && n < ndtypes;
+    refused += n == 0;
     return 0;
 }
 
@@ -216,15 +235,13 @@ static int every_algorithm(coll_comm *comm)
     char rule[96];
     for (int a = 0; a < nalgos; a++) {
         const struct algo *algo = &algos[a];
-        bool may;
         if (!kind_reduces(algo->kind)
             || (algo->way != BY_PLAN && (!comm->node || comm->nhosts > 1)))
             continue;
         snprintf(rule, sizeof(rule), "%s:%s%s", kind_names[algo->kind],
                  algo->way == NODE_INLINE ? "0-8193:" : "", algo->name);
         EXPECT(coll_comm_set_algorithm(comm, rule) == COLL_OK, "%s", rule);
-        if (may_run(comm, algo, rule, &may)
-            || (may && every_way(comm, algo->kind, rule)))
+        if (by_all_dtypes(comm, algo, rule))
             return 1;
     }
     return 0;
@@ -243,11 +260,12 @@ static int job(coll_comm *comm, int rank, int n)
         return 1;
     EXPECT(coll_comm_set_algorithm(comm, NULL) == COLL_OK, "rules");
     for (int k = 0; k < NKINDS; k++)
-        if (kind_reduces((enum coll_kind)k)
-            && every_way(comm, (enum coll_kind)k, ""))
-            return 1;
+        for (int d = 0; d < ndtypes && kind_reduces((enum coll_kind)k); d++)
+            if (every_way(comm, (enum coll_kind)k, dtypes[d], ""))
+                return 1;
     if (rank == 0)
-        printf("%d served, %d refused\n", served, refused);
+        printf("%d served, %d for long floats only, %d refused\n", served,
+               long_only, refused);
     return fclose(results);
 }
 

@@ -66,33 +66,54 @@ bool algo_in_order(const struct algo *algo)
                || algo->plan == plan_reduce_scatter_in_order);
 }
 
-bool algo_keeps_order(const struct algo *algo, int nranks)
+/* On which numbers of ranks what combines neighbours does so IN_PAIRS. */
+enum pairing {
+    OF_TWO,
+    OF_POWERS, /* of two */
+    OF_ONES,   /* in binary and then zeros, as 6, 12, 14: neighbours who fold in
+                  are a pair, and these pairs end where larger ones begin */
+    OF_ANY
+};
+
+static bool pairs_up(enum pairing pairing, int nranks)
+{
+    const int last_one = nranks & -nranks, more = nranks + last_one;
+    return pairing == OF_ANY || nranks <= 2
+           || (pairing == OF_POWERS && nranks == last_one)
+           || (pairing == OF_ONES && (more & (more - 1)) == 0);
+}
+
+enum algo_order algo_keeps(const struct algo *algo, int nranks)
 {
     static const struct {
         void (*plan)(struct plan *, const struct plan_shape *);
         int radix; /* 0: always; else where no rank folds in from afar */
+        enum pairing pairing;
     } kept[] = {
-        {plan_allreduce_recursive_doubling,      2 },
-        {plan_allreduce_halving_doubling_near,   0 },
-        {plan_allreduce_binomial_tree,           0 },
-        {plan_allreduce_knomial_tree,            0 },
-        {plan_allreduce_knomial_tree_8,          0 },
-        {plan_allreduce_direct,                  0 },
-        {plan_allreduce_direct_scatter,          0 },
-        {plan_allreduce_recursive_multiplying,   4 },
-        {plan_allreduce_recursive_multiplying_8, 8 },
-        {plan_allreduce_dividing_multiplying,    4 },
-        {plan_allreduce_dividing_multiplying_16, 16},
-        {plan_reduce_binomial_tree,              0 },
-        {plan_reduce_knomial_tree,               0 },
-        {plan_reduce_knomial_tree_8,             0 },
-        {plan_reduce_chain,                      0 },
+        {plan_allreduce_recursive_doubling,      2,  OF_POWERS},
+        {plan_allreduce_halving_doubling_near,   0,  OF_ONES  },
+        {plan_allreduce_binomial_tree,           0,  OF_ANY   },
+        {plan_allreduce_knomial_tree,            0,  OF_TWO   },
+        {plan_allreduce_knomial_tree_8,          0,  OF_TWO   },
+        {plan_allreduce_direct,                  0,  OF_TWO   },
+        {plan_allreduce_direct_scatter,          0,  OF_TWO   },
+        {plan_allreduce_recursive_multiplying,   4,  OF_TWO   },
+        {plan_allreduce_recursive_multiplying_8, 8,  OF_TWO   },
+        {plan_allreduce_dividing_multiplying,    4,  OF_TWO   },
+        {plan_allreduce_dividing_multiplying_16, 16, OF_TWO   },
+        {plan_reduce_binomial_tree,              0,  OF_ANY   },
+        {plan_reduce_knomial_tree,               0,  OF_TWO   },
+        {plan_reduce_knomial_tree_8,             0,  OF_TWO   },
+        {plan_reduce_chain,                      0,  OF_TWO   },
     };
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
         if (algo->plan == kept[i].plan)
-            return !kept[i].radix
-                   || plan_factors(nranks, kept[i].radix).extra == 0;
-    return algo_in_order(algo);
+            return kept[i].radix
+                           && plan_factors(nranks, kept[i].radix).extra > 0
+                       ? ANY_ORDER
+                   : pairs_up(kept[i].pairing, nranks) ? IN_PAIRS
+                                                       : RANK_ORDER;
+    return algo_in_order(algo) ? ONE_PASS : ANY_ORDER;
 }
 
 bool algo_pipelines(const struct algo *algo, int nranks)

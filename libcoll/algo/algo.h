@@ -56,19 +56,21 @@ bool kind_has_parts(enum coll_kind); /* one a rank: positions are ranks */
 /* By short or full name; NULL: no such algorithm. */
 const struct algo *algo_find(enum coll_kind kind, const char *name);
 
-/* What a result may ask of an algorithm that reduces. */
+/* What a result may ask of an algorithm that reduces; each asks for more than
+ * the one before. */
 enum algo_order {
     ANY_ORDER,  /* ranks may be combined in any order */
     RANK_ORDER, /* neighbouring runs of ranks are, the lower first */
-    ONE_PASS    /* all at once, from rank 0 on, and rounded once */
+    IN_PAIRS,   /* these two by two, as on a binomial tree: see op/op.h */
+    ONE_PASS    /* so, all at once and rounded once */
 };
 
 /* Whether it is ONE_PASS; a way of node/ does without groups. */
 bool algo_in_order(const struct algo *);
 
-/* Whether it keeps RANK_ORDER on so many ranks, if positions are ranks. The
- * root of a reduce is then where struct plan_shape says. */
-bool algo_keeps_order(const struct algo *, int nranks);
+/* The most that it keeps on so many ranks, if positions are ranks. The root of
+ * a reduce is then where struct plan_shape says. */
+enum algo_order algo_keeps(const struct algo *, int nranks);
 
 /* Whether its plans for so many ranks depend on the number of segments. */
 bool algo_pipelines(const struct algo *, int nranks);

@@ -60,12 +60,20 @@ static double own_best(const struct candidate *c, int rung)
     return best;
 }
 
+/* Whether it is in the race, so that others are measured by it. */
+static bool competes(const struct pricing *p, const struct candidate *c,
+                     enum coll_kind kind)
+{
+    return c->algo->kind == kind
+           && (!p->only_pairs || c->row->keeps >= IN_PAIRS);
+}
+
 /* Of a collective, the least that was rehearsed at a rung. */
 static double best_at(const struct pricing *p, enum coll_kind kind, int rung)
 {
     double best = INFINITY;
     for (int i = 0; i < p->n; i++)
-        if (p->candidates[i].algo->kind == kind)
+        if (competes(p, &p->candidates[i], kind))
             best = fmin(best, own_best(&p->candidates[i], rung));
     return best;
 }
@@ -134,7 +142,7 @@ static double least(const struct pricing *p, enum coll_kind kind, int rung)
 {
     double best = INFINITY;
     for (int i = 0; i < p->n; i++)
-        if (p->candidates[i].algo->kind == kind)
+        if (competes(p, &p->candidates[i], kind))
             best = fmin(best, expected(&p->candidates[i], rung));
     return best;
 }
@@ -276,7 +284,7 @@ static int list_near(struct pricing *p, enum coll_kind kind, int rung,
     for (int i = 0; i < p->n; i++) {
         struct candidate *c = &p->candidates[i];
         const double far = c->pipelines ? helped * behind : behind;
-        if (c->algo->kind != kind || !(hoped(c, rung) <= far * best))
+        if (!competes(p, c, kind) || !(hoped(c, rung) <= far * best))
             continue;
         int at = n++;
         for (; at > 0 && hoped(near[at - 1], rung) > hoped(c, rung); at--)
@@ -351,7 +359,7 @@ static struct candidate *leader(struct pricing *p, enum coll_kind kind,
     for (int i = 0; i < p->n; i++) {
         int v;
         struct candidate *c = &p->candidates[i];
-        const double seconds = c->algo->kind == kind
+        const double seconds = competes(p, c, kind)
                                    ? ladder_choice(&c->ladder, bytes, &v)
                                    : INFINITY;
         if (seconds < least) {
@@ -381,8 +389,8 @@ static coll_status climb_for_leader(struct pricing *p, enum coll_kind kind,
     return status;
 }
 
-/* The ends of all; then a few rungs of each collective, then the others. */
-coll_status climb_all(struct pricing *p)
+/* A few rungs of each collective, then the others. */
+static coll_status race(struct pricing *p)
 {
     static const struct {
         int rung;
@@ -401,7 +409,7 @@ coll_status climb_all(struct pricing *p)
         {10,          1.3},
     };
     enum { ROUGH = 4 }; /* of the steps */
-    coll_status status = climb_ends(p);
+    coll_status status = COLL_OK;
     const int nsteps = (int)(sizeof(steps) / sizeof(steps[0]));
     for (int from = 0, to = ROUGH; from < nsteps; from = to, to = nsteps)
         for (int k = 0; k < NKINDS; k++)
@@ -416,4 +424,13 @@ coll_status climb_all(struct pricing *p)
              class ++)
             status = climb_for_leader(p, (enum coll_kind)k, price_bytes(class));
     return status;
+}
+
+coll_status climb_all(struct pricing *p)
+{
+    coll_status status = climb_ends(p);
+    if (status == COLL_OK)
+        status = race(p);
+    p->only_pairs = p->in_pairs;
+    return status == COLL_OK && p->only_pairs ? race(p) : status;
 }

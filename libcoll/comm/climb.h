@@ -33,15 +33,17 @@ struct pricing {
     const struct layout *layout;
     struct candidate candidates[PRICE_ROWS];
     int n; /* those that are to be priced; the others come behind */
-    bool prunes, one_pass;
-    unsigned kinds;      /* bit per enum coll_kind */
-    double max_messages; /* of one rehearsal */
+    bool prunes, in_pairs; /* see struct price_limits */
+    bool only_pairs;       /* what keeps no pairs is out of the race */
+    unsigned kinds;        /* bit per enum coll_kind */
+    double max_messages;   /* of one rehearsal */
     double until; /* by clock_of_thread(): a crowded machine chooses no worse */
     uint32_t rehearsals;
     struct casts casts;
 };
 
-/* Fills the ladders of all candidates. Fails like rehearse(). */
+/* Fills the ladders of all candidates. in_pairs: then once more, for a race
+ * among those that keep IN_PAIRS. Fails like rehearse(). */
 coll_status climb_all(struct pricing *);
 
 #endif

@@ -353,6 +353,16 @@ bool layout_hosts_are_runs(const struct layout *l)
     return r == l->nranks;
 }
 
+bool layout_hosts_pair_up(const struct layout *l)
+{
+    const int *host = l->net.level[l->net.nhost_levels - 1].group_of;
+    const int each = l->by_hosts;
+    int r = 0;
+    while (r < l->nranks && (each & (each - 1)) == 0 && host[r] == r / each)
+        r++;
+    return r == l->nranks;
+}
+
 bool layout_even(const struct layout *l)
 {
     return l->by_hosts * layout_hosts(l) == l->nranks;

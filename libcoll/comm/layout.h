@@ -124,6 +124,10 @@ int layout_hosts(const struct layout *);
 /* Whether each has a run of ranks, in the order of the hosts; of several. */
 bool layout_hosts_are_runs(const struct layout *);
 
+/* Whether each has a run of as many, a power of two, but for the last one,
+ * which may have fewer; where plans by hosts can serve. */
+bool layout_hosts_pair_up(const struct layout *);
+
 /* Whether each has as many ranks; where plans by hosts can serve. */
 bool layout_even(const struct layout *);
 

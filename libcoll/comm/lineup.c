@@ -37,6 +37,26 @@ void lineup_close(struct lineup *u)
     layout_free(&u->hosts);
 }
 
+static enum algo_order less(enum algo_order a, enum algo_order b)
+{
+    return a < b ? a : b;
+}
+
+/* By hosts: two hosts' sums make a pair where each is one of as many. */
+enum algo_order lineup_keeps(const struct lineup *u, const struct algo *algo)
+{
+    const int n = u->at->nranks;
+    for (int i = 0; i < n; i++)
+        if (u->order[i] != i)
+            return ANY_ORDER;
+    const enum algo_order kept =
+        kind_reduces(algo->kind) ? algo_keeps(algo, n) : ANY_ORDER;
+    return u->at == u->whole                  ? kept
+           : !layout_hosts_are_runs(u->whole) ? ANY_ORDER
+           : layout_hosts_pair_up(u->whole)   ? less(kept, IN_PAIRS)
+                                              : less(kept, RANK_ORDER);
+}
+
 /* By hosts, segments are those of the plan or those in which it is run: so many
  * times. */
 static int times_of(const struct lineup *u, const struct performance *what)

@@ -21,6 +21,10 @@ coll_status lineup_open(struct lineup *, const struct layout *,
                         enum layout_order);
 void lineup_close(struct lineup *);
 
+/* The most that an algorithm keeps of the ranks' order, whose hosts sum in rank
+ * order where positions are hosts. */
+enum algo_order lineup_keeps(const struct lineup *, const struct algo *);
+
 struct performance {
     const struct algo *algo;
     int segments;

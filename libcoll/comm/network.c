@@ -153,7 +153,7 @@ static coll_status price(coll_comm *c)
                          &(struct price_limits){
                              .messages = PRICE_MAX_MESSAGES,
                              .seconds = affordable_seconds(c),
-                             .one_pass = c->determinism == DETERMINISM_FULL,
+                             .in_pairs = c->determinism == DETERMINISM_FULL,
                          });
     if (status == COLL_OK && c->rank == 0 && c->adapts)
         store_load(c);

@@ -255,17 +255,6 @@ static const struct candidate *first_twin(const struct pricing *p,
     return first;
 }
 
-/* Whether positions, hosts or ranks, stand in the order of the ranks. */
-static bool keeps_order(const struct lineup *u, const struct algo *algo)
-{
-    const int n = u->at->nranks;
-    for (int i = 0; i < n; i++)
-        if (u->order[i] != i)
-            return false;
-    return kind_reduces(algo->kind) && algo_keeps_order(algo, n)
-           && (u->at == u->whole || layout_hosts_are_runs(u->whole));
-}
-
 static void add(struct pricing *p, struct prices *prices,
                 const struct lineup *lineups, int a, enum layout_order order)
 {
@@ -281,7 +270,7 @@ static void add(struct pricing *p, struct prices *prices,
         .algo = (uint8_t)a,
         .order = (uint8_t)order,
         .cut = is_cut(p->layout, c->algo, order),
-        .keeps = keeps_order(c->lineup, c->algo),
+        .keeps = (uint8_t)lineup_keeps(c->lineup, c->algo),
     };
     ladder_clear(&c->ladder, p->layout->cache && p->layout->memory > 0
                                  ? p->layout->cache
@@ -299,10 +288,9 @@ static void list(struct pricing *p, struct prices *prices,
         for (int a = 0; a < nplanned; a++) {
             const enum layout_order order =
                 (enum layout_order)((i + ORDER_HOSTS) % NLINEUPS);
-            const bool asked = p->one_pass && !layout_by_hosts(order);
             if (p->kinds >> algos[a].kind & 1
                 && price_fits(p->layout, &algos[a], order)
-                && (asked || !algo_in_order(&algos[a])) == priced
+                && (p->in_pairs || !algo_in_order(&algos[a])) == priced
                 && prices->nrows < PRICE_ROWS)
                 add(p, prices, lineups, a, order);
         }
@@ -318,7 +306,7 @@ coll_status price_within(struct prices *prices, const struct layout *l,
     p->layout = l;
     p->prunes = !limits->all;
     p->kinds = limits->kinds ? limits->kinds : UINT_MAX;
-    p->one_pass = limits->one_pass;
+    p->in_pairs = limits->in_pairs;
     p->max_messages = limits->messages;
     p->until = clock_of_thread() + limits->seconds;
     *prices = (struct prices){.layout = layout_digest(l)};

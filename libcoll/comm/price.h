@@ -33,7 +33,7 @@ struct price_row {
     uint8_t algo, order; /* algos[algo]; enum layout_order */
     uint8_t twin;    /* the first row with the very same plans, or this one */
     uint8_t cut;     /* 1: by hosts, and the stages go by segments, not plans */
-    uint8_t keeps;   /* 1: it keeps RANK_ORDER, or can: see algo.h */
+    uint8_t keeps;   /* enum algo_order: the most that it keeps, or can */
     uint64_t bounds; /* bit per class: it takes more than that, see bound.h */
     uint8_t variant[PRICE_CLASSES];  /* 1 << variant segments */
     int16_t log_time[PRICE_CLASSES]; /* PRICE_NONE: not priced */
@@ -66,7 +66,7 @@ double price_seconds(const struct price_row *, size_t bytes);
 /* Whether an order makes sense for an algorithm in this layout. By hosts: where
  * the layout says so; collectives with a part for each rank also need as many
  * ranks on each. What combines in ONE_PASS does so among ranks, and by hosts
- * keeps RANK_ORDER, for which only a reduce_scatter has nothing better. */
+ * keeps less, for which only a reduce_scatter has nothing better. */
 bool price_fits(const struct layout *, const struct algo *, enum layout_order);
 
 /* How many positions a plan has: ranks, or hosts. */
@@ -89,8 +89,8 @@ coll_status price_all(struct prices *, const struct layout *,
 
 struct price_limits {
     double messages, seconds; /* as above */
-    int one_pass; /* 1: price also what combines in ONE_PASS, which is for those
-                     who ask for it */
+    int in_pairs; /* 1: results are to be IN_PAIRS: price also what combines in
+                     ONE_PASS, and most exactly what may serve them */
     int all;      /* 1: rehearse also what bounds rule out, to prove them */
     unsigned kinds; /* bit per enum coll_kind: no others; 0: all */
 };

@@ -31,7 +31,7 @@ static enum algo_order order_of(const coll_comm *c, coll_dtype dtype,
                                 const struct red_op *function)
 {
     if (c->determinism == DETERMINISM_FULL && (function || op_rounds(dtype)))
-        return ONE_PASS;
+        return function || op_narrow(dtype) ? ONE_PASS : IN_PAIRS;
     return function && !function->commutative ? RANK_ORDER : ANY_ORDER;
 }
 

@@ -82,11 +82,9 @@ enum { ANYTHING = ONE_PASS + 1 };
 
 static bool satisfies(const struct price_row *row, int order)
 {
-    const bool one_pass = algo_in_order(&algos[row->algo]);
-    return order == ANY_ORDER    ? !one_pass
-           : order == RANK_ORDER ? row->keeps
-           : order == ONE_PASS   ? one_pass && row->order == ORDER_GIVEN
-                                 : true;
+    return order == ANY_ORDER  ? !algo_in_order(&algos[row->algo])
+           : order == ANYTHING ? true
+                               : row->keeps >= order;
 }
 
 static bool allows(const struct select *s, const struct price_row *row,
@@ -270,6 +268,14 @@ static bool would(const struct select *s, int algo, enum algo_order order)
     return algos[algo].way != BY_PLAN && algo_in_order(&algos[algo]);
 }
 
+/* What a result asks for, and who asks. */
+static const char *const asked[] = {
+    [RANK_ORDER] = "in rank order, as ops that do not commute ask for",
+    [IN_PAIRS] = "in pairs in rank order, as COLL_DETERMINISM=full asks for",
+    [ONE_PASS] = "in rank order and rounds once, as COLL_DETERMINISM=full asks "
+                 "for of short floats and functions",
+};
+
 static coll_status forbidden_order(const struct select *s, enum coll_kind kind,
                                    size_t bytes, enum algo_order order)
 {
@@ -280,12 +286,8 @@ static coll_status forbidden_order(const struct select *s, enum coll_kind kind,
                      "%s%s", *names ? ", " : "", algos[a].name);
     return fail(COLL_ERR_UNSUPPORTED, "select",
                 "the rules of COLL_ALGO forbid every algorithm for %s of %zu "
-                "bytes that combines in rank order%s, as %s for; these do: %s",
-                kind_names[kind], bytes,
-                order == ONE_PASS ? " and rounds once" : "",
-                order == ONE_PASS ? "COLL_DETERMINISM=full asks"
-                                  : "ops that do not commute ask",
-                names);
+                "bytes that combines %s; these do: %s",
+                kind_names[kind], bytes, asked[order], names);
 }
 
 /* The first of n rows that can serve parts of different lengths; or n. */

@@ -62,8 +62,8 @@ coll_status select_rules(struct select *, const char *text, const char *source);
 coll_status select_best(struct select *, enum coll_kind, size_t bytes,
                         struct select_choice *);
 
-/* The same for what has to be combined in RANK_ORDER or in ONE_PASS, by prices
- * alone: nothing is learned. uneven: parts differ in length, see below. */
+/* The same for what has to be combined in an order, by prices alone: nothing is
+ * learned. uneven: parts differ in length, see below. */
 struct select_need {
     enum algo_order order;
     bool uneven;

@@ -4,8 +4,8 @@
  * and the flags that let the compiler use them.
  *
  * A kernel keeps some vectors of the result in registers, goes through the
- * sources, then through the destinations. That loop is written once; what
- * tells the kernels apart is constant where it is inlined.
+ * sources by fours, then through the destinations. That loop is written once;
+ * what tells the kernels apart is constant where it is inlined.
  */
 #include "op/arith.h"
 #include "op/convert.h"
@@ -13,7 +13,8 @@
 
 #define INLINED static inline __attribute__((always_inline))
 
-enum { LINE = 64, MOST_PARTS = 4 };
+/* LEVELS: as many as there are bits in the number of fours of sources. */
+enum { LINE = 64, MOST_PARTS = 4, LEVELS = 30 };
 
 /* How elements lie in memory, and come into vectors and back: bytes of them, as
  * many as a vector there has or fewer. It becomes so many parts, vectors of f32
@@ -72,6 +73,71 @@ struct operands {
     bool stream;
 };
 
+/* What lies at so many bytes from the start of each operand. */
+struct block {
+    const struct operands *o;
+    size_t at, bytes;
+};
+
+INLINED void load(const struct layout *m, const struct block *b, int source,
+                  int k, vec *x)
+{
+    const char *p = (const char *)b->o->src[source] + b->at;
+    for (int v = 0; v < k; v++)
+        x[v] = m->load(p + (size_t)(v / m->nparts) * b->bytes, b->bytes,
+                       v % m->nparts);
+}
+
+INLINED void operate(vec (*op)(vec, vec), const vec *x, const vec *y, int k,
+                     vec *result)
+{
+    for (int v = 0; v < k; v++)
+        result[v] = op(x[v], y[v]);
+}
+
+/* Four sources from `first` on, or as many as there are. */
+INLINED void combine_four(const struct layout *m, vec (*op)(vec, vec),
+                          const struct block *b, int first, int k, vec *acc)
+{
+    const int n = b->o->nsrc - first;
+    vec x[MOST_PARTS], y[MOST_PARTS];
+    load(m, b, first, k, acc);
+    if (n == 1)
+        return;
+    load(m, b, first + 1, k, x);
+    operate(op, acc, x, k, acc);
+    if (n == 2)
+        return;
+    load(m, b, first + 2, k, x);
+    if (n > 3) {
+        load(m, b, first + 3, k, y);
+        operate(op, x, y, k, x);
+    }
+    operate(op, acc, x, k, acc);
+}
+
+/* All of them, as one counts in binary: what comes of as many sources is put
+ * together, and at last what is left over. */
+INLINED void combine_all(const struct layout *m, vec (*op)(vec, vec),
+                         const struct block *b, int k, vec *acc)
+{
+    vec before[LEVELS][MOST_PARTS];
+    int depth = 0;
+    for (int fours = 0;; fours++) {
+        const bool last = b->o->nsrc - 4 * fours <= 4;
+        combine_four(m, op, b, 4 * fours, k, acc);
+        for (int bits = fours; depth && (last || bits % 2); bits /= 2) {
+            depth--;
+            operate(op, before[depth], acc, k, acc);
+        }
+        if (last)
+            return;
+        for (int v = 0; v < k; v++)
+            before[depth][v] = acc[v];
+        depth++;
+    }
+}
+
 /* Combines what lies at so many bytes from the start of each operand. */
 INLINED void step(const struct layout *m, vec (*op)(vec, vec),
                   vec (*divide)(vec, int), const struct operands *o, size_t at,
@@ -79,15 +145,7 @@ INLINED void step(const struct layout *m, vec (*op)(vec, vec),
 {
     vec acc[MOST_PARTS];
     const int k = m->nparts;
-    const char *p = (const char *)o->src[0] + at;
-    for (int v = 0; v < nvectors * k; v++)
-        acc[v] = m->load(p + (size_t)(v / k) * bytes, bytes, v % k);
-    for (int s = 1; s < o->nsrc; s++) {
-        p = (const char *)o->src[s] + at;
-        for (int v = 0; v < nvectors * k; v++)
-            acc[v] =
-                op(acc[v], m->load(p + (size_t)(v / k) * bytes, bytes, v % k));
-    }
+    combine_all(m, op, &(struct block){o, at, bytes}, nvectors * k, acc);
     for (int v = 0; divide && v < nvectors * k; v++)
         acc[v] = divide(acc[v], o->divisor);
     for (int j = 0; j < o->ndst; j++) {

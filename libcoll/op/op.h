@@ -10,8 +10,12 @@
 
 enum { OP_NDTYPES = COLL_F8E5M2 + 1, OP_NOPS = COLL_LOR + 1 };
 
-/* dst[j][i] = src[0][i] op src[1][i] op ... op src[nsrc - 1][i], in this order,
- * for i in [0, n) and each j in [0, ndst). nsrc and ndst are at least 1.
+/* dst[j][i] = src[0][i] op src[1][i] op ... op src[nsrc - 1][i] for i in [0, n)
+ * and each j in [0, ndst). nsrc and ndst are at least 1.
+ *
+ * In pairs: neighbours are combined two by two, the lower first, and then what
+ * they come to, until one is left; one that has no neighbour waits. So five are
+ * ((s0 op s1) op (s2 op s3)) op s4, as on a binomial tree of as many ranks.
  *
  * f16, bf16 and f8 are computed in f32 and rounded once, at the end, to
  * nearest even. COLL_AVG sums and then divides by divisor, before the rounding,

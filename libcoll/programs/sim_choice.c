@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "comm/lineup.h"
 
 coll_status choices_open(struct choices *c, const struct world *w,
                          enum algo_order asked)
@@ -19,7 +20,7 @@ coll_status choices_open(struct choices *c, const struct world *w,
         price_within(&c->select.prices, &w->layout,
                      &(struct price_limits){.messages = PRICE_MAX_MESSAGES,
                                             .seconds = 1e9,
-                                            .one_pass = asked == ONE_PASS});
+                                            .in_pairs = asked == IN_PAIRS});
     c->seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
     return status;
 }
@@ -106,18 +107,34 @@ static double least_seconds(const struct candidate *c, double bytes)
                 (c->seconds[0] + slope * (bytes - c->bytes[0])) / margin);
 }
 
-/* All that the library considers. */
-static int list_all(const struct world *w, enum coll_kind kind, bool one_pass,
-                    struct candidate *all)
+static bool serves(const struct lineup *u, const struct algo *algo,
+                   enum algo_order asked)
 {
-    int n = 0;
-    for (int order = 0; order < NLINEUPS; order++)
-        for (int a = 0; a < nplanned; a++)
-            if (algos[a].kind == kind && algo_in_order(&algos[a]) == one_pass
-                && choices_considers(w, &algos[a], (enum layout_order)order))
-                all[n++] = (struct candidate){
-                    .algo = &algos[a], .order = (enum layout_order)order};
-    return n;
+    return asked == ANY_ORDER ? !algo_in_order(algo)
+                              : lineup_keeps(u, algo) >= asked;
+}
+
+/* All that the library considers. */
+static coll_status list_all(const struct world *w, enum coll_kind kind,
+                            enum algo_order asked, struct candidate *all,
+                            int *n)
+{
+    coll_status status = COLL_OK;
+    *n = 0;
+    for (int i = 0; i < NLINEUPS && status == COLL_OK; i++) {
+        const enum layout_order order = (enum layout_order)i;
+        struct lineup u;
+        if (layout_by_hosts(order) && !w->layout.by_hosts)
+            continue;
+        status = lineup_open(&u, &w->layout, order);
+        for (int a = 0; a < nplanned && status == COLL_OK; a++)
+            if (algos[a].kind == kind && serves(&u, &algos[a], asked)
+                && choices_considers(w, &algos[a], order))
+                all[(*n)++] =
+                    (struct candidate){.algo = &algos[a], .order = order};
+        lineup_close(&u);
+    }
+    return status;
 }
 
 /* Of one whose best number of segments is known. */
@@ -160,23 +177,6 @@ static void try_out(const struct world *w, struct candidate *all, int n,
     fastest->chosen = true;
 }
 
-/* Those in rank order are so few that another one cannot stand for one that is
- * left out. */
-static bool some_are_large(const struct world *w, const struct candidate *all,
-                           int n, size_t bytes,
-                           const struct trials_limits *limits)
-{
-    bool large = false;
-    for (int i = 0; i < n; i++)
-        large |= trial_messages(&(struct trial){.world = w,
-                                                .algo = all[i].algo,
-                                                .order = all[i].order,
-                                                .bytes = bytes},
-                                1)
-                 > limits->max_messages;
-    return large;
-}
-
 coll_status choices_run(struct choices *c, enum coll_kind kind,
                         const size_t *sizes, int nsizes,
                         const struct trials_limits *limits,
@@ -188,14 +188,12 @@ coll_status choices_run(struct choices *c, enum coll_kind kind,
     coll_status status = COLL_OK;
     if (!all || !trials)
         status = fail(COLL_ERR_MEMORY, "sim", "no memory for a list");
-    const bool one_pass = order_of(c, kind) == ONE_PASS;
-    const int n =
-        status == COLL_OK ? list_all(c->world, kind, one_pass, all) : 0;
+    int n = 0;
+    if (status == COLL_OK)
+        status = list_all(c->world, kind, order_of(c, kind), all, &n);
     for (int i = 0; i < nsizes && status == COLL_OK; i++) {
         if (choices_get(c, kind, sizes[i], &fastest[i]))
             trials_run(&fastest[i], 1, limits);
-        else if (one_pass && some_are_large(c->world, all, n, sizes[i], limits))
-            fastest[i] = (struct trial){.state = TRIAL_LARGE};
         else
             try_out(c->world, all, n, trials, sizes[i], limits, &fastest[i]);
     }

@@ -15,7 +15,7 @@ enum { CHOICE_RANKS = PRICE_RANKS };
 
 struct choices {
     const struct world *world;
-    enum algo_order asked; /* of sums: ANY_ORDER, or ONE_PASS */
+    enum algo_order asked; /* of sums: ANY_ORDER, or IN_PAIRS */
     struct select select; /* priced, if that is told below */
     bool priced;
     double seconds; /* of a processor, that pricing took */

@@ -30,12 +30,12 @@ static const struct {
 enum { NNETS = sizeof(nets) / sizeof(nets[0]) };
 
 /* Of the first, gradients; of the others, elastic averaging. Of sync-easgd1 to
- * 3 coll_train asks for sums in rank order. */
+ * 3 coll_train asks for sums of equal bits. */
 static const struct sim_strategy strategies[] = {
     {"sync",                {ALLREDUCE},         1, ANY_ORDER, true,  true },
-    {"sync-easgd1",         {BROADCAST, REDUCE}, 2, ONE_PASS,  false, false},
-    {"sync-easgd2",         {ALLREDUCE},         1, ONE_PASS,  false, false},
-    {"sync-easgd3",         {ALLREDUCE},         1, ONE_PASS,  false, true },
+    {"sync-easgd1",         {BROADCAST, REDUCE}, 2, IN_PAIRS,  false, false},
+    {"sync-easgd2",         {ALLREDUCE},         1, IN_PAIRS,  false, false},
+    {"sync-easgd3",         {ALLREDUCE},         1, IN_PAIRS,  false, true },
     {"decentralized-easgd", {ALLREDUCE},         1, ANY_ORDER, false, true },
 };
 
@@ -157,7 +157,7 @@ static void simulate_buckets(const struct training *t, const struct world *w,
     const size_t sizes[2] = {last, t->bucket};
     struct trial runs[2] = {{.state = TRIAL_LARGE}};
     const struct trials_limits limits = limits_of(
-        t->job, w, t->strategy->asked == ONE_PASS && kind_reduces(kind));
+        t->job, w, t->strategy->asked == IN_PAIRS && kind_reduces(kind));
     struct choices choices = {.world = w};
     coll_status status = COLL_OK;
     if (!algo)
