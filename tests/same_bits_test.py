@@ -108,22 +108,22 @@ def cases():
                lambda h=hosts, r=ring: same(h, 4, shm_ring=r))
         yield (f'full on hosts {hosts} by UCX',
                lambda h=hosts: same(h, 4, transport='ucx'))
-    # halving by neighbours, two trees; on two hosts all that keep the order
-    yield 'full on one host', lambda: same('000000', 10, 3)
-    yield 'full on two hosts with runs', lambda: same('0011', 4, 15)
+    # halving by neighbours, blocks, trees; on two hosts all that keep the order
+    yield 'full on one host', lambda: same('000000', 10, 4)
+    yield 'full on two hosts with runs', lambda: same('0011', 4, 16)
     if tap.cases(True, False):
         machine = 'machine:ft2000plus'
-        for hosts, n in (('001122', 3), ('000112', 3), ('010101', 2),
-                         ('00001111', 15), ('0123', 4), ('012345', 3)):
+        for hosts, n in (('001122', 4), ('000112', 4), ('010101', 3),
+                         ('00001111', 16), ('0123', 5), ('01234', 3)):
             yield (f'full, averages and products on hosts {hosts}',
                    lambda h=hosts, n=n: same(h, 4, n, 3))
             yield (f'and by UCX on hosts {hosts}',
-                   lambda h=hosts, n=n: same(h, 4, min(n, 4), 3,
+                   lambda h=hosts, n=n: same(h, 4, min(n, 5), 3,
                                              transport='ucx'))
-        yield 'the same on one host', lambda: same('000000', 10, 3, 3)
-        yield ('and by UCX', lambda: same('000000', 4, 3, 3, transport='ucx'))
+        yield 'the same on one host', lambda: same('000000', 10, 4, 3)
+        yield ('and by UCX', lambda: same('000000', 4, 4, 3, transport='ucx'))
         yield ('full in groups of a host',
-               lambda: same('0' * 16, 10, 4, cluster=machine))
+               lambda: same('0' * 16, 10, 5, cluster=machine))
         yield ('off in groups of a host, some differ',
                lambda: some_differ('0' * 16, cluster=machine))
         yield 'off on one host, some differ', lambda: some_differ('000000')

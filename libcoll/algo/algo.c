@@ -92,6 +92,7 @@ enum algo_order algo_keeps(const struct algo *algo, int nranks)
     } kept[] = {
         {plan_allreduce_recursive_doubling,      2,  OF_POWERS},
         {plan_allreduce_halving_doubling_near,   0,  OF_ONES  },
+        {plan_allreduce_binary_blocks,           0,  OF_ANY   },
         {plan_allreduce_binomial_tree,           0,  OF_ANY   },
         {plan_allreduce_knomial_tree,            0,  OF_TWO   },
         {plan_allreduce_knomial_tree_8,          0,  OF_TWO   },

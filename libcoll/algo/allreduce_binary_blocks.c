@@ -6,7 +6,8 @@
  *          Folding adds 2 alpha + (2 beta + gamma) bytes instead
  *   when   medium and long vectors on 12, 24 or 160 ranks: n is the sum of a
  *          few large powers of two; 63 ranks gain little
- *   order  a block's sum, then that of the blocks smaller than it
+ *   order  a block's sum, by neighbours first, then that of the blocks smaller
+ *          than it: in pairs
  *   from   Rabenseifner and Traeff, "More efficient reduction algorithms for
  *          non-power-of-two number of processors in message-passing parallel
  *          systems", EuroPVM/MPI 2004
@@ -14,10 +15,11 @@
  * The ranks are cut into blocks of powers of two, largest first. Each block
  * reduces and scatters inside; the smallest hands its parts to the next larger
  * one, that adds and hands them on. The largest has the sums, and all goes
- * back. A smaller block has fewer rounds, so handing over costs no round.
+ * back. A smaller block has fewer rounds, so handing over costs no round. The
+ * paper's blocks have their largest exchange far off, these between neighbours.
  * 7 ranks, and what they hold after scattering:
  *
- *   0: 0     1: 1     2: 2     3: 3
+ *   0: 0     2: 1     1: 2     3: 3
  *      ^        ^        ^        ^
  *   4: 0 1 __/        5: 2 3 __/
  *      ^                 ^
@@ -54,6 +56,16 @@ static struct blocks blocks_of(int n, int me)
     return b;
 }
 
+/* Of the i-th of so many parts of a vector, halved by neighbours first, which
+ * rank has it: a power of two in reverse. */
+static int holder_of(int i, int nparts)
+{
+    int holder = 0;
+    for (int bit = 1; bit < nparts; bit *= 2)
+        holder = 2 * holder + (i / bit & 1);
+    return holder;
+}
+
 /* The chunks that this rank holds, in the pieces that ranks of the larger block
  * hold: from the holders, or to them. */
 static step_id hand_over(struct plan *p, const struct blocks *b,
@@ -63,7 +75,8 @@ static step_id hand_over(struct plan *p, const struct blocks *b,
     step_id all = ready;
     for (int c = mine.chunk; c < mine.chunk + mine.nchunks; c += size) {
         const struct place piece = {mine.buf, c, size, 0};
-        const int holder = b->larger.first + c / size;
+        const int holder =
+            b->larger.first + holder_of(c / size, b->larger.size);
         if (up)
             plan_send(p, holder, piece, ready);
         else
@@ -80,10 +93,12 @@ void plan_allreduce_binary_blocks(struct plan *p, const struct plan_shape *s)
 {
     const struct blocks b = blocks_of(s->nranks, s->rank);
     const int me = s->rank - b.mine.first, size = b.largest / b.mine.size;
-    struct place mine = IN_RUN(me * size, size); /* in the end */
+    struct place mine = /* in the end */
+        IN_RUN(holder_of(me, b.mine.size) * size, size);
     const struct place heard =
         TMP_RUN(mine.chunk, size, b.mine.size > 1 ? b.largest / 2 : 0);
-    const int below = b.smaller.first + me * b.smaller.size / b.mine.size;
+    const int below =
+        b.smaller.first + (b.smaller.size ? me % b.smaller.size : 0);
     struct halving h = halving_of(b.largest);
     step_id got = PLAN_START;
 
@@ -92,7 +107,7 @@ void plan_allreduce_binary_blocks(struct plan *p, const struct plan_shape *s)
         plan_copy(p, OUT(0), IN(0), PLAN_START);
     if (b.smaller.size)
         got = plan_recv(p, below, heard, PLAN_START);
-    for (int bit = b.mine.size / 2; bit > 0; bit /= 2)
+    for (int bit = 1; bit < b.mine.size; bit *= 2)
         halving_add(&h, b.mine.first + (me ^ bit), me & bit);
     step_id ready = plan_halvings(p, &h, PLAN_IN, PLAN_START);
     if (b.mine.size > 1)

@@ -114,8 +114,7 @@ static bool fits_by_hosts(const struct layout *l, const struct algo *algo,
 bool price_fits(const struct layout *l, const struct algo *algo,
                 enum layout_order order)
 {
-    if (algo_in_order(algo) && order != ORDER_GIVEN
-        && (algo->kind != REDUCE_SCATTER || order != ORDER_HOSTS))
+    if (algo_in_order(algo) && order != ORDER_GIVEN && order != ORDER_HOSTS)
         return false;
     if (layout_by_hosts(order))
         return fits_by_hosts(l, algo, order);

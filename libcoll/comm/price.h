@@ -66,7 +66,7 @@ double price_seconds(const struct price_row *, size_t bytes);
 /* Whether an order makes sense for an algorithm in this layout. By hosts: where
  * the layout says so; collectives with a part for each rank also need as many
  * ranks on each. What combines in ONE_PASS does so among ranks, and by hosts
- * keeps less, for which only a reduce_scatter has nothing better. */
+ * keeps less. */
 bool price_fits(const struct layout *, const struct algo *, enum layout_order);
 
 /* How many positions a plan has: ranks, or hosts. */

@@ -331,6 +331,7 @@ static void start_across(coll_request *r)
         .count = mine.count,
         .elem_bytes = r->elem_bytes,
         .reduce = s->combine,
+        .first = (c->hosts.n - c->hosts.host_of[r->root]) % c->hosts.n,
         .tag = r->tag,
         .news = s->news,
     };
