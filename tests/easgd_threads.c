@@ -16,8 +16,9 @@
 enum { MAX_RANKS = 4 };
 
 /* 20 * 7 weights and 20 biases, which 3 ranks cannot share equally. */
-static const char text[] = "input 1x1x7\ndense 20\nsoftmax_loss\n";
-enum { COUNT = 160 };
+static const char narrow[] = "input 1x1x7\ndense 20\nsoftmax_loss\n";
+static const char wide[] = "input 1x1x99\ndense 400\nsoftmax_loss\n";
+enum { COUNT = 160 }; /* parameters of the narrow net, fewer than of the wide */
 
 static const struct way {
     const char *strategy;
@@ -38,6 +39,7 @@ static struct {
     long tau, steps;
     double alpha, eta, momentum;
     int threads;
+    bool wide;
 } job;
 
 /* A rank's weights in the end, and the centre. */
@@ -87,7 +89,8 @@ static int open_worker(struct worker *k, coll_comm *comm)
     if (!k->strategy.ops
         || strategy_complete(k->strategy.ops, &k->strategy.settings, error,
                              sizeof(error))
-        || net_create(&k->net, text, 1, error, sizeof(error))
+        || net_create(&k->net, job.wide ? wide : narrow, 1, error,
+                      sizeof(error))
         || net_use_threads(&k->net, job.threads ? job.threads : 1, NULL, error,
                            sizeof(error))
         || optim_complete(k->update.optim, &k->update.settings, error,
@@ -96,7 +99,7 @@ static int open_worker(struct worker *k, coll_comm *comm)
         return 1;
     }
     net_init(&k->net, 7);
-    return k->net.params.count != COUNT
+    return (k->net.params.count == COUNT) == job.wide
            || update_open(&k->update, &k->net, NULL)
            || k->strategy.ops->open(&k->strategy) != COLL_OK;
 }
@@ -113,14 +116,15 @@ static void close_worker(struct worker *k)
 static int step(struct worker *k, int rank, long number)
 {
     struct strategy *s = &k->strategy;
+    const size_t count = k->net.params.count;
     const float *w = k->net.params.x;
     if (s->ops->begin(s, number))
         return 1;
-    for (size_t i = 0; i < COUNT; i++)
+    for (size_t i = 0; i < count; i++)
         k->net.grads.x[i] =
             (float)(curve(i) * ((double)w[i] - target(rank, i)));
     if (s->ops->grads_ready)
-        s->ops->grads_ready(s, 0, COUNT);
+        s->ops->grads_ready(s, 0, count);
     if (s->ops->finish(s))
         return 1;
     s->ops->prepare(s);
@@ -357,6 +361,7 @@ static int nobody_carries_more(void)
     for (int i = 3; i < NWAYS; i++) {
         double mean = 0, most = 0;
         plainly(&ways[i], 1, 20);
+        job.wide = true;
         good &= run(MAX_RANKS, runs);
         for (int r = 0; r < MAX_RANKS; r++) {
             const double bytes =

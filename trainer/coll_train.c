@@ -57,13 +57,11 @@ __attribute__((format(printf, 1, 2))) static void complain(const char *format,
     fprintf(stderr, "coll_train: %s\n", complaint);
 }
 
-/* For --deterministic: in which order the library adds must not follow from
- * what it measures. Before the library reads its settings. */
+/* For --deterministic: how the library adds must not follow from what it
+ * measures. Before the library reads its settings. */
 static void fix_order(void)
 {
-    const char *said = getenv("COLL_DETERMINISM");
-    if (!said || !strcmp(said, "off") || !strcmp(said, "run"))
-        setenv("COLL_DETERMINISM", "layout", 1);
+    setenv("COLL_DETERMINISM", "full", 1);
 }
 
 /* Returns the exit status: 2 where the environment or a setting is wrong. */

@@ -29,14 +29,14 @@ static const struct {
 };
 enum { NNETS = sizeof(nets) / sizeof(nets[0]) };
 
-/* Of the first, gradients; of the others, elastic averaging. Of sync-easgd1 to
- * 3 coll_train asks for sums of equal bits. */
+/* Of the first, gradients; of the others, elastic averaging, where coll_train
+ * asks for sums of equal bits. */
 static const struct sim_strategy strategies[] = {
     {"sync",                {ALLREDUCE},         1, ANY_ORDER, true,  true },
     {"sync-easgd1",         {BROADCAST, REDUCE}, 2, IN_PAIRS,  false, false},
     {"sync-easgd2",         {ALLREDUCE},         1, IN_PAIRS,  false, false},
     {"sync-easgd3",         {ALLREDUCE},         1, IN_PAIRS,  false, true },
-    {"decentralized-easgd", {ALLREDUCE},         1, ANY_ORDER, false, true },
+    {"decentralized-easgd", {ALLREDUCE},         1, IN_PAIRS,  false, true },
 };
 
 static const struct sim_strategy *strategy_of(const char *name)

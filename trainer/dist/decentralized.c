@@ -10,8 +10,8 @@
  *   hierarchical  as replicated, with sums by level: inside each group of
  *                 ranks, then between the groups
  *
- * Sums are made in the order that is reckoned to be the fastest, which is the
- * same for as many ranks on as many hosts. */
+ * The first two add as sync EASGD does (sync_easgd.c), but for trees; the last
+ * one in the same order on as many ranks of as many hosts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,17 +96,15 @@ static void move_shard(const struct strategy *s, struct easgd *e, size_t first,
 
 static const struct easgd_way ways[] = {
     [CENTRE_REPLICATED] = {.early = true,
-                           .determinism = "layout",
+                           .alike = true,
                            .exchange = easgd_sum,
                            .move = easgd_meet   },
-    [CENTRE_SHARDED] = { .early = true,
-                           .determinism = "layout",
+    [CENTRE_SHARDED] = {.early = true,
                            .open = open_shards,
                            .exchange = exchange_shards,
                            .move = move_shard,
                            .close = close_shards},
-    [CENTRE_HIERARCHICAL] = {   .early = true,
-                           .determinism = "layout",
+    [CENTRE_HIERARCHICAL] = {.early = true,
                            .algorithm = "allreduce:hierarchical",
                            .exchange = easgd_sum,
                            .move = easgd_meet},

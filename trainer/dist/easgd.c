@@ -20,13 +20,11 @@ static coll_status share_memory(struct strategy *s, struct easgd *e)
     return status;
 }
 
-/* "full" in the environment is more than any way asks for; an algorithm of its
- * own could not serve it. */
-static const char *determinism_of(const struct easgd_way *way)
+/* A tree's root has more to do than its leaves. */
+static const char *algorithm_of(const struct easgd_way *way)
 {
-    const char *said = getenv("COLL_DETERMINISM");
-    return said && !strcmp(said, "full") && !way->algorithm ? said
-                                                            : way->determinism;
+    return way->alike && !getenv("COLL_ALGO") ? "allreduce:^binomial_tree"
+                                              : way->algorithm;
 }
 
 coll_status easgd_open(struct strategy *s, const struct easgd_way *way)
@@ -46,8 +44,8 @@ coll_status easgd_open(struct strategy *s, const struct easgd_way *way)
     e->distance = e->sum.x;
     coll_status status = way->open ? way->open(s, e) : COLL_OK;
     coll_config config = COLL_CONFIG_INITIALIZER;
-    config.algorithm = way->algorithm;
-    config.determinism = determinism_of(way);
+    config.algorithm = algorithm_of(way);
+    config.determinism = way->algorithm ? "layout" : "full";
     if (!status)
         status = coll_comm_split(s->comm, 0, e->rank, &e->comm, &config);
     return status ? status : share_memory(s, e);

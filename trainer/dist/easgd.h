@@ -11,7 +11,8 @@ struct easgd;
 
 struct easgd_way {
     bool early; /* starts before forward, and is waited for after backward */
-    const char *algorithm, *determinism; /* as in coll_config */
+    bool alike; /* no rank is to send or hear more than others */
+    const char *algorithm; /* as in coll_config; NULL: any, with equal bits */
     /* Optional: takes e->sum, of as many floats as there are parameters unless
      * this says otherwise, and what else it needs. */
     coll_status (*open)(struct strategy *, struct easgd *);

@@ -8,9 +8,8 @@
  *   2  every rank has it and moves it alike: one sum to all
  *   3  as 2, but the sum goes on while the gradient is computed
  *
- * Sums are made in rank order, so all three give the same bits. The paper's
- * trees add in another one; why there are none: README, "Ranks that learn
- * apart". */
+ * Sums are made in pairs (COLL_DETERMINISM=full), so all three give the same
+ * bits, by the paper's trees or not, whichever is faster. */
 #include "dist/easgd.h"
 #include "dist/elastic.h"
 
@@ -41,14 +40,11 @@ static coll_status send_centre(struct strategy *s)
                           0, e->comm, NULL);
 }
 
-static const struct easgd_way at_root = {.determinism = "full",
-                                         .exchange = to_and_fro,
+static const struct easgd_way at_root = {.exchange = to_and_fro,
                                          .move = move_at_root},
-                              late = {.determinism = "full",
-                                      .exchange = easgd_sum,
+                              late = {.exchange = easgd_sum,
                                       .move = easgd_meet},
                               early = {.early = true,
-                                       .determinism = "full",
                                        .exchange = easgd_sum,
                                        .move = easgd_meet};
 
