@@ -196,7 +196,8 @@ Test(explain, tells_each_choice_once, .timeout = 60)
 static const char *make_another_best(coll_comm *comm)
 {
     struct select_class *class =
-        comm->select.class[ALLREDUCE][price_half(COUNT * sizeof(float))];
+        comm->select
+            .class[POOL_ANY][ALLREDUCE][price_half(COUNT * sizeof(float))];
     struct learn *l = &class->learn;
     const int before = learn_best(l), other = (before + 1) % class->n;
     for (int i = 0; i < 100 && learn_best(l) != other; i++) {

@@ -86,9 +86,10 @@ static uint64_t hash(uint64_t h, const void *bytes, size_t n)
 static uint64_t digest(const struct select *s)
 {
     uint64_t h = 0xcbf29ce484222325u;
-    for (int k = 0; k < NKINDS; k++)
+    for (int k = 0; k < NPOOLS * NKINDS; k++)
         for (int i = 0; i < PRICE_HALVES; i++) {
-            const struct select_class *class = s->class[k][i];
+            const struct select_class *class =
+                s->class[k / NKINDS][k % NKINDS][i];
             if (!class)
                 continue;
             h = hash(h, &class->learn, sizeof(class->learn));
@@ -230,12 +231,55 @@ Test(news, all_ranks_learn_alike_of_reduce_and_broadcast, .timeout = 60)
                      "hosts %s", layouts[i]);
 }
 
+static const char *const full[] = {"COLL_DETERMINISM=full",
+                                   "COLL_CALIBRATE=off", NULL};
+
+/* Sums that are to be in pairs try what gives the same bits, to any root. */
+static int learn_with_equal_bits(coll_comm *comm, int rank, int n)
+{
+    enum { COUNT = 5000 };
+    static float x[COUNT], y[COUNT], first[COUNT];
+    int trials[NKINDS] = {0};
+    bool known = false;
+    uint64_t own = (uint64_t)rank;
+    for (int i = 0; i < COUNT; i++)
+        x[i] = (float)draw(&own) / (float)(1 << draw(&own) % 20);
+    for (int turn = 0; turn < 1500; turn++) {
+        const int root = turn / 2 % n;
+        const bool all = turn % 2 == 0;
+        EXPECT(
+            (all ? coll_allreduce(x, y, COUNT, COLL_F32, COLL_SUM, comm, NULL)
+                 : coll_reduce(x, y, COUNT, COLL_F32, COLL_SUM, root, comm,
+                               NULL))
+                == COLL_OK,
+            "turn %d", turn);
+        trials[comm->last_kind] += comm->last.trial;
+        if (!known)
+            memcpy(first, y, sizeof(first));
+        known = true;
+        EXPECT((!all && root != rank) || !memcmp(first, y, sizeof(first)),
+               "turn %d has other bits", turn);
+    }
+    EXPECT(comm->last.pool == POOL_PAIRS && trials[ALLREDUCE] > 9
+               && trials[REDUCE] > 9,
+           "%d and %d trials", trials[ALLREDUCE], trials[REDUCE]);
+    return same_on_all(comm, 0, n);
+}
+
+Test(news, sums_of_equal_bits_are_learned_about, .timeout = 60)
+{
+    static const char *const layouts[] = {"0011", "0123", "01234"};
+    for (unsigned i = 0; i < cases(3, 1); i++)
+        cr_assert_eq(run_on(layouts[i], full, learn_with_equal_bits), 0,
+                     "hosts %s", layouts[i]);
+}
+
 /* What the first broadcast of a size took, as all know it after a barrier. */
 static int first_sample(coll_comm *comm, size_t bytes, double *seconds)
 {
     EXPECT(coll_barrier(comm, NULL) == COLL_OK, "barrier");
     const struct learn *l =
-        &comm->select.class[BROADCAST][price_half(bytes)]->learn;
+        &comm->select.class[POOL_ANY][BROADCAST][price_half(bytes)]->learn;
     EXPECT(l->candidate[l->best].samples == 1, "%d samples",
            l->candidate[l->best].samples);
     *seconds = select_seconds(l->candidate[l->best].recent[0]);

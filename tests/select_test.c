@@ -53,7 +53,8 @@ Test(select, what_has_the_same_plans_is_tried_once)
     }
     cr_assert_geq(twins, 4);
     select_best(&s, ALLREDUCE, 1024, &(struct select_choice){0});
-    const struct select_class *class = s.class[ALLREDUCE][price_half(1024)];
+    const struct select_class *class =
+        s.class[POOL_ANY][ALLREDUCE][price_half(1024)];
     for (int i = 0; i < class->n; i++)
         cr_assert_eq(s.prices.row[class->row[i]].twin, class->row[i]);
     /* Where only the twin is allowed it serves. */

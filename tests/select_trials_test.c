@@ -45,7 +45,7 @@ static int operate(struct program *p)
 {
     struct select *s = p->select;
     struct select_choice choice, meeting;
-    const bool due = select_is_due(s, p->kind, p->bytes);
+    const bool due = select_is_due(s, POOL_ANY, p->kind, p->bytes);
     if (due) {
         cr_assert_eq(select_meeting(s, &meeting), COLL_OK);
         cr_assert_eq(algos[meeting.algo].kind, BARRIER);
@@ -188,18 +188,19 @@ Test(select_trials, what_leaves_no_choice_is_not_timed)
         cr_assert_eq(select_rules(&s, turn ? rules[turn - 1] : "", "x"),
                      COLL_OK);
         select_best(&s, BROADCAST, 64, &(struct select_choice){0});
-        cr_expect_eq(select_is_due(&s, BROADCAST, 64), turn == 0, "%d", turn);
+        cr_expect_eq(select_is_due(&s, POOL_ANY, BROADCAST, 64), turn == 0,
+                     "%d", turn);
     }
     select_rules(&s, "", "x");
     for (int i = 0, n = 0; i < s.prices.nrows; i++)
         if (algos[s.prices.row[i].algo].kind == BROADCAST && n++ > 0)
             s.prices.row[i].log_time[price_class(64)] = PRICE_NONE;
     select_best(&s, BROADCAST, 64, &(struct select_choice){0});
-    cr_expect_not(select_is_due(&s, BROADCAST, 64), "one price");
+    cr_expect_not(select_is_due(&s, POOL_ANY, BROADCAST, 64), "one price");
     s.prices = priced;
     select_rules(&s, "", "x");
     s.adapts = false;
     select_best(&s, BROADCAST, 64, &(struct select_choice){0});
-    cr_expect_not(select_is_due(&s, BROADCAST, 64));
+    cr_expect_not(select_is_due(&s, POOL_ANY, BROADCAST, 64));
     select_free(&s);
 }

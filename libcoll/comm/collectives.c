@@ -129,9 +129,10 @@ static coll_status look_up(const coll_request *r)
         status = red_op_find(c, name, r->dtype, r->op, &how);
     }
     if (status == COLL_OK && how.in_order)
-        status = select_in_order(&c->select, r->kind, request_bytes(r),
-                                 (struct select_need){how.in_order, r->uneven},
-                                 &choice);
+        status = select_in_order(
+            &c->select, r->kind, request_bytes(r),
+            (struct select_need){.order = how.in_order, .uneven = r->uneven},
+            &choice);
     else if (status == COLL_OK)
         status = r->uneven ? uneven_choose(r, &choice)
                            : select_best(&c->select, r->kind, request_bytes(r),

@@ -8,16 +8,16 @@
 
 static coll_status copy_learned(struct select *s, const struct select *from)
 {
-    for (int kind = 0; kind < NKINDS; kind++)
-        for (int half = 0; half < PRICE_HALVES; half++) {
-            const struct select_class *class = from->class[kind][half];
-            if (!class)
-                continue;
-            s->class[kind][half] = malloc(sizeof(*class));
-            if (!s->class[kind][half])
-                return fail(COLL_ERR_MEMORY, "comm", "no memory for classes");
-            *s->class[kind][half] = *class;
-        }
+    struct select_class *const *class = &from->class[0][0][0],
+                               **copy = &s->class[0][0][0];
+    for (size_t i = 0; i < sizeof(s->class) / sizeof(*copy); i++) {
+        if (!class[i])
+            continue;
+        copy[i] = malloc(sizeof(*copy[i]));
+        if (!copy[i])
+            return fail(COLL_ERR_MEMORY, "comm", "no memory for classes");
+        *copy[i] = *class[i];
+    }
     return COLL_OK;
 }
 

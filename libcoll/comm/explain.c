@@ -80,7 +80,7 @@ coll_status coll_explain(const coll_comm *comm, const char *collective,
     if (status == COLL_OK)
         status = how.in_order ? select_in_order(
                      &c->select, kind, bytes,
-                     (struct select_need){how.in_order, false}, &selected)
+                     (struct select_need){.order = how.in_order}, &selected)
                               : select_best(&c->select, kind, bytes, &selected);
     comm_leave(c);
     if (status == COLL_OK)
@@ -220,16 +220,11 @@ static void say_native(coll_candidate *c)
 static void add_samples(const struct question *q, const struct price_row *row,
                         coll_candidate *c)
 {
-    const struct select_class *class =
-        q->select->class[q->kind][price_half(q->bytes)];
-    for (int i = 0; class && i < class->n; i++) {
-        int32_t log_time;
-        if (&q->select->prices.row[class->row[i]] != row)
-            continue;
-        c->samples = learn_estimate(&class->learn, i, &log_time);
-        if (c->samples)
-            c->measured_seconds = select_seconds(log_time);
-    }
+    int32_t log_time;
+    c->samples = select_learned(q->select, (int)(row - q->select->prices.row),
+                                price_half(q->bytes), &log_time);
+    if (c->samples)
+        c->measured_seconds = select_seconds(log_time);
 }
 
 static coll_status answer(const struct question *q, coll_candidate *list,
@@ -406,7 +401,7 @@ size_t coll_explain_print(const coll_candidate *candidates, int n, char *text,
 /* Whether another one is best than was told; or nothing was told yet. */
 static bool news_to_tell(struct select *s, enum coll_kind kind, size_t bytes)
 {
-    struct select_class *c = s->class[kind][price_half(bytes)];
+    struct select_class *c = s->class[POOL_ANY][kind][price_half(bytes)];
     const uint64_t bit = UINT64_C(1) << price_class(bytes);
     if (!c) { /* none of them is learned about */
         const bool news = !(s->told[kind] & bit);

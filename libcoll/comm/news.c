@@ -23,12 +23,14 @@ static void put_meeting(coll_request *r)
 void news_time(coll_request *r)
 {
     struct select *s = &r->comm->select;
-    if (!s->adapts || r->uneven || r->in_order
+    const bool pairs = r->in_order == IN_PAIRS;
+    if (!s->adapts || r->uneven || (r->in_order && !pairs)
         || (r->count == 0 && r->kind != BARRIER))
         return;
     /* Without a root every rank hears from every other. */
-    r->timed =
-        !kind_has_root(r->kind) || select_is_due(s, r->kind, request_bytes(r));
+    r->timed = !kind_has_root(r->kind)
+               || select_is_due(s, pairs ? POOL_PAIRS : POOL_ANY, r->kind,
+                                request_bytes(r));
     if (r->timed && kind_has_root(r->kind))
         put_meeting(r);
 }

@@ -187,7 +187,8 @@ coll_status request_choose(coll_request *r)
     const coll_status status =
         r->in_order ? select_in_order(
             &c->select, r->kind, request_bytes(r),
-            (struct select_need){r->in_order, r->uneven != NULL}, &r->choice)
+            (struct select_need){r->in_order, r->uneven != NULL, r->timed},
+            &r->choice)
         : r->uneven ? uneven_choose(r, &r->choice)
         : r->timed
             ? select_next(&c->select, r->kind, request_bytes(r), &r->choice)

@@ -18,12 +18,11 @@ double select_seconds(int32_t log_time)
 
 void select_free(struct select *s)
 {
-    for (int k = 0; k < NKINDS; k++) {
-        s->told[k] = 0;
-        for (int c = 0; c < PRICE_HALVES; c++) {
-            free(s->class[k][c]);
-            s->class[k][c] = NULL;
-        }
+    struct select_class **class = &s->class[0][0][0];
+    memset(s->told, 0, sizeof(s->told));
+    for (size_t i = 0; i < sizeof(s->class) / sizeof(*class); i++) {
+        free(class[i]);
+        class[i] = NULL;
     }
 }
 
@@ -147,9 +146,14 @@ static int recalled(const struct price_row *row, int half)
            - price_half_time(row, other);
 }
 
+static enum algo_order order_of(enum select_pool pool)
+{
+    return pool == POOL_PAIRS ? IN_PAIRS : ANY_ORDER;
+}
+
 /* Depends on nothing but the class, so that it may be made by any call. */
-static struct select_class *make_class(struct select *s, enum coll_kind kind,
-                                       int half)
+static struct select_class *make_class(struct select *s, enum select_pool pool,
+                                       enum coll_kind kind, int half)
 {
     int32_t prior[LEARN_CANDIDATES];
     const size_t from = price_half_from(half);
@@ -159,7 +163,7 @@ static struct select_class *make_class(struct select *s, enum coll_kind kind,
     const size_t to =
         half == PRICE_HALVES - 1 ? SIZE_MAX : price_half_from(half + 1);
     if (rules_alike(&s->rules, kind, from, to))
-        c->n = list_rows(s, kind, half, from, ANY_ORDER, c->row);
+        c->n = list_rows(s, kind, half, from, order_of(pool), c->row);
     for (int i = 0; i < c->n; i++)
         prior[i] = price_half_time(&s->prices.row[c->row[i]], half);
     if (c->n > 0)
@@ -171,7 +175,7 @@ static struct select_class *make_class(struct select *s, enum coll_kind kind,
     }
     c->distance = 1;
     c->times = can_time(s, c, half);
-    s->class[kind][half] = c;
+    s->class[pool][kind][half] = c;
     return c;
 }
 
@@ -183,79 +187,6 @@ static coll_status forbidden(const struct select *s, enum coll_kind kind,
                 "bytes that can serve these ranks%s",
                 kind_names[kind], bytes,
                 s->node.nranks ? "" : ", which are not all on one host");
-}
-
-/* By what was measured, of it or of others; else by its price. */
-static double expected(const struct select_class *c, int candidate,
-                       const struct price_row *row, size_t bytes)
-{
-    int32_t log_time;
-    const int samples = learn_estimate(&c->learn, candidate, &log_time);
-    const double price = price_seconds(row, bytes);
-    return price < 0 || (!samples && !c->learn.ratio)
-               ? price
-               : select_seconds(log_time);
-}
-
-/* Among what has a plan. next: for an operation that is timed. */
-static coll_status choose(struct select *s, enum coll_kind kind, size_t bytes,
-                          bool next, struct select_choice *choice)
-{
-    const int half = price_half(bytes);
-    struct select_class *c = s->class[kind][half];
-    uint8_t rows[LEARN_CANDIDATES];
-    int candidate = -1, row = -1;
-    if (!c)
-        c = make_class(s, kind, half);
-    if (!c)
-        return fail(COLL_ERR_MEMORY, "select", "no memory for a choice");
-    if (c->n > 0) {
-        candidate = !s->adapts ? 0
-                    : next     ? learn_choose(&c->learn)
-                               : learn_best(&c->learn);
-        row = c->row[candidate];
-    } else if (list_rows(s, kind, half, bytes, ANY_ORDER, rows) > 0) {
-        row = rows[0]; /* a rule that parts the class */
-    }
-    if (row < 0)
-        return forbidden(s, kind, bytes);
-    const struct price_row *from = &s->prices.row[row];
-    *choice = (struct select_choice){
-        .algo = from->algo,
-        .order = from->order,
-        .variant = from->variant[price_class(bytes)],
-        .cut = from->cut,
-        .trial =
-            candidate >= 0 && s->adapts && candidate != learn_best(&c->learn),
-        .predicted = s->adapts && candidate >= 0
-                         ? expected(c, candidate, from, bytes)
-                         : price_seconds(from, bytes),
-        .class = half,
-        .candidate = s->adapts ? candidate : -1,
-    };
-    return COLL_OK;
-}
-
-coll_status select_best(struct select *s, enum coll_kind kind, size_t bytes,
-                        struct select_choice *choice)
-{
-    return select_native(s, kind, bytes, choice)
-               ? COLL_OK
-               : choose(s, kind, bytes, false, choice);
-}
-
-/* By its price alone; nothing is learned of it. */
-static struct select_choice of_row(const struct select *s, int i, size_t bytes)
-{
-    const struct price_row *row = &s->prices.row[i];
-    return (struct select_choice){
-        .algo = row->algo,
-        .order = row->order,
-        .variant = row->variant[price_class(bytes)],
-        .cut = row->cut,
-        .predicted = price_seconds(row, bytes),
-        .candidate = -1,
-    };
 }
 
 /* Whether an algorithm would, if rules did not forbid it. */
@@ -290,6 +221,83 @@ static coll_status forbidden_order(const struct select *s, enum coll_kind kind,
                 kind_names[kind], bytes, asked[order], names);
 }
 
+/* By what was measured, of it or of others; else by its price. */
+static double expected(const struct select_class *c, int candidate,
+                       const struct price_row *row, size_t bytes)
+{
+    int32_t log_time;
+    const int samples = learn_estimate(&c->learn, candidate, &log_time);
+    const double price = price_seconds(row, bytes);
+    return price < 0 || (!samples && !c->learn.ratio)
+               ? price
+               : select_seconds(log_time);
+}
+
+/* Among what has a plan. next: for an operation that is timed. */
+static coll_status choose(struct select *s, enum select_pool pool,
+                          enum coll_kind kind, size_t bytes, bool next,
+                          struct select_choice *choice)
+{
+    const int half = price_half(bytes);
+    struct select_class *c = s->class[pool][kind][half];
+    uint8_t rows[LEARN_CANDIDATES];
+    int candidate = -1, row = -1;
+    if (!c)
+        c = make_class(s, pool, kind, half);
+    if (!c)
+        return fail(COLL_ERR_MEMORY, "select", "no memory for a choice");
+    if (c->n > 0) {
+        candidate = !s->adapts ? 0
+                    : next     ? learn_choose(&c->learn)
+                               : learn_best(&c->learn);
+        row = c->row[candidate];
+    } else if (list_rows(s, kind, half, bytes, order_of(pool), rows) > 0) {
+        row = rows[0]; /* a rule that parts the class */
+    }
+    if (row < 0)
+        return pool == POOL_PAIRS ? forbidden_order(s, kind, bytes, IN_PAIRS)
+                                  : forbidden(s, kind, bytes);
+    const struct price_row *from = &s->prices.row[row];
+    *choice = (struct select_choice){
+        .algo = from->algo,
+        .order = from->order,
+        .variant = from->variant[price_class(bytes)],
+        .cut = from->cut,
+        .keeps = pool == POOL_PAIRS,
+        .trial =
+            candidate >= 0 && s->adapts && candidate != learn_best(&c->learn),
+        .predicted = s->adapts && candidate >= 0
+                         ? expected(c, candidate, from, bytes)
+                         : price_seconds(from, bytes),
+        .pool = pool,
+        .class = half,
+        .candidate = s->adapts ? candidate : -1,
+    };
+    return COLL_OK;
+}
+
+coll_status select_best(struct select *s, enum coll_kind kind, size_t bytes,
+                        struct select_choice *choice)
+{
+    return select_native(s, kind, bytes, choice)
+               ? COLL_OK
+               : choose(s, POOL_ANY, kind, bytes, false, choice);
+}
+
+/* By its price alone; nothing is learned of it. */
+static struct select_choice of_row(const struct select *s, int i, size_t bytes)
+{
+    const struct price_row *row = &s->prices.row[i];
+    return (struct select_choice){
+        .algo = row->algo,
+        .order = row->order,
+        .variant = row->variant[price_class(bytes)],
+        .cut = row->cut,
+        .predicted = price_seconds(row, bytes),
+        .candidate = -1,
+    };
+}
+
 /* The first of n rows that can serve parts of different lengths; or n. */
 static int first_uneven(const struct select *s, const uint8_t *rows, int n)
 {
@@ -307,6 +315,8 @@ coll_status select_in_order(struct select *s, enum coll_kind kind, size_t bytes,
     uint8_t rows[LEARN_CANDIDATES];
     if (select_native(s, kind, bytes, choice))
         return COLL_OK;
+    if (need.order == IN_PAIRS && !need.uneven)
+        return choose(s, POOL_PAIRS, kind, bytes, need.timed, choice);
     const int n =
         list_rows(s, kind, price_half(bytes), bytes, need.order, rows);
     const int i = need.uneven ? first_uneven(s, rows, n) : 0;
@@ -337,19 +347,20 @@ coll_status select_next(struct select *s, enum coll_kind kind, size_t bytes,
 {
     return select_native(s, kind, bytes, choice)
                ? COLL_OK
-               : choose(s, kind, bytes, true, choice);
+               : choose(s, POOL_ANY, kind, bytes, true, choice);
 }
 
 coll_status select_meeting(struct select *s, struct select_choice *choice)
 {
-    return choose(s, BARRIER, 1, false, choice);
+    return choose(s, POOL_ANY, BARRIER, 1, false, choice);
 }
 
 /* What is curious leaves the distance as it is, so that a class which has long
  * been settled is again so, once it knows what has changed. */
-bool select_is_due(struct select *s, enum coll_kind kind, size_t bytes)
+bool select_is_due(struct select *s, enum select_pool pool, enum coll_kind kind,
+                   size_t bytes)
 {
-    struct select_class *c = s->class[kind][price_half(bytes)];
+    struct select_class *c = s->class[pool][kind][price_half(bytes)];
     if (!s->adapts || !c || !c->times)
         return false;
     const bool curious = learn_is_curious(&c->learn);
@@ -377,10 +388,29 @@ static bool forgives(struct select_class *c, int candidate, int32_t log_time)
 void select_observe(struct select *s, enum coll_kind kind,
                     const struct select_choice *choice, uint16_t code)
 {
-    struct select_class *c = s->class[kind][choice->class];
+    struct select_class *c = s->class[choice->pool][kind][choice->class];
     if (!c || choice->candidate < 0 || code == 0)
         return;
     const int32_t log_time = learn_log_time(code);
     if (!kind_has_root(kind) || !forgives(c, choice->candidate, log_time))
         learn_observe(&c->learn, choice->candidate, log_time);
+}
+
+int select_learned(const struct select *s, int row, int half, int32_t *log_time)
+{
+    const enum coll_kind kind = algos[s->prices.row[row].algo].kind;
+    int most = 0;
+    for (int pool = 0; pool < NPOOLS; pool++) {
+        const struct select_class *c = s->class[pool][kind][half];
+        for (int i = 0; c && i < c->n; i++) {
+            int32_t found;
+            const int samples =
+                c->row[i] == row ? learn_estimate(&c->learn, i, &found) : 0;
+            if (samples > most) {
+                most = samples;
+                *log_time = found;
+            }
+        }
+    }
+    return most;
 }

@@ -31,12 +31,17 @@ struct select_class {
                              due to the next; see select_is_due() */
 };
 
+/* What is learned about is of one pool of rows: all that serve ANY_ORDER, or
+ * those that serve IN_PAIRS. */
+enum select_pool { POOL_ANY, POOL_PAIRS, NPOOLS };
+
 struct select {
     struct prices prices;
     struct rules rules;
     struct select_node node;
     bool adapts; /* learns from what operations take */
-    struct select_class *class[NKINDS][PRICE_HALVES]; /* made at first use */
+    /* Made at first use. */
+    struct select_class *class[NPOOLS][NKINDS][PRICE_HALVES];
     /* Bit per octave: it is served without a class, and that was explained. */
     uint64_t told[NKINDS];
 };
@@ -49,6 +54,7 @@ struct select_choice {
     bool keeps;       /* positions are the ranks, or hosts, also with a root */
     bool trial;       /* another one is held for best */
     double predicted; /* seconds; negative: not priced */
+    enum select_pool pool;
     int class, candidate; /* for select_observe(); candidate -1: none */
 };
 
@@ -62,11 +68,12 @@ coll_status select_rules(struct select *, const char *text, const char *source);
 coll_status select_best(struct select *, enum coll_kind, size_t bytes,
                         struct select_choice *);
 
-/* The same for what has to be combined in an order, by prices alone: nothing is
- * learned. uneven: parts differ in length, see below. */
+/* The same for what has to be combined in an order: by prices alone, but for
+ * IN_PAIRS. uneven: parts differ in length, see below; then so, too. timed: as
+ * select_next(). */
 struct select_need {
     enum algo_order order;
-    bool uneven;
+    bool uneven, timed;
 };
 coll_status select_in_order(struct select *, enum coll_kind, size_t bytes,
                             struct select_need, struct select_choice *);
@@ -90,7 +97,8 @@ void select_observe(struct select *, enum coll_kind,
  * one after 1, 2, 4 and so on, at last each 64th. Not where fewer than two have
  * prices, or the rules leave no barrier by a plan. To be asked once for
  * each operation, which it counts. */
-bool select_is_due(struct select *, enum coll_kind, size_t bytes);
+bool select_is_due(struct select *, enum select_pool, enum coll_kind,
+                   size_t bytes);
 
 /* The barrier by a plan at which the ranks meet, as it is best by now. */
 coll_status select_meeting(struct select *, struct select_choice *);
@@ -98,6 +106,10 @@ coll_status select_meeting(struct select *, struct select_choice *);
 /* Whether a row of node/ serves this, which is not learned here. */
 bool select_native(const struct select *, enum coll_kind, size_t bytes,
                    struct select_choice *);
+
+/* How often a row was measured in half an octave, and what it takes; 0: never.
+ */
+int select_learned(const struct select *, int row, int half, int32_t *log_time);
 
 double select_seconds(int32_t log_time);
 

@@ -141,19 +141,15 @@ static double known(const struct select *s, int row, int half, int *samples,
                     bool *fresh)
 {
     const struct price_row *r = &s->prices.row[row];
-    const struct select_class *c = s->class[algos[r->algo].kind][half];
     int32_t log_time;
-    for (int i = 0; c && i < c->n; i++)
-        if (c->row[i] == row
-            && (*samples = learn_estimate(&c->learn, i, &log_time))
-                   >= WORTH_KEEPING) {
-            *fresh = true;
-            return select_seconds(log_time);
-        }
+    *samples = select_learned(s, row, half, &log_time);
+    if (*samples >= WORTH_KEEPING) {
+        *fresh = true;
+        return select_seconds(log_time);
+    }
     *samples = 1;
-    return r->recalled[half] == PRICE_NONE
-               ? 0
-               : select_seconds(r->recalled[half]);
+    return r->recalled[half] == PRICE_NONE ? 0
+                                           : select_seconds(r->recalled[half]);
 }
 
 /* Whether there is anything new; file NULL: writes nothing. */
@@ -171,9 +167,8 @@ static bool write_all(const coll_comm *c, FILE *file)
             if (seconds > 0 && file)
                 fprintf(file, "%s %zu %s %s %.4g us %d\n",
                         kind_names[algos[row->algo].kind],
-                        price_half_from(half),
-                        algos[row->algo].name, layout_order_names[row->order],
-                        1e6 * seconds, samples);
+                        price_half_from(half), algos[row->algo].name,
+                        layout_order_names[row->order], 1e6 * seconds, samples);
         }
     return fresh;
 }

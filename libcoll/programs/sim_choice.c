@@ -46,7 +46,7 @@ bool choices_get(struct choices *c, enum coll_kind kind, size_t bytes,
         : order == ANY_ORDER
             ? select_best(&c->select, kind, bytes, &choice)
             : select_in_order(&c->select, kind, bytes,
-                              (struct select_need){order, false}, &choice);
+                              (struct select_need){.order = order}, &choice);
     if (status < 0 || choice.predicted < 0)
         return false;
     *t = (struct trial){
