@@ -5,6 +5,7 @@
  *          two; else 2 alpha + (2 beta + gamma) bytes more
  *   when   medium to long vectors; ranks that are near in number and
  *          near in the network (numbered group by group)
+ *   order  in pairs, for n a power of two, and others (algo.c)
  *   from   Rabenseifner, "Optimization of collective reduction operations",
  *          ICCS 2004; both step orders: Fang et al., "swCaffe", CLUSTER 2018
  */

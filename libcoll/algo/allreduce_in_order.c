@@ -4,7 +4,7 @@
  *
  *   time   alpha + (n - 1) (beta + gamma) bytes
  *   when   short vectors whose result must not depend on who adds what first
- *   order  from rank 0 upward, rounded once
+ *   order  in pairs (op/op.h), rounded once
  *   from   allreduce_direct.c, whose sums are rounded one by one
  */
 #include "algo/algo.h"

@@ -4,7 +4,7 @@
  *
  *   time   2 alpha + (n - 1)/n (2 beta + gamma) bytes
  *   when   long vectors whose result must not depend on who adds what first
- *   order  from rank 0 upward, rounded once
+ *   order  in pairs (op/op.h), rounded once
  *   from   allreduce_direct_scatter.c, whose sums are rounded one by one
  *
  * Rank 1 of 4:

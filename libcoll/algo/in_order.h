@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What the planners have in common that combine in rank order: every element is
- * combined by one rank, from all ranks' inputs, in one pass from rank 0 upward.
+ * combined by one rank, from all ranks' inputs, in one pass as op/op.h has it.
  *
- * So the result is x0 op x1 op ... op x(n-1), from the left, whichever rank
- * combines and however the vector is cut. f16, bf16 and f8 are rounded once,
- * and an average is divided before that.
+ * So the result is the same whichever rank combines and however the vector is
+ * cut. f16, bf16 and f8 are rounded once, and an average is divided before that.
  */
 #ifndef ALGO_IN_ORDER_H
 #define ALGO_IN_ORDER_H

@@ -3,7 +3,7 @@
  *
  *   time   2 alpha + (n - 1)/n (2 beta + gamma) bytes
  *   when   the result must not depend on who adds what first
- *   order  from rank 0 upward, whichever is the root; rounded once
+ *   order  in pairs (op/op.h), whichever is the root; rounded once
  *   from   as allreduce_in_order_scatter.c
  *
  * Of a vector of fewer elements than ranks the last ranks combine nothing; of

@@ -4,7 +4,7 @@
  *
  *   time   alpha + (n - 1)/n (beta + gamma) bytes
  *   when   the result must not depend on who adds what first
- *   order  from rank 0 upward, rounded once
+ *   order  in pairs (op/op.h), rounded once
  *   from   the first round of allreduce_in_order_scatter.c
  */
 #include "algo/algo.h"

@@ -12,8 +12,8 @@
  *
  * Not fused are operators of the caller's own, whose function may care for
  * where a vector begins; and what COLL_DETERMINISM=run or layout promises to
- * repeat, as it would hang on what else is in the group. Sums in rank order, as
- * full has them, do not.
+ * repeat, as it would hang on what else is in the group. Sums in pairs, as full
+ * has them, do not.
  */
 #include "comm/group.h"
 
