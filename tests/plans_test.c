@@ -488,6 +488,8 @@ Test(plans, those_that_keep_an_order_say_so, .timeout = 600)
             const bool does = keeps_order(&algos[a], n),
                        told = algo_keeps(&algos[a], n) >= RANK_ORDER;
             cr_assert(does || !told, "%s, %d ranks", algos[a].full_name, n);
+            cr_assert(algo_keeps(&algos[a], n) < IN_PAIRS || !unpaired,
+                      "%s, %d ranks", algos[a].full_name, n);
             cr_assert(n <= 3 || !told
                           || !unpaired
                                  == (algo_keeps(&algos[a], n) >= IN_PAIRS),

@@ -106,6 +106,8 @@ static char *room(bool heap)
     return heap ? shared : mine;
 }
 
+static int root; /* of a reduce */
+
 /* One call of [from, to) of the vector; a reduce_scatter leaves this rank's
  * part at its place. */
 static coll_status call(coll_comm *comm, enum coll_kind kind, coll_dtype dtype,
@@ -117,8 +119,7 @@ static coll_status call(coll_comm *comm, enum coll_kind kind, coll_dtype dtype,
     in += from * elem;
     out += from * elem;
     if (kind == REDUCE)
-        return coll_reduce(in, out, to - from, dtype, op, (int)n - 1, comm,
-                           NULL);
+        return coll_reduce(in, out, to - from, dtype, op, root, comm, NULL);
     if (kind == REDUCE_SCATTER)
         return coll_reduce_scatter(in, out + mine * elem, part, dtype, op, comm,
                                    NULL);
@@ -134,8 +135,7 @@ static coll_status tell_all(coll_comm *comm, enum coll_kind kind,
     const size_t mine = (size_t)coll_comm_user_rank(comm) * part;
     out += from * elem;
     if (kind == REDUCE)
-        return coll_broadcast(out, out, to - from, dtype, (int)n - 1, comm,
-                              NULL);
+        return coll_broadcast(out, out, to - from, dtype, root, comm, NULL);
     if (kind == REDUCE_SCATTER)
         return coll_allgather(out + mine * elem, out, part, dtype, comm, NULL);
     return COLL_OK;
@@ -157,6 +157,7 @@ static int combine(coll_comm *comm, enum coll_kind kind, coll_dtype dtype,
     char *const in = room(c->heap), *const out = c->in_place ? in : other;
     const int unit = kind == REDUCE_SCATTER ? coll_comm_count(comm) : 1;
     char how[200];
+    root = (root + 1) % coll_comm_count(comm);
     fill(in, dtype, coll_comm_user_rank(comm));
     come_late(coll_comm_user_rank(comm));
     cut_into(comm, c->segments);
@@ -203,10 +204,12 @@ static int may_run(coll_comm *comm, const struct algo *algo, coll_dtype dtype,
     const coll_status status =
         call(comm, algo->kind, dtype, COLL_SUM, (char *)x, (char *)y, 0,
              algo->kind == REDUCE_SCATTER ? (size_t)coll_comm_count(comm) : 1);
-    EXPECT(status == COLL_OK
-               || (status == COLL_ERR_UNSUPPORTED
-                   && (full ? !algo_in_order(algo) : algo->way != BY_PLAN)),
-           "%s: %d", rule, status);
+    EXPECT(
+        status == COLL_OK
+            || (status == COLL_ERR_UNSUPPORTED
+                && (strchr(rule, '@')
+                    || (full ? !algo_in_order(algo) : algo->way != BY_PLAN))),
+        "%s: %d", rule, status);
     *may = status == COLL_OK;
     EXPECT(!full || !*may || !op_narrow(dtype) || algo_in_order(algo),
            "%s serves %s", rule, coll_dtype_name(dtype));
@@ -243,6 +246,17 @@ static int every_algorithm(coll_comm *comm)
         EXPECT(coll_comm_set_algorithm(comm, rule) == COLL_OK, "%s", rule);
         if (by_all_dtypes(comm, algo, rule))
             return 1;
+        if (algo->way != BY_PLAN || comm->nhosts == 1
+            || comm->nhosts == comm->nranks)
+            continue;
+        const int counts[] = {served, long_only, refused};
+        strcat(rule, "@by_hosts");
+        if (coll_comm_set_algorithm(comm, rule) == COLL_OK
+            && by_all_dtypes(comm, algo, rule))
+            return 1;
+        served = counts[0];
+        long_only = counts[1];
+        refused = counts[2];
     }
     return 0;
 }

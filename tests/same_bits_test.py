@@ -110,16 +110,20 @@ def cases():
                lambda h=hosts: same(h, 4, transport='ucx'))
     # halving by neighbours, blocks, trees; on two hosts all that keep the order
     yield 'full on one host', lambda: same('000000', 10, 4)
-    yield 'full on two hosts with runs', lambda: same('0011', 4, 16)
+    yield 'full on two hosts with runs', lambda: same('0011', 4, 17)
     if tap.cases(True, False):
         machine = 'machine:ft2000plus'
-        for hosts, n in (('001122', 4), ('000112', 4), ('010101', 3),
-                         ('00001111', 16), ('0123', 5), ('01234', 3)):
+        for hosts, n, by_ucx in (('001122', 5, 4), ('000112', 4, 4),
+                                 ('010101', 3, 3), ('00001111', 17, 5),
+                                 ('0123', 5, 5), ('01234', 3, 3)):
             yield (f'full, averages and products on hosts {hosts}',
                    lambda h=hosts, n=n: same(h, 4, n, 3))
             yield (f'and by UCX on hosts {hosts}',
-                   lambda h=hosts, n=n: same(h, 4, min(n, 5), 3,
-                                             transport='ucx'))
+                   lambda h=hosts, n=by_ucx: same(h, 4, n, 3,
+                                                  transport='ucx'))
+        racks = 'rack:2 (9us 1GB/s shared) host:2 (1us 10GB/s)'
+        yield ('full on hosts in groups', lambda: same('00112233', 4, 5, 3,
+                                                       cluster=racks))
         yield 'the same on one host', lambda: same('000000', 10, 4, 3)
         yield ('and by UCX', lambda: same('000000', 4, 4, 3, transport='ucx'))
         yield ('full in groups of a host',

@@ -343,7 +343,7 @@ def deterministic_is_agreed():
     ranks need it."""
     script = '[ $COLL_RANK = 1 ] && set -- "$@" --deterministic; exec "$@"'
     for said, expected in (("off", "or COLL_DETERMINISM"),
-                           ("layout", "or COLL_DETERMINISM"),
+                           ("layout", "disagree about --deterministic"),
                            ("full", "disagree about --deterministic")):
         done = subprocess.run(
             [os.path.join(BUILD, "collrun"), "-n", "2", "sh", "-c", script,

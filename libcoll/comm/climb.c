@@ -429,8 +429,9 @@ static coll_status race(struct pricing *p)
 coll_status climb_all(struct pricing *p)
 {
     coll_status status = climb_ends(p);
-    if (status == COLL_OK)
-        status = race(p);
     p->only_pairs = p->in_pairs;
-    return status == COLL_OK && p->only_pairs ? race(p) : status;
+    if (status == COLL_OK && p->only_pairs)
+        status = race(p);
+    p->only_pairs = false;
+    return status == COLL_OK ? race(p) : status;
 }

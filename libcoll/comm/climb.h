@@ -42,8 +42,8 @@ struct pricing {
     struct casts casts;
 };
 
-/* Fills the ladders of all candidates. in_pairs: then once more, for a race
- * among those that keep IN_PAIRS. Fails like rehearse(). */
+/* Fills the ladders of all candidates. in_pairs: there is a race among those
+ * that keep IN_PAIRS before. Fails like rehearse(). */
 coll_status climb_all(struct pricing *);
 
 #endif

@@ -19,6 +19,7 @@ struct question {
     struct select *select;
     const struct layout *layout;
     enum coll_kind kind;
+    enum algo_order order; /* that a result asks for */
     size_t bytes;
 };
 
@@ -227,14 +228,33 @@ static void add_samples(const struct question *q, const struct price_row *row,
         c->measured_seconds = select_seconds(log_time);
 }
 
+static coll_status choose(const struct question *q, struct select_choice *c)
+{
+    return q->order
+               ? select_in_order(q->select, q->kind, q->bytes,
+                                 (struct select_need){.order = q->order}, c)
+               : select_best(q->select, q->kind, q->bytes, c);
+}
+
+/* Whether it is one of those to choose from, of which this was. */
+static bool serves(const struct question *q, const struct price_row *row,
+                   const struct algo *chosen)
+{
+    const struct algo *algo = &algos[row->algo];
+    return algo->kind == q->kind
+           && (q->order ? row->keeps >= q->order
+                        : !algo_in_order(algo) || algo_in_order(chosen))
+           && rules_allow(&q->select->rules, row->algo,
+                          (enum layout_order)row->order, q->bytes);
+}
+
 static coll_status answer(const struct question *q, coll_candidate *list,
                           int max, int *n)
 {
     struct select_choice chosen;
     coll_candidate all[PRICE_ROWS + 1];
     int found = 0;
-    const coll_status status =
-        select_best(q->select, q->kind, q->bytes, &chosen);
+    const coll_status status = choose(q, &chosen);
     if (status < 0)
         return status;
     const bool native = algos[chosen.algo].way != BY_PLAN;
@@ -248,11 +268,7 @@ static coll_status answer(const struct question *q, coll_candidate *list,
         };
     for (int i = 0; i < q->select->prices.nrows; i++) {
         const struct price_row *row = &q->select->prices.row[i];
-        if (algos[row->algo].kind != q->kind
-            || (algo_in_order(&algos[row->algo])
-                && !algo_in_order(&algos[chosen.algo]))
-            || !rules_allow(&q->select->rules, row->algo,
-                            (enum layout_order)row->order, q->bytes))
+        if (!serves(q, row, &algos[chosen.algo]))
             continue;
         fill(q, row, &chosen, &all[found]);
         add_samples(q, row, &all[found++]);
@@ -293,6 +309,8 @@ coll_status coll_explain_candidates(coll_comm *comm, const char *collective,
     status = explain_kind("coll_explain", collective, &q.kind);
     if (status == COLL_OK)
         status = whole(comm, q.kind, count, dtype, &q.bytes);
+    if (status == COLL_OK && kind_reduces(q.kind))
+        q.order = red_op_order(comm, dtype);
     if (status == COLL_OK)
         status = answer(&q, candidates, max, n);
     comm_leave(comm);
@@ -399,9 +417,10 @@ size_t coll_explain_print(const coll_candidate *candidates, int n, char *text,
 }
 
 /* Whether another one is best than was told; or nothing was told yet. */
-static bool news_to_tell(struct select *s, enum coll_kind kind, size_t bytes)
+static bool news_to_tell(struct select *s, enum select_pool pool,
+                         enum coll_kind kind, size_t bytes)
 {
-    struct select_class *c = s->class[POOL_ANY][kind][price_half(bytes)];
+    struct select_class *c = s->class[pool][kind][price_half(bytes)];
     const uint64_t bit = UINT64_C(1) << price_class(bytes);
     if (!c) { /* none of them is learned about */
         const bool news = !(s->told[kind] & bit);
@@ -414,13 +433,15 @@ static bool news_to_tell(struct select *s, enum coll_kind kind, size_t bytes)
     return news;
 }
 
-void explain_aloud(coll_comm *c, enum coll_kind kind, size_t bytes)
+void explain_aloud(coll_comm *c, enum coll_kind kind, enum algo_order order,
+                   size_t bytes)
 {
-    const struct question q = {&c->select, &c->layout, kind, bytes};
+    const struct question q = {&c->select, &c->layout, kind, order, bytes};
+    const enum select_pool pool = order == IN_PAIRS ? POOL_PAIRS : POOL_ANY;
     coll_candidate list[PRICE_ROWS + 1];
     char text[32768];
     int n = 0;
-    if (!news_to_tell(&c->select, kind, bytes)
+    if (!news_to_tell(&c->select, pool, kind, bytes)
         || answer(&q, list, PRICE_ROWS + 1, &n) < 0)
         return;
     coll_explain_print(list, n, text, sizeof(text));

@@ -43,8 +43,12 @@ static coll_status build(coll_comm *c, struct prepared *p)
     const enum coll_kind kind = algos[p->algo].kind;
     const bool parts = kind_has_parts(kind);
     const bool fixed = parts || p->keeps; /* a root is where it is */
+    /* What combines in order wants positions that are hosts, from the root's on
+     * in a circle: groups of hosts turn each on its own. */
     const enum layout_order way =
-        by_hosts && parts ? ORDER_GIVEN : layout_of_positions(p->order);
+        by_hosts && (parts || algo_in_order(&algos[p->algo]))
+            ? ORDER_GIVEN
+            : layout_of_positions(p->order);
     const int root = by_hosts ? c->hosts.host_of[p->root] : p->root;
     struct plan_tree tree = {.nlevels = 0};
     int *order = malloc((size_t)l->nranks * sizeof(int));
@@ -193,9 +197,8 @@ coll_status request_choose(coll_request *r)
         : r->timed
             ? select_next(&c->select, r->kind, request_bytes(r), &r->choice)
             : select_best(&c->select, r->kind, request_bytes(r), &r->choice);
-    if (status == COLL_OK && c->explains && c->rank == 0 && !r->uneven
-        && !r->in_order)
-        explain_aloud(c, r->kind, request_bytes(r));
+    if (status == COLL_OK && c->explains && c->rank == 0 && !r->uneven)
+        explain_aloud(c, r->kind, r->in_order, request_bytes(r));
     if (status == COLL_OK)
         log_choice(r);
     return status;

@@ -223,8 +223,11 @@ static void find_twins(const struct pricing *p, int nrows)
                 && !algo_pipelines(other->algo, n) && digest[k] == digest[i];
             for (int r = 0; r < n * nroots && alike; r++)
                 alike = alike_at(c, other, r % n, n, r / n);
-            if (alike)
-                c->row->twin = (uint8_t)k;
+            if (!alike)
+                continue;
+            c->row->twin = (uint8_t)k;
+            if (c->algo->kind == ALLREDUCE && other->row->keeps < c->row->keeps)
+                other->row->keeps = c->row->keeps;
         }
     }
 }
@@ -278,6 +281,16 @@ static void add(struct pricing *p, struct prices *prices,
         c->messages[v] = NAN;
 }
 
+/* What combines in ONE_PASS goes by hosts only where that serves: IN_PAIRS, or
+ * a reduce_scatter that keeps the order. */
+static bool is_offered(const struct pricing *p, const struct algo *algo,
+                       enum layout_order order)
+{
+    return price_fits(p->layout, algo, order)
+           && (p->in_pairs || !layout_by_hosts(order) || !algo_in_order(algo)
+               || algo->kind == REDUCE_SCATTER);
+}
+
 /* Those that are to be priced, or the others. By hosts first: few positions,
  * and mostly the best. */
 static void list(struct pricing *p, struct prices *prices,
@@ -287,8 +300,7 @@ static void list(struct pricing *p, struct prices *prices,
         for (int a = 0; a < nplanned; a++) {
             const enum layout_order order =
                 (enum layout_order)((i + ORDER_HOSTS) % NLINEUPS);
-            if (p->kinds >> algos[a].kind & 1
-                && price_fits(p->layout, &algos[a], order)
+            if (p->kinds >> algos[a].kind & 1 && is_offered(p, &algos[a], order)
                 && (p->in_pairs || !algo_in_order(&algos[a])) == priced
                 && prices->nrows < PRICE_ROWS)
                 add(p, prices, lineups, a, order);

@@ -26,13 +26,19 @@ static coll_status not_own(const char *what, coll_op op)
                 (unsigned)op);
 }
 
-/* function: NULL: none of the caller's own. */
-static enum algo_order order_of(const coll_comm *c, coll_dtype dtype,
-                                const struct red_op *function)
+enum algo_order red_op_order(const coll_comm *c, coll_dtype dtype)
 {
-    if (c->determinism == DETERMINISM_FULL && (function || op_rounds(dtype)))
-        return function || op_narrow(dtype) ? ONE_PASS : IN_PAIRS;
-    return function && !function->commutative ? RANK_ORDER : ANY_ORDER;
+    return c->determinism != DETERMINISM_FULL || !op_rounds(dtype) ? ANY_ORDER
+           : op_narrow(dtype)                                      ? ONE_PASS
+                                                                   : IN_PAIRS;
+}
+
+static enum algo_order order_of_function(const coll_comm *c,
+                                         const struct red_op *function)
+{
+    return c->determinism == DETERMINISM_FULL ? ONE_PASS
+           : function->commutative            ? ANY_ORDER
+                                              : RANK_ORDER;
 }
 
 coll_status red_op_find(const coll_comm *c, const char *what, coll_dtype dtype,
@@ -52,7 +58,8 @@ coll_status red_op_find(const coll_comm *c, const char *what, coll_dtype dtype,
                    : scaled ? op_combine(dtype, COLL_SUM)
                             : &mine->combine[dtype],
         .scaled = scaled ? mine : NULL,
-        .in_order = order_of(c, dtype, scaled ? NULL : mine),
+        .in_order = mine && !scaled ? order_of_function(c, mine)
+                                    : red_op_order(c, dtype),
         .flat = c->determinism == DETERMINISM_LAYOUT,
     };
     r->flat |= r->in_order != ANY_ORDER;

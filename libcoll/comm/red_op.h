@@ -21,6 +21,9 @@ struct reduction {
     bool flat;                   /* ways of node/ are to use no groups */
 };
 
+/* What a result asks for of an operator that is not the caller's own. */
+enum algo_order red_op_order(const coll_comm *, coll_dtype);
+
 /* what: the call's name, for sentences. Fails with INVALID, UNSUPPORTED. */
 coll_status red_op_find(const coll_comm *, const char *what, coll_dtype,
                         coll_op, struct reduction *);

@@ -115,10 +115,11 @@ static bool serves(const struct lineup *u, const struct algo *algo,
 }
 
 /* All that the library considers. */
-static coll_status list_all(const struct world *w, enum coll_kind kind,
-                            enum algo_order asked, struct candidate *all,
-                            int *n)
+static coll_status list_all(const struct choices *c, enum coll_kind kind,
+                            struct candidate *all, int *n)
 {
+    const struct world *w = c->world;
+    const enum algo_order asked = order_of(c, kind);
     coll_status status = COLL_OK;
     *n = 0;
     for (int i = 0; i < NLINEUPS && status == COLL_OK; i++) {
@@ -129,6 +130,7 @@ static coll_status list_all(const struct world *w, enum coll_kind kind,
         status = lineup_open(&u, &w->layout, order);
         for (int a = 0; a < nplanned && status == COLL_OK; a++)
             if (algos[a].kind == kind && serves(&u, &algos[a], asked)
+                && rules_allow(&c->select.rules, a, order, 1)
                 && choices_considers(w, &algos[a], order))
                 all[(*n)++] =
                     (struct candidate){.algo = &algos[a], .order = order};
@@ -190,7 +192,7 @@ coll_status choices_run(struct choices *c, enum coll_kind kind,
         status = fail(COLL_ERR_MEMORY, "sim", "no memory for a list");
     int n = 0;
     if (status == COLL_OK)
-        status = list_all(c->world, kind, order_of(c, kind), all, &n);
+        status = list_all(c, kind, all, &n);
     for (int i = 0; i < nsizes && status == COLL_OK; i++) {
         if (choices_get(c, kind, sizes[i], &fastest[i]))
             trials_run(&fastest[i], 1, limits);

@@ -32,11 +32,15 @@ enum { NNETS = sizeof(nets) / sizeof(nets[0]) };
 /* Of the first, gradients; of the others, elastic averaging, where coll_train
  * asks for sums of equal bits. */
 static const struct sim_strategy strategies[] = {
-    {"sync",                {ALLREDUCE},         1, ANY_ORDER, true,  true },
-    {"sync-easgd1",         {BROADCAST, REDUCE}, 2, IN_PAIRS,  false, false},
-    {"sync-easgd2",         {ALLREDUCE},         1, IN_PAIRS,  false, false},
-    {"sync-easgd3",         {ALLREDUCE},         1, IN_PAIRS,  false, true },
-    {"decentralized-easgd", {ALLREDUCE},         1, IN_PAIRS,  false, true },
+    {"sync",                {ALLREDUCE},         1, ANY_ORDER, true,  true,  NULL},
+    {"sync-easgd1",         {BROADCAST, REDUCE}, 2, IN_PAIRS,  false, false, NULL},
+    {"sync-easgd2",         {ALLREDUCE},         1, IN_PAIRS,  false, false, NULL},
+    {"sync-easgd3",         {ALLREDUCE},         1, IN_PAIRS,  false, true,  NULL},
+    {"decentralized-easgd",
+     {ALLREDUCE},
+     1,                                             IN_PAIRS,
+     false,                                                           true,
+     "allreduce:^binomial_tree"                                                  },
 };
 
 static const struct sim_strategy *strategy_of(const char *name)
@@ -162,6 +166,9 @@ static void simulate_buckets(const struct training *t, const struct world *w,
     coll_status status = COLL_OK;
     if (!algo)
         status = choices_open(&choices, w, t->strategy->asked);
+    if (!algo && status == COLL_OK && t->strategy->rules)
+        status = select_rules(&choices.select, t->strategy->rules,
+                              t->strategy->name);
     if (!algo && status == COLL_OK)
         status = choices_run(&choices, kind, last ? sizes : sizes + 1,
                              last ? 2 : 1, &limits, last ? runs : runs + 1);

@@ -14,6 +14,7 @@ struct sim_strategy {
     bool gradients; /* in buckets at every step; else weights, all at once, at
                        each tau-th */
     bool overlaps;  /* gradients with the backward pass, weights with a step */
+    const char *rules; /* as COLL_ALGO; NULL: none */
 };
 
 /* One point: so many ranks with such a period. Seconds. */

@@ -20,11 +20,20 @@ static coll_status share_memory(struct strategy *s, struct easgd *e)
     return status;
 }
 
+static bool is_said(const char *setting)
+{
+    coll_setting_info info;
+    for (int i = 0; coll_setting_get(i, &info); i++)
+        if (!strcmp(info.name, setting))
+            return strcmp(info.source, "default") != 0;
+    return false;
+}
+
 /* A tree's root has more to do than its leaves. */
 static const char *algorithm_of(const struct easgd_way *way)
 {
-    return way->alike && !getenv("COLL_ALGO") ? "allreduce:^binomial_tree"
-                                              : way->algorithm;
+    return way->alike && !is_said("COLL_ALGO") ? "allreduce:^binomial_tree"
+                                               : way->algorithm;
 }
 
 coll_status easgd_open(struct strategy *s, const struct easgd_way *way)
