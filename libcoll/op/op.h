@@ -41,11 +41,12 @@ struct combine {
  * Static storage. */
 const struct combine *op_combine(coll_dtype dtype, coll_op op);
 
-/* By a function, two vectors at a time, from src[0] on. */
+/* By a function, two vectors at a time, from src[0] on and not in pairs. */
 void op_run_function(const struct combine *, void *const *dst, int ndst,
                      const void *const *src, int nsrc, size_t n);
 
-/* As a combine_fn; of a function there is neither divisor nor stream. */
+/* As a combine_fn; of a function there is neither divisor nor stream, and it
+ * goes from src[0] on. */
 static inline void op_run(const struct combine *c, void *const *dst, int ndst,
                           const void *const *src, int nsrc, size_t n,
                           int divisor, bool stream)

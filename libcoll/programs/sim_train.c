@@ -115,8 +115,9 @@ static const struct algo *forced(const struct sim_job *job, enum coll_kind kind)
     return algo;
 }
 
-/* Where all send to all, rates are found anew at each thousandth of the time,
- * which is 20 times as fast and within 1e-5 for 256 ranks of taihulight. */
+/* Where all may send to all, rates are found anew at each thousandth of the
+ * time, which is 20 times as fast and within 1e-5 for 256 ranks of taihulight.
+ */
 static struct trials_limits limits_of(const struct sim_job *job,
                                       const struct world *w, bool all_to_all)
 {

@@ -10,8 +10,9 @@
  *   hierarchical  as replicated, with sums by level: inside each group of
  *                 ranks, then between the groups
  *
- * The first two add as sync EASGD does (sync_easgd.c), but for trees; the last
- * one in the same order on as many ranks of as many hosts. */
+ * The first two add as sync EASGD does (sync_easgd.c), the first without trees
+ * unless COLL_ALGO says so; the last one in the same order on as many ranks of
+ * as many hosts. */
 #include <stdlib.h>
 #include <string.h>
 
