@@ -104,7 +104,9 @@ static int each_alone(coll_comm *c, int rank, int n)
                  algos[a].name);
         if (is_right(c, op, algos[a].kind, rules, &served))
             return 1;
-        EXPECT(served == (algo_keeps(&algos[a], n) >= RANK_ORDER), "%s", rules);
+        /* Of two ranks it may be another one's twin. */
+        const bool told = algo_keeps(&algos[a], n) >= RANK_ORDER;
+        EXPECT(served == told || (served && n == 2), "%s", rules);
     }
     return 0;
 }
