@@ -353,6 +353,12 @@ def deterministic_is_agreed():
         check(f"--deterministic on one rank, beside {said}, is told",
               done.returncode != 0 and expected in done.stderr,
               repr(done.stderr))
+    done = subprocess.run([TRAIN, *OPTIONS, "--steps", "2", "--deterministic"],
+                          env={**ENV, "COLL_DETERMINISM": "layuot"},
+                          capture_output=True, text=True, timeout=120)
+    check("--deterministic leaves a wrong COLL_DETERMINISM to be told",
+          done.returncode == 2 and "layuot is not off" in done.stderr,
+          repr(done.stderr))
 
 
 def threads_are_bound(folder):

@@ -6,6 +6,7 @@
 #include "comm/comm.h"
 
 /* To the log, if the best of this class of sizes is not the one told last. */
+/* Of ANY_ORDER or IN_PAIRS. */
 void explain_aloud(coll_comm *, enum coll_kind, enum algo_order, size_t bytes);
 
 /* The collective of that name; caller: the function that the sentence names.

@@ -197,7 +197,8 @@ coll_status request_choose(coll_request *r)
         : r->timed
             ? select_next(&c->select, r->kind, request_bytes(r), &r->choice)
             : select_best(&c->select, r->kind, request_bytes(r), &r->choice);
-    if (status == COLL_OK && c->explains && c->rank == 0 && !r->uneven)
+    if (status == COLL_OK && c->explains && c->rank == 0 && !r->uneven
+        && (!r->in_order || r->in_order == IN_PAIRS))
         explain_aloud(c, r->kind, r->in_order, request_bytes(r));
     if (status == COLL_OK)
         log_choice(r);

@@ -123,7 +123,7 @@ static void begin(coll_request *r)
     }
     sign(r);
     if (r->comm->explains && r->comm->rank == 0 && !r->uneven)
-        explain_aloud(r->comm, r->kind, r->in_order, request_bytes(r));
+        explain_aloud(r->comm, r->kind, ANY_ORDER, request_bytes(r));
     r->early = begin_on_node(r);
 }
 

@@ -31,17 +31,16 @@ enum { NNETS = sizeof(nets) / sizeof(nets[0]) };
 
 /* Of the first, gradients; of the others, elastic averaging, where coll_train
  * asks for sums of equal bits. */
+/* clang-format off */
 static const struct sim_strategy strategies[] = {
     {"sync",                {ALLREDUCE},         1, ANY_ORDER, true,  true,  NULL},
     {"sync-easgd1",         {BROADCAST, REDUCE}, 2, IN_PAIRS,  false, false, NULL},
     {"sync-easgd2",         {ALLREDUCE},         1, IN_PAIRS,  false, false, NULL},
     {"sync-easgd3",         {ALLREDUCE},         1, IN_PAIRS,  false, true,  NULL},
-    {"decentralized-easgd",
-     {ALLREDUCE},
-     1,                                             IN_PAIRS,
-     false,                                                           true,
-     "allreduce:^binomial_tree"                                                  },
+    {"decentralized-easgd", {ALLREDUCE},         1, IN_PAIRS,  false, true,
+                                                 "allreduce:^binomial_tree"},
 };
+/* clang-format on */
 
 static const struct sim_strategy *strategy_of(const char *name)
 {

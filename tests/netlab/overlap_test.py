@@ -121,18 +121,20 @@ def test_two_ranks_of_a_host_wait_less_than_a_twentieth_of_a_step():
 
 
 def determined(lab, path, **env):
-    """A checkpoint, and what the library ran for it."""
+    """A checkpoint, and what the library ran for it; it measures the network
+    but for layout, which stays."""
     _, errs = steps.launched(
         lab, [f'{BUILD}/coll_train', '--net', 'lenet', '--data',
               'synthetic:256x1x28x28', '--batch', '8', '--steps', '6',
               '--deterministic', '--checkpoint', path], 60, **env)
+    expect(('probe: ' in errs[0]) == (env.get('COLL_DETERMINISM') != 'layout'),
+           env, errs[0])
     with open(path, 'rb') as file:
         return file.read(), steps.agreed(errs)
 
 
 @case
 def test_deterministic_training_between_hosts_repeats_whatever_adds():
-    """It measures the network, and may try others."""
     lab = netlab.Lab(netlab.Layout(hosts=4))
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -141,8 +143,11 @@ def test_deterministic_training_between_hosts_repeats_whatever_adds():
             for algorithm in 'binomial_tree', 'in_order_scatter':
                 runs.append(determined(
                     lab, path, COLL_ALGO=f'allreduce:{algorithm}'))
+            layout = [determined(lab, path, COLL_DETERMINISM='layout')
+                      for _ in range(2)]
     finally:
         lab.close()
+    expect(layout[0] == layout[1], 'layout does not repeat')
     expect(runs[2][1] != runs[3][1], 'one algorithm', runs[2][1])
     for saved, _ in runs[1:]:
         expect(saved == runs[0][0], 'other bytes')

@@ -11,7 +11,7 @@ struct easgd;
 
 struct easgd_way {
     bool early; /* starts before forward, and is waited for after backward */
-    bool alike; /* no rank is to send or hear more than others */
+    bool alike; /* no rank of 2^k is to send or hear more than others */
     const char *algorithm; /* as in coll_config; NULL: any, with equal bits */
     /* Optional: takes e->sum, of as many floats as there are parameters unless
      * this says otherwise, and what else it needs. */
