@@ -66,6 +66,10 @@ double price_seconds(const struct price_row *row, size_t bytes)
         return -1;
     if (row->log_time[other] == PRICE_NONE)
         return seconds_of(row, class);
+    /* Cut into other segments, of which too few were rehearsed. */
+    if (row->variant[other] != row->variant[class]
+        && (row->log_time[other] < row->log_time[class]) != (other < class))
+        return seconds_of(row, class) * (double)bytes / middle;
     const double at =
         ((double)bytes - middle) / ((double)price_bytes(other) - middle);
     return seconds_of(row, class)
