@@ -10,6 +10,7 @@
 #include "coll/coll.h"
 #include "comm/called.h"
 #include "comm/hosts.h"
+#include "comm/links.h"
 #include "comm/record.h"
 #include "comm/select.h"
 #include "comm/staged.h"
@@ -117,6 +118,8 @@ struct coll_comm {
     bool remote;           /* some messages do not go through shared memory */
 
     struct layout layout;
+    struct links links; /* as this job measured them; */
+    bool moved;         /* jobs before it had others */
     struct select select;
     /* The last operation that was timed: what it ran, and how long it took this
      * rank. See news.h. */

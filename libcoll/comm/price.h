@@ -17,7 +17,7 @@
 
 #include "algo/algo.h"
 #include "comm/ladder.h"
-#include "comm/layout.h"
+#include "comm/links.h"
 
 enum {
     PRICE_CLASSES = 34, /* octaves, 1 byte to 16 GiB: what has a price */
@@ -44,7 +44,9 @@ struct price_row {
 struct prices {
     int32_t nrows;
     uint32_t rehearsals; /* that it took */
-    uint64_t layout;     /* digest of the layout that it is for */
+    uint64_t layout;     /* digest of the layout that it is for, */
+    struct links links;  /* and what was measured of that */
+    int32_t again; /* 1: nothing is priced, all are to measure once more */
     struct price_row row[PRICE_ROWS];
 };
 

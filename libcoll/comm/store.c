@@ -116,24 +116,57 @@ static bool read_line(struct prices *prices, const char *line)
     return true;
 }
 
+/* NULL: there is none, or another one's, which is warned about. */
+static FILE *open_file(const coll_comm *c, char *path, size_t bytes)
+{
+    char line[256];
+    FILE *file = file_of(c, path, bytes) ? fopen(path, "re") : NULL;
+    if (file && (!fgets(line, sizeof(line), file) || strcmp(line, header))) {
+        log_line(COLL_LOG_WARN, "store", "%s:1: not a file of learned times",
+                 path);
+        fclose(file);
+        file = NULL;
+    }
+    return file;
+}
+
 void store_load(coll_comm *c)
 {
     char path[PATH_BYTES + 64], line[256];
-    FILE *file = file_of(c, path, sizeof(path)) ? fopen(path, "re") : NULL;
-    int number = 1;
+    FILE *file = open_file(c, path, sizeof(path));
     if (!file)
         return;
     const locale_t locale = uselocale(plain_locale());
-    if (!fgets(line, sizeof(line), file) || strcmp(line, header))
-        log_line(COLL_LOG_WARN, "store", "%s:1: not a file of learned times",
-                 path);
-    else
-        while (fgets(line, sizeof(line), file))
-            if (number++, !read_line(&c->select.prices, line))
-                log_line(COLL_LOG_WARN, "store", "%s:%d: not understood", path,
-                         number);
+    for (int number = 2; fgets(line, sizeof(line), file); number++)
+        if (!links_begin(line) && !read_line(&c->select.prices, line))
+            log_line(COLL_LOG_WARN, "store", "%s:%d: not understood", path,
+                     number);
     uselocale(locale);
     fclose(file);
+}
+
+bool store_load_links(const coll_comm *c, struct links_history *before)
+{
+    char path[PATH_BYTES + 64], line[256];
+    FILE *file = open_file(c, path, sizeof(path));
+    before->n = 0;
+    if (!file)
+        return false;
+    const locale_t locale = uselocale(plain_locale());
+    for (int number = 2;
+         before->n < LINKS_KEPT - 1 && fgets(line, sizeof(line), file);
+         number++) {
+        if (!links_begin(line))
+            continue;
+        if (links_parse(line, &before->job[before->n]))
+            before->n++;
+        else
+            log_line(COLL_LOG_WARN, "store", "%s:%d: not understood", path,
+                     number);
+    }
+    uselocale(locale);
+    fclose(file);
+    return before->n > 0;
 }
 
 /* The time of a candidate in half an octave as it is known now; 0: unknown. */
@@ -153,12 +186,10 @@ static double known(const struct select *s, int row, int half, int *samples,
 }
 
 /* Whether there is anything new; file NULL: writes nothing. */
-static bool write_all(const coll_comm *c, FILE *file)
+static bool write_times(const coll_comm *c, FILE *file)
 {
     const struct select *s = &c->select;
     bool fresh = false;
-    if (file)
-        fputs(header, file);
     for (int i = 0; i < s->prices.nrows; i++)
         for (int half = 0; half < PRICE_HALVES; half++) {
             int samples;
@@ -173,12 +204,28 @@ static bool write_all(const coll_comm *c, FILE *file)
     return fresh;
 }
 
+static void write_all(const coll_comm *c, const struct links_history *links,
+                      FILE *file)
+{
+    fputs(header, file);
+    for (int i = 0; i < links->n; i++)
+        links_print(&links->job[i], file);
+    write_times(c, file);
+}
+
 void store_save(const coll_comm *c)
 {
     char path[PATH_BYTES + 64], temporary[PATH_BYTES + 96];
-    if (!c->select.adapts || !write_all(c, NULL)
+    struct links_history links;
+    if (!c->select.adapts
+        || (!write_times(c, NULL) && !(c->links.inside.beta > 0))
         || !file_of(c, path, sizeof(path)))
         return;
+    /* Also of jobs that ended while this one ran. */
+    if (!store_load_links(c, &links) || c->moved)
+        links.n = 0;
+    if (c->links.inside.beta > 0)
+        links_add(&links, &c->links);
     make_folders(path);
     snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
     const int fd = mkostemp(temporary, O_CLOEXEC);
@@ -189,7 +236,7 @@ void store_save(const coll_comm *c)
         return;
     }
     const locale_t locale = uselocale(plain_locale());
-    write_all(c, file);
+    write_all(c, &links, file);
     uselocale(locale);
     const bool whole = !ferror(file);
     if (fclose(file) != 0 || !whole || rename(temporary, path) != 0) {

@@ -351,6 +351,7 @@ static int tune(const char *collective)
         tune_list(folder, &before);
     const char *note = hopeless(&run);
     if (!note) {
+        tune_links(&run.job);
         tune_allocate(&run.job, options.max_bytes);
         for (int i = 0; (name = tune_collective(i)); i++)
             if (!collective || !strcmp(name, collective))

@@ -41,7 +41,7 @@ void tune_fail(struct tune_job *job, const char *format, ...)
     exit(1);
 }
 
-static void check(struct tune_job *job, coll_status status)
+void tune_check(struct tune_job *job, coll_status status)
 {
     if (status != COLL_OK)
         tune_fail(job, "%s", coll_last_error(job->comm));
@@ -139,7 +139,8 @@ static void look(struct tune_job *job, const struct tune_result *r,
                  struct watch *w)
 {
     int samples = 0;
-    check(job, coll_explain_candidates(job->comm, r->collective, r->count,
+    tune_check(job,
+               coll_explain_candidates(job->comm, r->collective, r->count,
                                        job->dtype, w->list, CANDIDATES, &w->n));
     for (int i = 0; i < w->n; i++)
         samples += w->list[i].samples;
@@ -194,10 +195,10 @@ void tune_size(struct tune_job *job, struct tune_result *r)
     do {
         if (job->rank == 0)
             batch = next_batch(job, r, &w);
-        check(job,
-              coll_broadcast(&batch, &batch, 1, COLL_I32, 0, job->comm, NULL));
+        tune_check(job, coll_broadcast(&batch, &batch, 1, COLL_I32, 0,
+                                       job->comm, NULL));
         for (int32_t i = 0; i < batch; i++)
-            check(job, run_once(job, r->collective, r->count));
+            tune_check(job, run_once(job, r->collective, r->count));
         r->operations += batch;
     } while (batch > 0);
     if (job->rank == 0)

@@ -47,6 +47,13 @@ void tune_size(struct tune_job *, struct tune_result *);
 __attribute__((noreturn, format(printf, 2, 3))) void
 tune_fail(struct tune_job *, const char *format, ...);
 
+/* tune_fail() with the sentence of the communicator, if it is an error. */
+void tune_check(struct tune_job *, coll_status);
+
+/* tune_links.c. Measures what links between hosts cost, several times, if that
+ * can be stored; job->comm is another one afterwards. All ranks. */
+void tune_links(struct tune_job *);
+
 /* Of the others, the one that took the least; NULL: none was measured. */
 const coll_candidate *tune_runner_up(const struct tune_result *);
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "coll/coll.h"
+#include "comm/links.h"
 
 static const char header[] = "# libcoll learned 1";
 
@@ -168,19 +169,40 @@ static bool parse(const char *line, struct row *r)
            && r->us > 0 && r->us <= 1e12;
 }
 
-/* All rows of a file, which the caller frees; *wrong counts the lines that are
- * none, after a line on stderr for each. */
-static struct row *read_rows(const char *path, int *n, int *wrong)
+/* What a file says. */
+struct stored {
+    struct row *rows; /* the caller frees them */
+    int n;
+    struct links_history links;
+};
+
+static void read_links(const char *path, int number, const char *line,
+                       struct stored *to, int *wrong)
 {
-    char line[256];
-    struct row *rows = NULL;
+    struct links links;
+    if (!links_parse(line, &links)) {
+        fprintf(stderr,
+                "coll_tune: %s:%d: found \"%s\", valid is links "
+                "inside ..., as libcoll writes it\n",
+                path, number, line);
+        ++*wrong;
+    } else if (to->links.n < LINKS_KEPT) {
+        to->links.job[to->links.n++] = links;
+    }
+}
+
+/* *wrong counts the lines that are not understood, after a line on stderr for
+ * each. */
+static struct stored read_file(const char *path, int *wrong)
+{
+    char line[512];
+    struct stored to = {.n = 0};
     FILE *file = fopen(path, "re");
-    *n = 0;
     if (!file) {
         fprintf(stderr, "coll_tune: %s: cannot be read: %s\n", path,
                 strerror(errno));
         ++*wrong;
-        return NULL;
+        return to;
     }
     for (int number = 1; fgets(line, sizeof(line), file); number++) {
         line[strcspn(line, "\n")] = '\0';
@@ -193,21 +215,47 @@ static struct row *read_rows(const char *path, int *n, int *wrong)
         struct row r, *more;
         if (*line == '#')
             continue;
-        if (!parse(line, &r)) {
+        if (links_begin(line)) {
+            read_links(path, number, line, &to, wrong);
+        } else if (!parse(line, &r)) {
             fprintf(stderr,
                     "coll_tune: %s:%d: found \"%s\", valid is COLLECTIVE BYTES "
                     "ALGORITHM ORDER TIME us SAMPLES\n",
                     path, number, line);
             ++*wrong;
-        } else if ((more = realloc(rows, (size_t)(*n + 1) * sizeof(*rows)))) {
-            rows = more;
-            rows[(*n)++] = r;
+        } else if ((more =
+                        realloc(to.rows, (size_t)(to.n + 1) * sizeof(*more)))) {
+            to.rows = more;
+            to.rows[to.n++] = r;
         }
     }
     fclose(file);
-    if (*n)
-        qsort(rows, (size_t)*n, sizeof(*rows), by_time);
-    return rows;
+    if (to.n)
+        qsort(to.rows, (size_t)to.n, sizeof(*to.rows), by_time);
+    return to;
+}
+
+static void show_link(const char *name, const struct sim_link *link)
+{
+    printf("  %-15s %9.3g us %9.3g us %9.3g GB/s\n", name, 1e6 * link->alpha,
+           1e6 * link->overhead, 1e-9 / link->beta);
+}
+
+static void show_links(const struct links_history *h)
+{
+    if (h->n == 0)
+        return;
+    const struct links l = links_middle(h);
+    printf("  %-15s %12s %12s %14s   measured by %d job%s\n", "links",
+           "latency", "at each end", "rate", h->n, h->n == 1 ? "" : "s");
+    show_link("between hosts", &l.inside);
+    if (memcmp(&l.inside, &l.across, sizeof(l.inside)) != 0)
+        show_link("between groups", &l.across);
+    if (l.shared > 0)
+        printf("  %-15s %40.3g GB/s\n", "a group's link", 1e-9 / l.shared);
+    if (l.local.beta > 0)
+        show_link("in a host", &l.local);
+    printf("\n");
 }
 
 static void show_row(const struct row *r, bool fastest)
@@ -226,11 +274,13 @@ static void show_file(const struct tune_file *f, const char *collective,
                       int *wrong)
 {
     char when[32];
-    int n;
-    struct row *rows = read_rows(f->path, &n, wrong);
+    const struct stored stored = read_file(f->path, wrong);
+    const struct row *rows = stored.rows;
+    const int n = stored.n;
     strftime(when, sizeof(when), "%Y-%m-%d %H:%M",
              localtime(&f->changed.tv_sec));
     printf("%s, %s, %d time%s\n", f->path, when, n, n == 1 ? "" : "s");
+    show_links(&stored.links);
     printf("  %-15s %12s  %-26s %-12s %10s %8s\n", "collective", "from bytes",
            "algorithm", "rank order", "measured", "samples");
     for (int i = 0; i < n; i++)
@@ -238,7 +288,7 @@ static void show_file(const struct tune_file *f, const char *collective,
             show_row(&rows[i],
                      i == 0 || rows[i].bytes != rows[i - 1].bytes
                          || strcmp(rows[i].collective, rows[i - 1].collective));
-    free(rows);
+    free(stored.rows);
 }
 
 static bool list_or_say(const char *folder, struct tune_files *files)

@@ -19,6 +19,7 @@ import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -313,7 +314,7 @@ def halving_far_is_faster_with_ranks_dealt_over_groups(each):
 
 # --- measuring at start -------------------------------------------------------
 
-FOUND = re.compile(r'hosts in (\d+) groups after ([0-9.]+) ms; .* '
+FOUND = re.compile(r'hosts in (\d+) groups after ([0-9.]+) ms: .* '
                    r'a group\'s link ([0-9.e+-]+) GB/s')
 COST = re.compile(r'sent (\d+) messages with (\d+) KiB; (\d+) times all told')
 RIGHT, RIGHT_BUSY = 4, 3
@@ -365,6 +366,73 @@ def right_start(setting):
             and abs(float(found[3]) - link) <= 0.25 * link
             and all(int(n) <= m for n, m in zip(cost.groups(), most))
             ), float(found[2])
+
+
+# --- what earlier jobs measured -----------------------------------------------
+
+SETTLED = re.compile(r'the middle of (\d+) jobs: .*? ([0-9.e+-]+) GB/s; across '
+                     r'.* a group\'s link ([0-9.e+-]+) GB/s')
+JOBS = 9  # of which the middle counts
+
+
+def settled(lab, store):
+    """What a job's rank 0 tells of its links and those of jobs before it."""
+    _, errs = steps.launched(lab, [f'{BUILD}/steps_job', netlab.FILES, '1x64'],
+                             60, COLL_STORE=store)
+    text = ''.join(line for line in errs[0].splitlines(True)
+                   if 'probe: ' in line and 'jobs' in line)
+    note(*text.split('\n'))
+    return text
+
+
+@case(('a trunk of 250 Mbit/s', {'groups': (2,), 'rate': 1e9,
+                                 'trunk_rate': (250e6,)}))
+def jobs_count_with_what_earlier_ones_measured(layout):
+    trunk = layout['trunk_rate'][0] / 8e9
+    lab = netlab.Lab(netlab.Layout(delay_switch=f'{BUILD}/delay_switch',
+                                   **layout))
+    try:
+        with tempfile.TemporaryDirectory() as store:
+            expect('jobs' not in settled(lab, store), 'before any ended')
+            told = [SETTLED.search(settled(lab, store)) for _ in range(JOBS)]
+            lab.set_rate('trunk0', layout['trunk_rate'][0] / 5)
+            after = [settled(lab, store) for _ in range(2)]
+    finally:
+        lab.close()
+    # A job may find other groups, or be the one in many that is far off.
+    counts = [int(m[1]) for m in told if m]
+    links = [float(m[3]) for m in told if m]
+    if len(counts) < JOBS - 3 or not all(after):
+        give_up(f'{counts}, {after}')
+    expect(counts == sorted(counts) and counts[-1] <= JOBS, counts)
+    expect(abs(links[-1] - trunk) <= 0.15 * trunk, links)
+    expect('measured others: once more' in after[0], after[0])
+    expect('they have changed' in after[0]
+           or 'is not certain' in after[0], after[0])
+    if 'they have changed' in after[0]:
+        m = SETTLED.search(after[1])
+        expect(m and int(m[1]) == 2, after[1])
+        expect(abs(float(m[3]) - trunk / 5) <= 0.15 * trunk / 5, m[3])
+
+
+@case(('4 hosts', {'rate': 1e9}), ('one host', {'hosts': 1,
+                                                'ranks_per_host': 4}))
+def coll_tune_measures_links_several_times(layout):
+    lab = netlab.Lab(netlab.Layout(delay_switch=f'{BUILD}/delay_switch',
+                                   **layout))
+    try:
+        with tempfile.TemporaryDirectory() as store:
+            outs, _ = steps.launched(lab, [f'{BUILD}/coll_tune', 'barrier',
+                                           '-n', '1'], 60, COLL_STORE=store)
+            files = [open(entry, encoding='utf-8').read()
+                     for entry in os.scandir(store)]
+    finally:
+        lab.close()
+    many = 'hosts' not in layout
+    expect(('links between the hosts were measured 9 times' in outs[0])
+           == many, outs[0])
+    expect(sum(text.count('\nlinks inside ') for text in files)
+           == (JOBS if many else 0), files)
 
 
 # --- windows ------------------------------------------------------------------
