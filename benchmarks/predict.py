@@ -5,12 +5,13 @@
     benchmarks/predict.py [--build build] [--layouts flat4,...] [--sizes 1M,16M]
                           [--algorithms ring,...] [--tap]
 
-For each layout and algorithm one job (tests/netlab, so root is needed): it
-measures its links when it starts, predicts, and then runs each size, forced,
-without learning (COLL_ADAPT=off). Prints a row per cell, with the groups of
-hosts that were found, and how many cells are within 25 %. With --tap it is a
-test: all must be; of a cell that is not, the middle one of three jobs counts,
-in up to three attempts; where other programs take the processors it is skipped.
+For each layout coll_tune measures the links once, and then one job for each
+algorithm predicts and runs each size, forced, without learning
+(COLL_ADAPT=off). All on tests/netlab, so root is needed. Prints a row per cell,
+with the groups of hosts that were found, and how many cells are within 25 %.
+With --tap it is a test: all must be; of a cell that is not, the middle one of
+three jobs counts, in up to three attempts; where other programs take the
+processors it is skipped.
 """
 import argparse
 import json
@@ -31,7 +32,7 @@ WITHIN = 1.25
 LAYOUTS = {  # options of netlab
     "flat4": "--hosts 4 --rate 1Gbit",
     "trunk4": "--hosts 4 --groups 2 --rate 1Gbit --trunk-rate 250Mbit",
-    "flat8": "--hosts 8 --rate 1Gbit",
+    "flat8": "--hosts 8 --rate 500Mbit",  # what two processors can send
     "trunk8": "--hosts 8 --groups 2 --rate 1Gbit --trunk-rate 250Mbit",
     "flat4x2": "--hosts 4 --ranks-per-host 2 --rate 1Gbit",
     "trunk4x2": "--hosts 4 --ranks-per-host 2 --groups 2 --rate 1Gbit "
@@ -64,29 +65,36 @@ def each(kind, known=None):
     return parse
 
 
+def lab(options, layout, *words):
+    """Runs a program on all ranks; its stderr, or None: no such network here."""
+    command = [ROOT / "tests/netlab/netlab", "--delay-switch",
+               options.build / "delay_switch", "--timeout", options.timeout,
+               "--env", "COLL_ADAPT=" + ("on" if "coll_tune" in words else
+                                         "off"),
+               "--env", "COLL_LOG=probe:info",
+               "--env", f"COLL_STORE={options.store}/{layout}",
+               *LAYOUTS[layout].split(), "--", options.build / words[0],
+               *words[1:]]
+    done = subprocess.run([str(word) for word in command], check=False,
+                          stdout=subprocess.DEVNULL, text=True,
+                          stderr=subprocess.PIPE)
+    if done.returncode == 77:
+        return None
+    if done.returncode != 0:
+        raise SystemExit(f"predict.py: {layout} {' '.join(map(str, words))}: "
+                         f"{done.stderr.strip()[-400:]}")
+    return done.stderr
+
+
 def job(options, layout, algorithm):
-    """Rows of coll_bench, of a new job; None: no such network here."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = pathlib.Path(folder) / "out.json"
-        command = [ROOT / "tests/netlab/netlab", "--delay-switch",
-                   options.build / "delay_switch", "--timeout",
-                   options.timeout, "--env", "COLL_ADAPT=off", "--env",
-                   "COLL_LOG=probe:info",
-                   *LAYOUTS[layout].split(), "--",
-                   options.build / "coll_bench", "allreduce", "-b",
-                   min(options.sizes), "-e", max(options.sizes), "-f",
-                   options.factor, "-n", options.iterations, "-w", 1, "--algo",
-                   algorithm, "--json", out]
-        done = subprocess.run([str(word) for word in command], check=False,
-                              stdout=subprocess.DEVNULL, text=True,
-                              stderr=subprocess.PIPE)
-        if done.returncode == 77:
-            return None
-        if done.returncode != 0:
-            raise SystemExit(f"predict.py: {layout} {algorithm}: "
-                             f"{done.stderr.strip()[-400:]}")
-        report = json.loads(out.read_text(encoding="utf-8"))
-    groups = re.search(r"probe: \d+ hosts in (\d+) groups", done.stderr)
+    """Rows of coll_bench, of a new job."""
+    out = pathlib.Path(options.store) / "out.json"
+    told = lab(options, layout, "coll_bench", "allreduce", "-b",
+               min(options.sizes), "-e", max(options.sizes), "-f",
+               options.factor, "-n", options.iterations, "-w", 1, "--algo",
+               algorithm, "--json", out)
+    report = json.loads(out.read_text(encoding="utf-8"))
+    groups = re.search(r"probe: \d+ hosts in (\d+) groups", told)
     for row in report["results"]:
         row["groups"] = int(groups[1]) if groups else 0
         row["ratio"] = row["predicted_us"] / row["time_us"]["p50"]
@@ -106,9 +114,8 @@ def show(cell):
 
 
 def measure(options, layout, algorithm):
-    """Cells; None: no such network here."""
     cells = middle(options, layout, algorithm, options.rounds)
-    while cells and options.retries and not all(map(within, cells)):
+    while options.retries and not all(map(within, cells)):
         options.retries -= 1
         cells = middle(options, layout, algorithm, 3)
     return cells
@@ -117,8 +124,6 @@ def measure(options, layout, algorithm):
 def middle(options, layout, algorithm, rounds):
     """Cells of so many jobs, of each the middle one."""
     jobs = [job(options, layout, algorithm) for _ in range(rounds)]
-    if None in jobs:
-        return None
     cells = []
     for rows in zip(*jobs):
         rows = sorted(rows, key=lambda row: row["ratio"])
@@ -166,25 +171,34 @@ def parse():
     return options
 
 
-def main():
-    options = parse()
+def measure_all(options):
+    """Cells; None: there can be no hosts here."""
     cells = []
     if not options.tap:
         print(f"{'layout':9} {'bytes':>9} {'algorithm':22} "
               f"{'predict/ms':>10} {'measure/ms':>10}  ratio groups")
     for layout in options.layouts:
+        if lab(options, layout, "coll_tune", "barrier", "-n", 1) is None:
+            return None
         for algorithm in options.algorithms:
             found = measure(options, layout, algorithm)
-            if found is None:
-                print("1..0 # SKIP there can be no hosts here" if options.tap
-                      else "predict.py: there can be no hosts here: see "
-                      "tests/netlab/netlab -- true")
-                return 0 if options.tap else 77
             for cell in found:
                 if options.tap:
                     print("# ", end="")
                 show(cell)
             cells += found
+    return cells
+
+
+def main():
+    options = parse()
+    with tempfile.TemporaryDirectory() as options.store:
+        cells = measure_all(options)
+    if cells is None:
+        print("1..0 # SKIP there can be no hosts here" if options.tap else
+              "predict.py: there can be no hosts here: see tests/netlab/netlab "
+              "-- true")
+        return 0 if options.tap else 77
     good = sum(map(within, cells))
     spread = statistics.median(abs(cell["ratio"] - 1) for cell in cells)
     print(f"{'# ' if options.tap else ''}{good} of {len(cells)} cells within "
