@@ -25,18 +25,63 @@ Test(links, the_middle_is_of_each_figure)
                        two = links_with(30e-6, 3e9),
                        three = links_with(20e-6, 9e9);
     links_add(&h, &one);
-    cr_assert_eq(memcmp(&(struct links){0}, &h.job[1], sizeof(one)), 0);
     struct links middle = links_middle(&h);
     cr_assert_eq(memcmp(&middle, &one, sizeof(one)), 0);
     links_add(&h, &two);
-    cr_assert_float_eq(links_middle(&h).inside.alpha, 20e-6, 1e-12);
+    cr_assert_eq(links_middle(&h).inside.alpha, 30e-6);
+    cr_assert_eq(links_middle(&h).inside.beta, 1 / 1e9);
     links_add(&h, &three);
     middle = links_middle(&h);
-    cr_assert_float_eq(middle.inside.alpha, 20e-6, 1e-12);
-    cr_assert_float_eq(middle.across.alpha, 40e-6, 1e-12);
-    cr_assert_float_eq(middle.inside.beta, 1 / 3e9, 1e-18);
-    cr_assert_float_eq(middle.shared, 2 / 3e9, 1e-18);
+    cr_assert_eq(middle.inside.alpha, 20e-6);
+    cr_assert_eq(middle.across.alpha, 40e-6);
+    cr_assert_eq(middle.inside.beta, 1 / 3e9);
+    cr_assert_eq(middle.shared, 2 / 3e9);
     cr_assert_eq(middle.machine, 0);
+}
+
+/* Not half of what some found and others did not. */
+Test(links, the_middle_is_what_some_job_measured)
+{
+    struct links_history h = {.n = 0};
+    for (int n = 1; n <= LINKS_KEPT; n++) {
+        struct links l = links_with(n * 1e-6, 1e9);
+        l.shared = n % 2 ? 0 : n;
+        links_add(&h, &l);
+        const double shared = links_middle(&h).shared;
+        cr_expect_eq(shared, floor(shared), "%g", shared);
+    }
+}
+
+/* What a job counts with, by what it measured, once or twice. */
+Test(links, what_is_unlike_earlier_jobs_is_measured_again)
+{
+    struct links_history h = {.n = 0};
+    const struct links fast = links_with(10e-6, 1e9),
+                       slow = links_with(10e-6, 1e8),
+                       other = links_with(10e-6, 1e7);
+    for (int i = 1; i <= 4; i++) {
+        const struct links l = links_with(i * 1e-6, 1e9);
+        links_add(&h, &l);
+    }
+    struct links now = fast;
+    cr_assert_eq(links_settle(&now, &h, NULL, true), LINKS_SETTLED);
+    cr_assert_eq(now.inside.alpha, 3e-6);
+    now = slow;
+    cr_assert_eq(links_settle(&now, &h, NULL, true), LINKS_ONCE_MORE);
+    cr_assert_eq(memcmp(&now, &slow, sizeof(now)), 0);
+    cr_assert_eq(links_settle(&now, &h, &slow, true), LINKS_CHANGED);
+    cr_assert_eq(memcmp(&now, &slow, sizeof(now)), 0);
+    cr_assert_eq(links_settle(&now, &h, &other, true), LINKS_UNCERTAIN);
+    cr_assert_eq(memcmp(&now, &slow, sizeof(now)), 0);
+    cr_assert_eq(links_settle(&now, &h, NULL, false), LINKS_UNCERTAIN);
+    now = fast;
+    cr_assert_eq(links_settle(&now, &h, &slow, true), LINKS_SETTLED);
+    cr_assert_eq(now.inside.alpha, 3e-6);
+
+    links_add(&h, &slow);
+    links_keep_alike(&h, &slow);
+    cr_assert_eq(h.n, 1);
+    cr_assert_eq(memcmp(&h.job[0], &slow, sizeof(slow)), 0);
 }
 
 Test(links, the_latest_ones_are_kept)

@@ -118,6 +118,36 @@ Test(ladder, a_lone_rung_tells_only_of_longer_vectors)
     }
 }
 
+static double seconds_of(int16_t log_time)
+{
+    return 100e-9 * exp2(log_time / 256.0);
+}
+
+/* Where the longer vector is the cheaper one, being cut otherwise, there is no
+ * line between the two. */
+Test(price, is_in_proportion_where_a_line_would_fall)
+{
+    enum { LOW = 20, HIGH = 21 };
+    struct price_row row = {.algo = 0};
+    for (int class = 0; class < PRICE_CLASSES; class ++)
+        row.log_time[class] = PRICE_NONE;
+    row.log_time[LOW] = price_log(2e-3);
+    row.log_time[HIGH] = price_log(1e-3);
+    const double dear = seconds_of(row.log_time[LOW]),
+                 cheap = seconds_of(row.log_time[HIGH]);
+    const size_t low = price_bytes(LOW), high = price_bytes(HIGH);
+    const size_t less = high - high / 4, more = low + low / 4;
+    const double far = (double)(high - less) / (double)(high - low);
+    near(price_seconds(&row, less), cheap + (dear - cheap) * far);
+    row.variant[HIGH] = 4;
+    near(price_seconds(&row, less), cheap * (double)less / (double)high);
+    near(price_seconds(&row, more), dear * (double)more / (double)low);
+    near(price_seconds(&row, high), cheap);
+    row.log_time[LOW] = price_log(1.01e-3);
+    near(price_seconds(&row, less),
+         cheap + (seconds_of(row.log_time[LOW]) - cheap) * far);
+}
+
 Test(ladder, segments_are_no_shorter_than_4_KiB)
 {
     struct ladder l;

@@ -118,8 +118,8 @@ struct coll_comm {
     bool remote;           /* some messages do not go through shared memory */
 
     struct layout layout;
-    struct links links; /* as this job measured them; */
-    bool moved;         /* jobs before it had others */
+    struct links links; /* as this job measured them, or zeros */
+    bool moved; /* rank 0: twice, and other ones than the store has */
     struct select select;
     /* The last operation that was timed: what it ran, and how long it took this
      * rank. See news.h. */

@@ -11,7 +11,8 @@ static const double other_rate = 2, other_latency = 4;
 static const double turns_seconds = 200e-6;
 
 enum { FIGURES = 12 };
-_Static_assert(sizeof(struct links) == FIGURES * sizeof(double), "no more");
+_Static_assert(sizeof(struct links) == FIGURES * sizeof(double),
+               "struct links has other figures");
 
 static bool apart(double a, double b, double factor)
 {
@@ -53,7 +54,7 @@ struct links links_middle(const struct links_history *h)
         for (int i = 0; i < n; i++)
             column[i] = figure[i][f];
         qsort(column, (size_t)n, sizeof(*column), by_size);
-        middle[f] = (column[(n - 1) / 2] + column[n / 2]) / 2;
+        middle[f] = column[n / 2];
     }
     memcpy(&links, middle, sizeof(links));
     return links;
@@ -65,6 +66,31 @@ void links_add(struct links_history *h, const struct links *latest)
     memmove(h->job + 1, h->job, sizeof(*h->job) * (size_t)kept);
     h->job[0] = *latest;
     h->n = kept + 1;
+}
+
+void links_keep_alike(struct links_history *h, const struct links *now)
+{
+    int kept = 0;
+    for (int i = 0; i < h->n; i++)
+        if (links_alike(&h->job[i], now))
+            h->job[kept++] = h->job[i];
+    h->n = kept;
+}
+
+enum links_verdict links_settle(struct links *now,
+                                const struct links_history *before,
+                                const struct links *first, bool repeats)
+{
+    struct links_history all = *before;
+    const struct links middle = links_middle(before);
+    if (links_alike(now, &middle)) {
+        links_add(&all, now);
+        *now = links_middle(&all);
+        return LINKS_SETTLED;
+    }
+    if (!first && repeats)
+        return LINKS_ONCE_MORE;
+    return first && links_alike(now, first) ? LINKS_CHANGED : LINKS_UNCERTAIN;
 }
 
 static double rate(double beta)

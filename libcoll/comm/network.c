@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What the job's network looks like, and what each candidate costs on it. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "comm/copy.h"
@@ -66,7 +68,7 @@ static struct links get_links(const struct network *n)
 {
     return (struct links){
         .inside = n->groups.inside,
-        .across = n->groups.across,
+        .across = n->groups.ngroups > 1 ? n->groups.across : n->groups.inside,
         .local = n->groups.local,
         .shared = n->groups.shared,
         .turn = n->crowd.turn,
@@ -185,32 +187,35 @@ static coll_status lay_out(coll_comm *c, const struct network *n)
     return status;
 }
 
-/* Rank 0: what jobs before this one measured counts, too. If that was something
- * else all measure again, which tells whether the links have changed. */
+/* Rank 0: what jobs before this one measured counts, too. What hosts found out
+ * about far ones before they were connected (c->ways) is not measured again. */
 static coll_status settle(coll_comm *c, struct network *n,
                           const struct links *first, bool *again)
 {
-    char jobs[64];
+    char said[64];
     struct links_history history;
-    if (!(c->links.inside.beta > 0) || !store_load_links(c, &history))
+    struct links links = c->links;
+    if (!(links.inside.beta > 0) || !store_load_links(c, &history))
         return COLL_OK;
-    const struct links middle = links_middle(&history);
-    if (!links_alike(&c->links, &middle)) {
-        *again = !first;
-        c->moved = first && links_alike(&c->links, first);
-        log_line(COLL_LOG_INFO, "probe", "%d earlier jobs measured others: %s",
-                 history.n,
-                 *again     ? "once more"
-                 : c->moved ? "they have changed"
-                            : "what they are is not certain");
-        return COLL_OK;
+    const enum links_verdict verdict =
+        links_settle(&links, &history, first, !c->ways);
+    *again = verdict == LINKS_ONCE_MORE;
+    c->moved = verdict == LINKS_CHANGED;
+    if (verdict == LINKS_SETTLED) {
+        snprintf(said, sizeof(said), "the middle of this and %d earlier jobs",
+                 history.n < LINKS_KEPT ? history.n : LINKS_KEPT - 1);
+        log_links(&links, said);
+        set_links(n, &links);
+        return lay_out(c, n);
     }
-    links_add(&history, &c->links);
-    const struct links settled = links_middle(&history);
-    snprintf(jobs, sizeof(jobs), "the middle of %d jobs", history.n);
-    log_links(&settled, jobs);
-    set_links(n, &settled);
-    return lay_out(c, n);
+    snprintf(said, sizeof(said), "%d earlier jobs measured others; %s",
+             history.n,
+             *again     ? "once more"
+             : c->moved ? "they have changed"
+                        : "this counts");
+    links = links_middle(&history);
+    log_links(&links, said);
+    return COLL_OK;
 }
 
 static coll_status price_here(coll_comm *c, struct network *n,
@@ -256,7 +261,8 @@ static coll_status price(coll_comm *c, struct network *n,
                     "rank %d (host %s) sees other groups of hosts than rank 0: "
                     "is COLL_CLUSTER another file there?",
                     c->rank, c->ranks[c->rank].hostname);
-    if (c->rank == 0 || !(c->links.inside.beta > 0))
+    if (c->rank == 0 || !(c->links.inside.beta > 0)
+        || !memcmp(&c->links, &prices->links, sizeof(c->links)))
         return COLL_OK;
     set_links(n, &prices->links);
     return lay_out(c, n);

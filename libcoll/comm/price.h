@@ -17,6 +17,7 @@
 
 #include "algo/algo.h"
 #include "comm/ladder.h"
+#include "comm/layout.h"
 #include "comm/links.h"
 
 enum {
@@ -45,7 +46,7 @@ struct prices {
     int32_t nrows;
     uint32_t rehearsals; /* that it took */
     uint64_t layout;     /* digest of the layout that it is for, */
-    struct links links;  /* and what was measured of that */
+    struct links links;  /* and the links that it has */
     int32_t again; /* 1: nothing is priced, all are to measure once more */
     struct price_row row[PRICE_ROWS];
 };
@@ -62,7 +63,8 @@ size_t price_half_from(int half);
 int price_half_time(const struct price_row *, int half);
 
 /* Seconds for just this size, on the line through the middles of its class and
- * of the nearer neighbour; negative: not priced. */
+ * of the nearer neighbour, or where that line would fall, in proportion to the
+ * bytes; negative: not priced. */
 double price_seconds(const struct price_row *, size_t bytes);
 
 /* Whether an order makes sense for an algorithm in this layout. By hosts: where

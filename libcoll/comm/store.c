@@ -116,14 +116,15 @@ static bool read_line(struct prices *prices, const char *line)
     return true;
 }
 
-/* NULL: there is none, or another one's, which is warned about. */
-static FILE *open_file(const coll_comm *c, char *path, size_t bytes)
+/* NULL: there is none, or another one's. */
+static FILE *open_file(const coll_comm *c, char *path, size_t bytes, bool warns)
 {
     char line[256];
     FILE *file = file_of(c, path, bytes) ? fopen(path, "re") : NULL;
     if (file && (!fgets(line, sizeof(line), file) || strcmp(line, header))) {
-        log_line(COLL_LOG_WARN, "store", "%s:1: not a file of learned times",
-                 path);
+        if (warns)
+            log_line(COLL_LOG_WARN, "store",
+                     "%s:1: not a file of learned times", path);
         fclose(file);
         file = NULL;
     }
@@ -133,7 +134,8 @@ static FILE *open_file(const coll_comm *c, char *path, size_t bytes)
 void store_load(coll_comm *c)
 {
     char path[PATH_BYTES + 64], line[256];
-    FILE *file = open_file(c, path, sizeof(path));
+    /* Where links were measured it was warned about. */
+    FILE *file = open_file(c, path, sizeof(path), !(c->links.inside.beta > 0));
     if (!file)
         return;
     const locale_t locale = uselocale(plain_locale());
@@ -145,28 +147,33 @@ void store_load(coll_comm *c)
     fclose(file);
 }
 
-bool store_load_links(const coll_comm *c, struct links_history *before)
+static void load_links(const coll_comm *c, struct links_history *links,
+                       bool warns)
 {
     char path[PATH_BYTES + 64], line[256];
-    FILE *file = open_file(c, path, sizeof(path));
-    before->n = 0;
+    FILE *file = open_file(c, path, sizeof(path), warns);
+    links->n = 0;
     if (!file)
-        return false;
+        return;
     const locale_t locale = uselocale(plain_locale());
     for (int number = 2;
-         before->n < LINKS_KEPT - 1 && fgets(line, sizeof(line), file);
-         number++) {
+         links->n < LINKS_KEPT && fgets(line, sizeof(line), file); number++) {
         if (!links_begin(line))
             continue;
-        if (links_parse(line, &before->job[before->n]))
-            before->n++;
-        else
+        if (links_parse(line, &links->job[links->n]))
+            links->n++;
+        else if (warns)
             log_line(COLL_LOG_WARN, "store", "%s:%d: not understood", path,
                      number);
     }
     uselocale(locale);
     fclose(file);
-    return before->n > 0;
+}
+
+bool store_load_links(const coll_comm *c, struct links_history *links)
+{
+    load_links(c, links, true);
+    return links->n > 0;
 }
 
 /* The time of a candidate in half an octave as it is known now; 0: unknown. */
@@ -213,35 +220,50 @@ static void write_all(const coll_comm *c, const struct links_history *links,
     write_times(c, file);
 }
 
-void store_save(const coll_comm *c)
+/* What there is to be kept of links; what jobs kept that ended while this one
+ * ran counts, too. */
+static void gather_links(const coll_comm *c, struct links_history *links)
 {
-    char path[PATH_BYTES + 64], temporary[PATH_BYTES + 96];
-    struct links_history links;
-    if (!c->select.adapts
-        || (!write_times(c, NULL) && !(c->links.inside.beta > 0))
-        || !file_of(c, path, sizeof(path)))
-        return;
-    /* Also of jobs that ended while this one ran. */
-    if (!store_load_links(c, &links) || c->moved)
-        links.n = 0;
+    load_links(c, links, false);
+    if (c->moved)
+        links_keep_alike(links, &c->links);
     if (c->links.inside.beta > 0)
-        links_add(&links, &c->links);
+        links_add(links, &c->links);
+}
+
+/* It appears whole. False: errno says why not. */
+static bool write_file(const coll_comm *c, char *path)
+{
+    char temporary[PATH_BYTES + 96];
+    struct links_history links;
+    gather_links(c, &links);
     make_folders(path);
     snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
     const int fd = mkostemp(temporary, O_CLOEXEC);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
-    if (!file) {
-        log_line(COLL_LOG_WARN, "store", "what was learned is lost: %s: %s",
-                 temporary, strerror(errno));
-        return;
-    }
+    if (!file)
+        return false;
     const locale_t locale = uselocale(plain_locale());
     write_all(c, &links, file);
     uselocale(locale);
     const bool whole = !ferror(file);
-    if (fclose(file) != 0 || !whole || rename(temporary, path) != 0) {
-        log_line(COLL_LOG_WARN, "store", "what was learned is lost: %s: %s",
-                 path, strerror(errno));
-        unlink(temporary);
-    }
+    if (fclose(file) == 0 && whole && rename(temporary, path) == 0)
+        return true;
+    const int error = errno;
+    unlink(temporary);
+    errno = error;
+    return false;
+}
+
+void store_save(const coll_comm *c)
+{
+    char path[PATH_BYTES + 64];
+    const bool learned = c->select.adapts && write_times(c, NULL);
+    const bool measured = c->select.adapts && c->links.inside.beta > 0;
+    if ((!learned && !measured) || !file_of(c, path, sizeof(path)))
+        return;
+    /* Every job measures its links again, so those alone are a small loss. */
+    if (!write_file(c, path))
+        log_line(learned ? COLL_LOG_WARN : COLL_LOG_INFO, "store",
+                 "what was learned is lost: %s: %s", path, strerror(errno));
 }

@@ -2,11 +2,11 @@
 /* What was learned, kept between jobs: one text file for each shape of a job.
  *
  *   # libcoll learned 1
- *   links inside 11 us 2.5 us 0.12 GB/s across ...
+ *   links inside 11 us 2.5 us 0.12 GB/s across 30 us 2.5 us 0.03 GB/s ...
  *   allreduce 1048576 ring block 123.4 us 9
  *
- * What a job measured of its links (links.h), a line for each of the last few,
- * the latest first; collective, least bytes of the class of sizes, algorithm,
+ * What a communicator measured of its links (links.h), a line for each of the
+ * last few to end, the last one first; collective, least bytes of the class of sizes, algorithm,
  * order of the ranks, time, samples. The file's name is a hash of the ranks'
  * layout, of the settings that say by what they reach one another, and of rank
  * 0's host. It appears whole, by rename.
@@ -21,7 +21,7 @@
 void store_load(coll_comm *);
 
 /* Rank 0, which knows its layout: what earlier jobs measured of their links.
- * False: nothing. */
+ * What does not parse is warned about and left out. False: nothing. */
 bool store_load_links(const coll_comm *, struct links_history *);
 
 /* Rank 0, in an orderly end: what is known now. Nothing is written if nothing

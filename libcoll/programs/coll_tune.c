@@ -242,6 +242,10 @@ static const char *hopeless(const struct run *run)
                "4 coll_tune.";
     if (!strcmp(tune_setting("COLL_ADAPT"), "off"))
         return "COLL_ADAPT is off: nothing is learned.";
+    if (!strcmp(tune_setting("COLL_DETERMINISM"), "run")
+        || !strcmp(tune_setting("COLL_DETERMINISM"), "layout"))
+        return "With that COLL_DETERMINISM nothing is learned; with full it "
+               "is.";
     return NULL;
 }
 
@@ -284,9 +288,7 @@ static const char *tell_stored(const struct run *run,
     else if (*store_said)
         printf("Not stored: %s\n", store_said);
     else
-        printf("Not stored in %s: the library wrote nothing there, which it "
-               "does once anything was measured three times.\n",
-               folder);
+        printf("Not stored in %s: the library wrote nothing there.\n", folder);
     return file ? file->path : NULL;
 }
 
@@ -347,11 +349,12 @@ static int tune(const char *collective)
     struct run run = {.n = 0};
     struct tune_files before = {.n = 0};
     start(&run);
+    const char *note = hopeless(&run);
+    if (!note)
+        tune_links(&run.job);
     if (run.job.rank == 0 && tune_folder(folder, sizeof(folder), &why))
         tune_list(folder, &before);
-    const char *note = hopeless(&run);
     if (!note) {
-        tune_links(&run.job);
         tune_allocate(&run.job, options.max_bytes);
         for (int i = 0; (name = tune_collective(i)); i++)
             if (!collective || !strcmp(name, collective))

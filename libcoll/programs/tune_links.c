@@ -6,10 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "comm/links.h"
 #include "programs/tune_run.h"
 #include "programs/tune_store.h"
-
-enum { TIMES = 9 };
 
 static bool on_several_hosts(struct tune_job *job)
 {
@@ -37,26 +36,25 @@ static bool is_wanted(struct tune_job *job)
 static void begin_anew(struct tune_job *job)
 {
     coll_unique_id id;
-    coll_comm *next;
     memset(&id, 0, sizeof(id));
     if (job->rank == 0)
         tune_check(job, coll_get_unique_id(&id));
     tune_check(
         job, coll_broadcast(&id, &id, sizeof(id), COLL_U8, 0, job->comm, NULL));
-    const coll_status status =
-        coll_comm_init_rank(&next, job->nranks, id, job->rank);
-    if (status != COLL_OK)
-        tune_fail(job, "%s", coll_last_error(NULL));
-    tune_check(job, coll_comm_destroy(job->comm));
-    job->comm = next;
+    coll_comm *old = job->comm;
+    job->comm = NULL;
+    tune_check(job, coll_comm_destroy(old));
+    tune_check(job,
+               coll_comm_init_rank(&job->comm, job->nranks, id, job->rank));
 }
 
 void tune_links(struct tune_job *job)
 {
     if (!on_several_hosts(job) || !is_wanted(job))
         return;
-    for (int i = 1; i < TIMES; i++)
+    for (int i = 1; i < LINKS_KEPT; i++)
         begin_anew(job);
     if (job->rank == 0)
-        printf("The links between the hosts were measured %d times.\n", TIMES);
+        printf("The links between the hosts were measured %d times.\n",
+               LINKS_KEPT);
 }

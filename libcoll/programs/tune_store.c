@@ -252,7 +252,7 @@ static void show_links(const struct links_history *h)
     if (memcmp(&l.inside, &l.across, sizeof(l.inside)) != 0)
         show_link("between groups", &l.across);
     if (l.shared > 0)
-        printf("  %-15s %40.3g GB/s\n", "a group's link", 1e-9 / l.shared);
+        printf("  %-15s %35.3g GB/s\n", "a group's link", 1e-9 / l.shared);
     if (l.local.beta > 0)
         show_link("in a host", &l.local);
     printf("\n");

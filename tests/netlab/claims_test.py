@@ -14,6 +14,7 @@ Links are slow enough that two busy processors do not matter.
 import collections
 import functools
 import os
+import pathlib
 import re
 import socket
 import statistics
@@ -370,49 +371,58 @@ def right_start(setting):
 
 # --- what earlier jobs measured -----------------------------------------------
 
-SETTLED = re.compile(r'the middle of (\d+) jobs: .*? ([0-9.e+-]+) GB/s; across '
-                     r'.* a group\'s link ([0-9.e+-]+) GB/s')
+SETTLED = re.compile(r'the middle of this and (\d+) earlier jobs: .* '
+                     r'a group\'s link ([0-9.e+-]+) GB/s')
 JOBS = 9  # of which the middle counts
 
 
-def settled(lab, store):
+def told_of_jobs(lab, store):
     """What a job's rank 0 tells of its links and those of jobs before it."""
     _, errs = steps.launched(lab, [f'{BUILD}/steps_job', netlab.FILES, '1x64'],
                              60, COLL_STORE=store)
-    text = ''.join(line for line in errs[0].splitlines(True)
-                   if 'probe: ' in line and 'jobs' in line)
-    note(*text.split('\n'))
+    text = ''.join(line + '\n' for line in errs[0].splitlines()
+                   if 'probe: ' in line and ' jobs' in line)
+    for line in text.splitlines():
+        note(line)
     return text
+
+
+def is_near(link, trunk):
+    return abs(link - trunk) <= 0.2 * trunk
+
+
+def follows_a_trunk(lab, rate, store):
+    """Whether jobs come to its rate, and to the one that it then has. What a
+    job tells is checked; but it may find other groups, or be far off."""
+    expect(not told_of_jobs(lab, store), 'of jobs, before any ended')
+    before = [SETTLED.search(told_of_jobs(lab, store)) for _ in range(JOBS)]
+    lab.set_rate('trunk0', rate / 5)
+    change, after = told_of_jobs(lab, store), told_of_jobs(lab, store)
+    found = [m for m in before if m]
+    settled = SETTLED.search(after)
+    expect(len(found) > JOBS // 2, f'{len(found)} of {JOBS} counted with jobs '
+           'before them')
+    expect(all(int(m[1]) < JOBS for m in found), found)
+    expect('; they have changed' not in change or '; once more' in change,
+           change)
+    return ('; they have changed' in change and settled
+            and int(settled[1]) == 1 and is_near(float(settled[2]), rate / 40e9)
+            and is_near(float(found[-1][2]), rate / 8e9))
 
 
 @case(('a trunk of 250 Mbit/s', {'groups': (2,), 'rate': 1e9,
                                  'trunk_rate': (250e6,)}))
 def jobs_count_with_what_earlier_ones_measured(layout):
-    trunk = layout['trunk_rate'][0] / 8e9
-    lab = netlab.Lab(netlab.Layout(delay_switch=f'{BUILD}/delay_switch',
-                                   **layout))
-    try:
-        with tempfile.TemporaryDirectory() as store:
-            expect('jobs' not in settled(lab, store), 'before any ended')
-            told = [SETTLED.search(settled(lab, store)) for _ in range(JOBS)]
-            lab.set_rate('trunk0', layout['trunk_rate'][0] / 5)
-            after = [settled(lab, store) for _ in range(2)]
-    finally:
-        lab.close()
-    # A job may find other groups, or be the one in many that is far off.
-    counts = [int(m[1]) for m in told if m]
-    links = [float(m[3]) for m in told if m]
-    if len(counts) < JOBS - 3 or not all(after):
-        give_up(f'{counts}, {after}')
-    expect(counts == sorted(counts) and counts[-1] <= JOBS, counts)
-    expect(abs(links[-1] - trunk) <= 0.15 * trunk, links)
-    expect('measured others: once more' in after[0], after[0])
-    expect('they have changed' in after[0]
-           or 'is not certain' in after[0], after[0])
-    if 'they have changed' in after[0]:
-        m = SETTLED.search(after[1])
-        expect(m and int(m[1]) == 2, after[1])
-        expect(abs(float(m[3]) - trunk / 5) <= 0.15 * trunk / 5, m[3])
+    for _ in range(ATTEMPTS):
+        lab = netlab.Lab(netlab.Layout(delay_switch=f'{BUILD}/delay_switch',
+                                       **layout))
+        try:
+            with tempfile.TemporaryDirectory() as store:
+                if follows_a_trunk(lab, layout['trunk_rate'][0], store):
+                    return
+        finally:
+            lab.close()
+    give_up(f'in none of {ATTEMPTS} attempts')
 
 
 @case(('4 hosts', {'rate': 1e9}), ('one host', {'hosts': 1,
@@ -424,15 +434,17 @@ def coll_tune_measures_links_several_times(layout):
         with tempfile.TemporaryDirectory() as store:
             outs, _ = steps.launched(lab, [f'{BUILD}/coll_tune', 'barrier',
                                            '-n', '1'], 60, COLL_STORE=store)
-            files = [open(entry, encoding='utf-8').read()
-                     for entry in os.scandir(store)]
+            text = ''.join(pathlib.Path(entry.path).read_text(encoding='utf-8')
+                           for entry in os.scandir(store))
     finally:
         lab.close()
-    many = 'hosts' not in layout
-    expect(('links between the hosts were measured 9 times' in outs[0])
-           == many, outs[0])
-    expect(sum(text.count('\nlinks inside ') for text in files)
-           == (JOBS if many else 0), files)
+    lines = text.count('\nlinks inside ')
+    if 'hosts' in layout:
+        expect(not lines and 'links' not in outs[0], outs[0], text)
+        return
+    expect('links between the hosts were measured 9 times' in outs[0], outs[0])
+    # Fewer where the first of them was far off.
+    expect(JOBS // 2 < lines <= JOBS, text)
 
 
 # --- windows ------------------------------------------------------------------
