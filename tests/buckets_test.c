@@ -171,3 +171,28 @@ Test(buckets, the_first_steps_of_a_choice_do_not_count)
     cr_assert(b.settled);
     cr_assert_eq(b.choice, 1);
 }
+
+/* Steps of 100 to 124, each for some time longer or shorter by up to 8 %: the
+ * shortest of 13 that are timed once is so by chance too often (102.02). */
+Test(buckets, the_shortest_is_not_so_by_chance)
+{
+    enum { RUNS = 4000 };
+    double expected[BUCKETS_CHOICES], mean = 0;
+    unsigned noise = 11;
+    for (int i = 0; i < BUCKETS_CHOICES; i++)
+        expected[i] = 1;
+    for (int run = 0; run < RUNS; run++) {
+        struct buckets b;
+        buckets_start(&b, expected);
+        for (int i = 0; i < 200; i++) {
+            if (i % 8 == 0)
+                noise = noise * 1664525u + 1013904223u;
+            const double more = (double)(noise >> 8) / (1 << 23) - 1;
+            const double seconds = 100 + 2 * (b.choice * 5 % 13);
+            buckets_step(&b, seconds * (1 + 0.08 * more), 1);
+        }
+        cr_assert(b.settled);
+        mean += (100 + 2 * (b.choice * 5 % 13)) / (double)RUNS;
+    }
+    cr_assert(mean < 101.7, "%g", mean);
+}

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-enum { SKIPPED = 2, STEPS = 6, FIRST = 32 };
+enum { SKIPPED = 2, STEPS = 6, FIRST = 32, OUT = -1 /* for trials */ };
 
 int buckets_pieces(int choice)
 {
@@ -27,36 +27,62 @@ static void begin_trial(struct buckets *b)
     b->shortest = INFINITY;
 }
 
+static void begin_rounds(struct buckets *b)
+{
+    for (int i = 0; i < BUCKETS_CHOICES; i++)
+        b->trials[i] = isfinite(b->expected[i]) ? 0 : OUT;
+    b->round = 1;
+    b->settled = false;
+    begin_trial(b);
+}
+
 void buckets_start(struct buckets *b, const double *expected)
 {
     *b = (struct buckets){0};
-    begin_trial(b);
     for (int i = 0; i < BUCKETS_CHOICES; i++) {
         b->expected[i] = expected[i];
         if (b->expected[i] < b->expected[b->choice])
             b->choice = i;
     }
+    begin_rounds(b);
 }
 
-/* The best expected of those not tried, or -1. */
+/* The best expected of those not yet tried in this round, or -1. */
 static int untried(const struct buckets *b)
 {
     int best = -1;
     for (int i = 0; i < BUCKETS_CHOICES; i++)
-        if (b->seen[i] <= 0 && isfinite(b->expected[i])
+        if (b->trials[i] >= 0 && b->trials[i] < b->round
             && (best < 0 || b->expected[i] < b->expected[best]))
             best = i;
     return best;
 }
 
-static void settle(struct buckets *b)
+/* Leaves a third of them, those of the shortest steps; how many. */
+static int end_round(struct buckets *b)
 {
+    int left = 0, stay;
     for (int i = 0; i < BUCKETS_CHOICES; i++)
-        if (b->seen[i] > 0
-            && (!(b->seen[b->choice] > 0) || b->seen[i] < b->seen[b->choice]))
-            b->choice = i;
-    b->settled = true;
-    b->usual = 0;
+        left += b->trials[i] != OUT;
+    for (stay = (left + 1) / 3 > 1 ? (left + 1) / 3 : 1; left > stay; left--) {
+        int worst = -1;
+        for (int i = 0; i < BUCKETS_CHOICES; i++)
+            if (b->trials[i] != OUT
+                && (worst < 0 || b->seen[i] > b->seen[worst]))
+                worst = i;
+        b->trials[worst] = OUT;
+    }
+    b->round++;
+    return stay;
+}
+
+static void end_trial(struct buckets *b)
+{
+    const double mean = (b->sum - b->longest - b->shortest) / (STEPS - 2);
+    double *seen = &b->seen[b->choice];
+    *seen = b->trials[b->choice] ? *seen : 0;
+    *seen += (mean - *seen) / ++b->trials[b->choice];
+    begin_trial(b);
 }
 
 /* Twice as slow as in its first steps, for some: all is open. One alone,
@@ -72,10 +98,7 @@ static bool doubt(struct buckets *b, double visible)
     b->kept += ((visible < most ? visible : most) - b->kept) / 8;
     if (b->kept < 2 * b->usual)
         return false;
-    for (int i = 0; i < BUCKETS_CHOICES; i++)
-        b->seen[i] = 0;
-    b->settled = false;
-    begin_trial(b);
+    begin_rounds(b);
     return true;
 }
 
@@ -92,12 +115,11 @@ bool buckets_step(struct buckets *b, double seconds, double visible)
     }
     if (b->steps < SKIPPED + STEPS)
         return false;
-    b->seen[b->choice] = (b->sum - b->longest - b->shortest) / (STEPS - 2);
-    begin_trial(b);
-    const int next = untried(b);
-    if (next < 0)
-        settle(b);
-    else
-        b->choice = next;
+    end_trial(b);
+    if (untried(b) < 0 && end_round(b) == 1) {
+        b->settled = true;
+        b->usual = 0;
+    }
+    b->choice = untried(b);
     return true;
 }

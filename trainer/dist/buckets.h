@@ -13,14 +13,19 @@ enum {
     BUCKETS_CHOICES = 13 /* 2, 4, ... 64, waited for as they are needed */
 };
 
-/* Tries all choices, first what the model likes best, then keeps the one of the
- * shortest steps, as what travels under a layer may take the processor from it;
- * tries again when more of the exchange has become visible. */
+/* Tries all choices, first what the model likes best, then a third of them
+ * again, those of the shortest steps, and so on until one is left: the shortest
+ * of many is so by chance, too. Steps count, as what travels under a layer may
+ * take the processor from it. Tries again when more of the exchange has become
+ * visible. */
 struct buckets {
     double expected[BUCKETS_CHOICES]; /* seconds that stay visible */
-    /* The mean of some steps but the longest and the shortest: what is late in
-     * one step may make the next one short. 0: none. */
+    /* Of each trial the mean of some steps but the longest and the shortest:
+     * what is late in one step may make the next one short. Of trials the mean.
+     */
     double seen[BUCKETS_CHOICES];
+    int trials[BUCKETS_CHOICES];
+    int round; /* all that are still tried have been so often, or once less */
     double sum, longest, shortest; /* of the steps of a trial */
     double usual, kept; /* visible of the one that is kept: at first; lately */
     int choice, steps;  /* and for how many steps it has been tried */
