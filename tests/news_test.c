@@ -260,8 +260,9 @@ static int learn_with_equal_bits(coll_comm *comm, int rank, int n)
         EXPECT((!all && root != rank) || !memcmp(first, y, sizeof(first)),
                "turn %d has other bits", turn);
     }
-    EXPECT(comm->last.pool == POOL_PAIRS && trials[ALLREDUCE] > 9
-               && trials[REDUCE] > 9,
+    /* As many as noise lets seem worth it; of reduces few are timed. */
+    EXPECT(comm->last.pool == POOL_PAIRS && trials[ALLREDUCE] > 0
+               && trials[REDUCE] > 0,
            "%d and %d trials", trials[ALLREDUCE], trials[REDUCE]);
     return same_on_all(comm, 0, n);
 }
