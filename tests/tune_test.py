@@ -286,18 +286,18 @@ def test_show_lists_what_is_stored(store):
           err)
 
 
-def links(alpha, rate):
-    return (f'links inside {alpha} us 2 us {rate} GB/s across 30 us 4 us 3 GB/s '
+def links(alpha, rate, hosts='0123456789abcdef'):
+    return (f'links {hosts} inside {alpha} us 2 us {rate} GB/s across 30 us 4 us 3 GB/s '
             'in_host 1 us 0.5 us 8 GB/s shared 6 GB/s turn 5 us machine 0 GB/s')
 
 
 def test_show_tells_the_middle_of_links(store):
     path = os.path.join(store, 'learned-0123456789abcdef.txt')
-    lines = [HEADER, links(11, 5), links(19, 4), links(17, 7)]
+    lines = [HEADER, links(11, 5), links(19, 4), links(1, 1, '1' * 16), links(17, 7)]
     with open(path, 'w', encoding='utf-8') as file:
         file.write('\n'.join([*lines, 'barrier 1 dissemination given 5 us 3', '']))
     out, err = succeeds('--show', ranks=1, store=store)
-    check(not err and 'measured by 3 jobs' in out and '1 time' in out, out, err)
+    check(not err and 'measured 3 times' in out and '1 time' in out, out, err)
     for row in (r'between hosts +17 us +2 us +5 GB/s',
                 r'between groups +30 us +4 us +3 GB/s',
                 r"a group's link +6 GB/s", r'in a host +1 us +0.5 us +8 GB/s'):
@@ -305,8 +305,8 @@ def test_show_tells_the_middle_of_links(store):
     with open(path, 'a', encoding='utf-8') as file:
         file.write(links(11, -5) + '\n')
     status, out, err = tune('--show', ranks=1, store=store)
-    check(status == 1 and 'measured by 3 jobs' in out, status, out)
-    check(err.startswith(f'coll_tune: {path}:6: found "links inside 11'), err)
+    check(status == 1 and 'measured 3 times' in out, status, out)
+    check(err.startswith(f'coll_tune: {path}:7: found "links 0123456789abcdef inside 11'), err)
 
 
 def test_in_a_job_only_rank_0_shows(store):

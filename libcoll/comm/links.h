@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* What the links of a job cost, as it measured them when it started and as jobs
  * before it did. A job may take 50 ms for it, and one in ten or so is wrong by
- * a quarter; the middle of several is not.
+ * a quarter; the middle of several is not. (A job here is a communicator that
+ * measures: a program's first, or one that is split off.)
  */
 #ifndef COMM_LINKS_H
 #define COMM_LINKS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "transport/sim.h"
@@ -18,6 +20,12 @@ struct links {
     double shared, turn, machine;
 };
 
+/* And between which hosts: a hash of their names. */
+struct links_line {
+    uint64_t hosts;
+    struct links links;
+};
+
 enum { LINKS_KEPT = 9 };
 
 /* Of several jobs, the latest first. */
@@ -27,7 +35,7 @@ struct links_history {
 };
 
 /* Of links that two jobs measured, or one job twice: whether they may well be
- * the same. */
+ * the same, by what goes between hosts. */
 bool links_alike(const struct links *, const struct links *);
 
 /* Of each figure the middle one; of two, and so on, the greater of the two in
@@ -50,18 +58,18 @@ enum links_verdict {
 
 /* What a job counts with that has measured *now. before: there is one at least.
  * first: what it measured when it was told to measure again; else NULL.
- * repeats: it can measure again. */
+ * repeats: it can measure again; if it cannot, three jobs before it are not
+ * doubted. */
 enum links_verdict links_settle(struct links *now,
                                 const struct links_history *before,
                                 const struct links *first, bool repeats);
 
-/* As a line of the store: latency, time at each end and rate of messages inside
- * a group of hosts, across and in a host, and so on:
- *   links inside 11 us 2.5 us 0.12 GB/s across 30 us 2.5 us 0.03 GB/s in_host
- * ...
+/* As a line of the store: hosts; latency, time at each end and rate of messages
+ * inside a group of hosts, across and in a host; and so on:
+ *   links 91ca53af80d24be7 inside 11 us 2.5 us 0.12 GB/s across 30 us ...
  */
-void links_print(const struct links *, FILE *);
-bool links_parse(const char *line, struct links *);
+void links_print(const struct links_line *, FILE *);
+bool links_parse(const char *line, struct links_line *);
 /* Whether a line is to be one of those. */
 bool links_begin(const char *line);
 

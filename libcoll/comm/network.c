@@ -195,7 +195,7 @@ static coll_status settle(coll_comm *c, struct network *n,
     char said[64];
     struct links_history history;
     struct links links = c->links;
-    if (!(links.inside.beta > 0) || !store_load_links(c, &history))
+    if (!(links.inside.beta > 0) || !store_load_links(c, &history, !first))
         return COLL_OK;
     const enum links_verdict verdict =
         links_settle(&links, &history, first, !c->ways);

@@ -14,8 +14,15 @@
 #include "base/log.h"
 #include "base/plain.h"
 
-enum { PATH_BYTES = 512, WORTH_KEEPING = 3 /* samples */ };
+enum {
+    PATH_BYTES = 512,
+    WORTH_KEEPING = 3, /* samples */
+    LINES = 64,        /* of links, of any hosts */
+};
 static const char header[] = "# libcoll learned 1\n";
+
+/* FNV-1a; begins with offset. */
+static const uint64_t offset = 0xcbf29ce484222325u;
 
 static uint64_t hash(uint64_t h, const void *bytes, size_t n)
 {
@@ -47,7 +54,7 @@ static uint64_t world(const coll_comm *c)
                                         SETTING_UCX_TLS,
                                         SETTING_UCX_NET_DEVICES};
     const struct layout *l = &c->layout;
-    uint64_t h = hash(0xcbf29ce484222325u, &l->nranks, sizeof(l->nranks));
+    uint64_t h = hash(offset, &l->nranks, sizeof(l->nranks));
     for (int k = 0; k < l->net.nlevels; k++)
         h = hash(h, l->net.level[k].group_of, sizeof(int) * (size_t)l->nranks);
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
@@ -147,33 +154,60 @@ void store_load(coll_comm *c)
     fclose(file);
 }
 
-static void load_links(const coll_comm *c, struct links_history *links,
-                       bool warns)
+/* How many of any hosts. */
+static int load_links(const coll_comm *c, struct links_line *lines, bool warns)
 {
     char path[PATH_BYTES + 64], line[256];
     FILE *file = open_file(c, path, sizeof(path), warns);
-    links->n = 0;
+    int n = 0;
     if (!file)
-        return;
+        return 0;
     const locale_t locale = uselocale(plain_locale());
-    for (int number = 2;
-         links->n < LINKS_KEPT && fgets(line, sizeof(line), file); number++) {
+    for (int number = 2; n < LINES && fgets(line, sizeof(line), file);
+         number++) {
         if (!links_begin(line))
             continue;
-        if (links_parse(line, &links->job[links->n]))
-            links->n++;
+        if (links_parse(line, &lines[n]))
+            n++;
         else if (warns)
             log_line(COLL_LOG_WARN, "store", "%s:%d: not understood", path,
                      number);
     }
     uselocale(locale);
     fclose(file);
+    return n;
 }
 
-bool store_load_links(const coll_comm *c, struct links_history *links)
+/* Of the job's hosts. */
+static uint64_t names(const coll_comm *c)
 {
-    load_links(c, links, true);
-    return links->n > 0;
+    uint64_t h = offset;
+    for (int r = 0; r < c->nranks; r++)
+        h = hash(h, c->ranks[r].hostname, strlen(c->ranks[r].hostname) + 1);
+    return h;
+}
+
+/* Those of the job's hosts are taken out of lines. */
+static void take_own(const coll_comm *c, struct links_line *lines, int *n,
+                     struct links_history *own)
+{
+    const uint64_t hosts = names(c);
+    int others = 0;
+    own->n = 0;
+    for (int i = 0; i < *n; i++)
+        if (lines[i].hosts != hosts)
+            lines[others++] = lines[i];
+        else if (own->n < LINKS_KEPT)
+            own->job[own->n++] = lines[i].links;
+    *n = others;
+}
+
+bool store_load_links(const coll_comm *c, struct links_history *own, bool warns)
+{
+    struct links_line lines[LINES];
+    int n = load_links(c, lines, warns);
+    take_own(c, lines, &n, own);
+    return own->n > 0;
 }
 
 /* The time of a candidate in half an octave as it is known now; 0: unknown. */
@@ -211,32 +245,30 @@ static bool write_times(const coll_comm *c, FILE *file)
     return fresh;
 }
 
-static void write_all(const coll_comm *c, const struct links_history *links,
-                      FILE *file)
+/* What there is of links, with what this job measured; what jobs stored that
+ * ended while it ran counts, too. */
+static void write_links(const coll_comm *c, FILE *file)
 {
-    fputs(header, file);
-    for (int i = 0; i < links->n; i++)
-        links_print(&links->job[i], file);
-    write_times(c, file);
-}
-
-/* What there is to be kept of links; what jobs kept that ended while this one
- * ran counts, too. */
-static void gather_links(const coll_comm *c, struct links_history *links)
-{
-    load_links(c, links, false);
+    struct links_line lines[LINES], line = {.hosts = names(c)};
+    struct links_history own;
+    int n = load_links(c, lines, false);
+    take_own(c, lines, &n, &own);
     if (c->moved)
-        links_keep_alike(links, &c->links);
+        links_keep_alike(&own, &c->links);
     if (c->links.inside.beta > 0)
-        links_add(links, &c->links);
+        links_add(&own, &c->links);
+    for (int i = 0; i < own.n; i++) {
+        line.links = own.job[i];
+        links_print(&line, file);
+    }
+    for (int i = 0; i < n && own.n + i < LINES; i++)
+        links_print(&lines[i], file);
 }
 
 /* It appears whole. False: errno says why not. */
 static bool write_file(const coll_comm *c, char *path)
 {
     char temporary[PATH_BYTES + 96];
-    struct links_history links;
-    gather_links(c, &links);
     make_folders(path);
     snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
     const int fd = mkostemp(temporary, O_CLOEXEC);
@@ -244,7 +276,9 @@ static bool write_file(const coll_comm *c, char *path)
     if (!file)
         return false;
     const locale_t locale = uselocale(plain_locale());
-    write_all(c, &links, file);
+    fputs(header, file);
+    write_links(c, file);
+    write_times(c, file);
     uselocale(locale);
     const bool whole = !ferror(file);
     if (fclose(file) == 0 && whole && rename(temporary, path) == 0)

@@ -173,22 +173,26 @@ static bool parse(const char *line, struct row *r)
 struct stored {
     struct row *rows; /* the caller frees them */
     int n;
-    struct links_history links;
+    struct links_history links; /* of the hosts that come first */
+    uint64_t hosts;
 };
 
 static void read_links(const char *path, int number, const char *line,
                        struct stored *to, int *wrong)
 {
-    struct links links;
+    struct links_line links;
     if (!links_parse(line, &links)) {
         fprintf(stderr,
                 "coll_tune: %s:%d: found \"%s\", valid is links "
                 "inside ..., as libcoll writes it\n",
                 path, number, line);
         ++*wrong;
-    } else if (to->links.n < LINKS_KEPT) {
-        to->links.job[to->links.n++] = links;
+        return;
     }
+    if (to->links.n == 0)
+        to->hosts = links.hosts;
+    if (links.hosts == to->hosts && to->links.n < LINKS_KEPT)
+        to->links.job[to->links.n++] = links.links;
 }
 
 /* *wrong counts the lines that are not understood, after a line on stderr for
@@ -246,8 +250,8 @@ static void show_links(const struct links_history *h)
     if (h->n == 0)
         return;
     const struct links l = links_middle(h);
-    printf("  %-15s %12s %12s %14s   measured by %d job%s\n", "links",
-           "latency", "at each end", "rate", h->n, h->n == 1 ? "" : "s");
+    printf("  %-15s %12s %12s %14s   measured %d time%s\n", "links", "latency",
+           "at each end", "rate", h->n, h->n == 1 ? "" : "s");
     show_link("between hosts", &l.inside);
     if (memcmp(&l.inside, &l.across, sizeof(l.inside)) != 0)
         show_link("between groups", &l.across);

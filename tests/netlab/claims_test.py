@@ -398,16 +398,13 @@ def follows_a_trunk(lab, rate, store):
     before = [SETTLED.search(told_of_jobs(lab, store)) for _ in range(JOBS)]
     lab.set_rate('trunk0', rate / 5)
     change, after = told_of_jobs(lab, store), told_of_jobs(lab, store)
-    found = [m for m in before if m]
-    settled = SETTLED.search(after)
-    expect(len(found) > JOBS // 2, f'{len(found)} of {JOBS} counted with jobs '
-           'before them')
-    expect(all(int(m[1]) < JOBS for m in found), found)
+    last, settled = before[-1], SETTLED.search(after)
     expect('; they have changed' not in change or '; once more' in change,
            change)
-    return ('; they have changed' in change and settled
-            and int(settled[1]) == 1 and is_near(float(settled[2]), rate / 40e9)
-            and is_near(float(found[-1][2]), rate / 8e9))
+    return (last and int(last[1]) == JOBS - 1
+            and is_near(float(last[2]), rate / 8e9)
+            and '; they have changed' in change and settled
+            and int(settled[1]) == 1 and is_near(float(settled[2]), rate / 40e9))
 
 
 @case(('a trunk of 250 Mbit/s', {'groups': (2,), 'rate': 1e9,
@@ -428,6 +425,21 @@ def jobs_count_with_what_earlier_ones_measured(layout):
 @case(('4 hosts', {'rate': 1e9}), ('one host', {'hosts': 1,
                                                 'ranks_per_host': 4}))
 def coll_tune_measures_links_several_times(layout):
+    for _ in range(ATTEMPTS):
+        outs, lines = tuned(layout)
+        if 'hosts' in layout:
+            expect(not lines and 'links' not in outs, outs)
+            return
+        expect('links between the hosts were measured 9 times' in outs, outs)
+        # Fewer where one was far off twice, so that those before it were dropped.
+        if len(lines) == JOBS:
+            expect(len({line.split()[1] for line in lines}) == 1, lines)
+            return
+    give_up(f'{len(lines)} of {JOBS} lines')
+
+
+def tuned(layout):
+    """What coll_tune prints, and lines of links in its store."""
     lab = netlab.Lab(netlab.Layout(delay_switch=f'{BUILD}/delay_switch',
                                    **layout))
     try:
@@ -438,13 +450,8 @@ def coll_tune_measures_links_several_times(layout):
                            for entry in os.scandir(store))
     finally:
         lab.close()
-    lines = text.count('\nlinks inside ')
-    if 'hosts' in layout:
-        expect(not lines and 'links' not in outs[0], outs[0], text)
-        return
-    expect('links between the hosts were measured 9 times' in outs[0], outs[0])
-    # Fewer where the first of them was far off.
-    expect(JOBS // 2 < lines <= JOBS, text)
+    return outs[0], [line for line in text.splitlines()
+                     if line.startswith('links ')]
 
 
 # --- windows ------------------------------------------------------------------
