@@ -5,8 +5,8 @@
 
 #include "comm/comm.h"
 
-/* To the log, if the best of this class of sizes is not the one told last. */
-/* Of ANY_ORDER or IN_PAIRS. */
+/* To the log, if the best of this class of sizes, of ANY_ORDER or IN_PAIRS, is
+ * not the one told last. */
 void explain_aloud(coll_comm *, enum coll_kind, enum algo_order, size_t bytes);
 
 /* The collective of that name; caller: the function that the sentence names.
