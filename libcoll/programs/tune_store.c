@@ -184,7 +184,7 @@ static void read_links(const char *path, int number, const char *line,
     if (!links_parse(line, &links)) {
         fprintf(stderr,
                 "coll_tune: %s:%d: found \"%s\", valid is links "
-                "inside ..., as libcoll writes it\n",
+                "HASH inside ..., as libcoll writes it\n",
                 path, number, line);
         ++*wrong;
         return;
