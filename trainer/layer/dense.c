@@ -197,8 +197,8 @@ static void write_factors(const struct layer *l, struct rows x, struct rows dy)
     }
 }
 
-/* Of weights: a tile stays in a second cache. */
-enum { TILE_ROWS = 24, TILE_COLUMNS = 1536 };
+/* Of weights: a tile stays in a second cache, of some whole kernels' rows. */
+enum { TILE = 48 * 816, TILE_ROWS = 24, TILE_COLUMNS = 1536 };
 
 /* Tiles of a row are of like width, in whole registers of any kernel. */
 static int tile_columns(int columns)
@@ -213,15 +213,16 @@ static void weights_by_factors(const struct layer *l, const struct factors *f,
                                int first, int end, gradient_run *tell,
                                void *context)
 {
-    float tile[TILE_ROWS * TILE_COLUMNS] __attribute__((aligned(64)));
+    float tile[TILE] __attribute__((aligned(64)));
     const int k = inputs_of(l), wide = tile_columns(k);
-    const int next = wide < k ? TILE_COLUMNS : k; /* else all is one run */
-    for (int r = first; r < end; r += TILE_ROWS)
+    const int next = wide < k ? wide : k; /* else all is one run */
+    const int high = TILE / next / TILE_ROWS * TILE_ROWS;
+    for (int r = first; r < end; r += high)
         for (int c = 0; c < k; c += wide) {
             const struct rows_sum s = {
                 .to = tile,
                 .to_next = (size_t)next,
-                .rows = end - r < TILE_ROWS ? end - r : TILE_ROWS,
+                .rows = end - r < high ? end - r : high,
                 .columns = k - c < wide ? k - c : wide,
                 .terms = f->images,
                 .by = f->x + padded(k) + r,
