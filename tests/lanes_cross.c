@@ -275,7 +275,8 @@ static void pooling(void)
 
 static void rows_of(int rows, int columns, int terms, int how)
 {
-    const bool turned = how & 1, add = how & 2, strided = how & 4;
+    const bool turned = how & 1, add = how & 2, strided = how & 4,
+               zeros = how & 8;
     const size_t r = (size_t)rows, c = (size_t)columns, t = (size_t)terms;
     float *by = eighths(r * t, 40), *from = eighths(c * t, 41),
           *to = eighths(r * c, 42), *want = eighths(r * c, 42);
@@ -293,6 +294,8 @@ static void rows_of(int rows, int columns, int terms, int how)
         .turned = turned,
         .add = add,
     };
+    for (size_t i = 0; zeros && i < r * t; i++)
+        by[i] = random_u64(43, i) % 4 ? 0 : by[i];
     for (size_t i = 0; i < r * c; i++) {
         const size_t row = i / c, column = i % c;
         want[i] = add ? want[i] : 0;
@@ -308,18 +311,21 @@ static void rows_of(int rows, int columns, int terms, int how)
     free(want);
 }
 
-/* Whole and ragged tiles, more terms and rows than go at once, and none. */
+/* Whole and ragged tiles, more terms and rows than go at once, and none; long
+ * rows of terms that are not 0. */
 static void products_of_rows(void)
 {
     static const int some[][3] = {
-        {1,   16, 16 },
-        {3,   10, 5  },
-        {7,   48, 129},
-        {130, 33, 20 },
-        {2,   65, 0  }
+        {1,   16,  16 },
+        {3,   10,  5  },
+        {7,   48,  129},
+        {130, 33,  20 },
+        {2,   65,  0  },
+        {16,  384, 64 },
+        {150, 411, 131},
     };
     for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++)
-        for (int how = 0; how < 8; how++)
+        for (int how = 0; how < 16; how++)
             rows_of(some[i][0], some[i][1], some[i][2], how);
 }
 

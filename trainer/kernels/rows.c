@@ -6,9 +6,15 @@
  * rows of `to`, in a tile's order, where its own rows may be turned, across
  * cache lines, or a power of two apart, so that they get in each other's way.
  * While tiles are summed up they ask memory for the next block, some lines at a
- * time. */
+ * time.
+ *
+ * Of a dense layer's dy a relu makes half zeros, a dropout of 0.5 half of the
+ * rest. There a row is summed up at a time, longer, of the other terms alone:
+ * adding 0 changes nothing, so that bits are the same, where numbers are
+ * finite. */
 #include "kernels/rows.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include "kernels/reg.h"
@@ -26,6 +32,11 @@ enum {
     FEW = CONV_LANES == 16 ? 0 : 32,
     LINE = 16,  /* floats of a cache line */
     STRIDE = 4, /* terms for which lines are asked for at once */
+    LONG = 12,  /* registers of a row summed up by itself, */
+    LENGTH = LONG * LANES,
+    LONG_TERMS = 512 / LANES, /* with so many near, */
+    LONG_ROWS = 16,           /* and at least as many rows, */
+    DENSE = 60,               /* of terms less than so many percent */
 };
 
 /* --- what comes next ------------------------------------------------------
@@ -171,7 +182,7 @@ static void sum_ragged(struct rows_sum s, const float *near,
         memcpy(to + (size_t)i * next, part + i * SPAN, bytes);
 }
 
-/* --- blocks ---------------------------------------------------------------
+/* --- bringing near --------------------------------------------------------
  */
 
 INLINE void turn(const float *from, size_t next, float *near)
@@ -225,6 +236,112 @@ static void bring(const struct rows_sum *s, float *near)
     }
 }
 
+/* --- terms that are not 0 -------------------------------------------------
+ */
+
+/* Those of each row, and where they are near. */
+struct terms {
+    struct term {
+        float by;
+        int at;
+    } of[ROWS][LONG_TERMS];
+    int count[ROWS];
+};
+
+/* Without a jump, which nobody could guess. */
+INLINE int is_some(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof(bits));
+    return bits << 1 != 0;
+}
+
+/* By every STRIDE-th. */
+static bool has_zeros(const struct rows_sum *s)
+{
+    long all = 0, others = 0;
+    if (s->turned || s->rows < LONG_ROWS || s->columns < 2 * LENGTH)
+        return false;
+    for (int t = 0; t < s->terms; t += STRIDE, all += s->rows)
+        for (int r = 0; r < s->rows; r++)
+            others +=
+                is_some(s->by[(size_t)r * s->by_row + (size_t)t * s->by_term]);
+    return others * 100 < all * DENSE;
+}
+
+static void list_terms(const struct rows_sum *s, struct terms *to)
+{
+    memset(to->count, 0, sizeof(to->count));
+    for (int t = 0; t < s->terms; t++)
+        for (int r = 0; r < s->rows; r++) {
+            const float by =
+                s->by[(size_t)r * s->by_row + (size_t)t * s->by_term];
+            to->of[r][to->count[r]] = (struct term){by, t * LENGTH};
+            to->count[r] += is_some(by);
+        }
+}
+
+INLINE void long_row(float *to, const float *near, const struct term *terms,
+                     int n, bool add)
+{
+    reg sums[LONG];
+#pragma GCC unroll 12
+    for (int k = 0; k < LONG; k++)
+        sums[k] = add ? load(to + k * LANES) : (reg){0};
+    for (int i = 0; i < n; i++) {
+        const reg one = terms[i].by - (reg){0};
+        const float *from = near + terms[i].at;
+#pragma GCC unroll 12
+        for (int k = 0; k < LONG; k++)
+            sums[k] += one * load(from + k * LANES);
+    }
+#pragma GCC unroll 12
+    for (int k = 0; k < LONG; k++)
+        store(to + k * LANES, sums[k]);
+}
+
+/* No more terms than LONG_TERMS. Returns how many columns it did. */
+static int sum_long(const struct rows_sum *s)
+{
+    float near[LONG_TERMS * LENGTH] __attribute__((aligned(64)));
+    struct terms terms;
+    int c = 0;
+    list_terms(s, &terms);
+    for (; c + LENGTH <= s->columns; c += LENGTH) {
+        for (int t = 0; t < s->terms; t++) {
+            const float *from = s->from + (size_t)t * s->from_next + c;
+            for (int k = 0; k < LENGTH; k += LANES)
+                store(near + t * LENGTH + k, load(from + k));
+        }
+        struct ahead ahead = ahead_of(s->from + c + LENGTH, s->terms,
+                                      s->from_next, LENGTH, s->rows);
+        for (int r = 0; r < s->rows; r++) {
+            ask(&ahead);
+            long_row(s->to + (size_t)r * s->to_next + c, near, terms.of[r],
+                     terms.count[r], s->add);
+        }
+    }
+    return c;
+}
+
+/* All terms of these columns. Returns how many columns it did. */
+static int sum_others(struct rows_sum s)
+{
+    const int terms = s.terms;
+    int columns = 0;
+    for (int t = 0; t < terms; t += LONG_TERMS) {
+        s.terms = least(terms - t, LONG_TERMS);
+        columns = sum_long(&s);
+        s.from += (size_t)LONG_TERMS * s.from_next;
+        s.by += (size_t)LONG_TERMS * s.by_term;
+        s.add = true;
+    }
+    return columns;
+}
+
+/* --- blocks ---------------------------------------------------------------
+ */
+
 /* All columns, but no more terms than TERMS and rows than ROWS. */
 static void sum_block(struct rows_sum s)
 {
@@ -266,6 +383,12 @@ static void sum(const struct rows_sum *s)
                 part.from += (size_t)c * column + (size_t)t * term;
                 part.by += (size_t)r * s->by_row + (size_t)t * s->by_term;
                 part.add = s->add || t;
+                if (has_zeros(&part)) {
+                    const int done = sum_others(part);
+                    part.columns -= done;
+                    part.to += done;
+                    part.from += done;
+                }
                 sum_block(part);
             }
 }
