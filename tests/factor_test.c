@@ -15,7 +15,7 @@ enum { PARTS_MOST = 3, STEPS = 2 };
 
 static const struct {
     const char *text;
-    int factorable; /* layers, so all of them have factors */
+    int factorable; /* layers: any that follow each other have factors */
 } nets[] = {
     {"input 3x7x5\ndense 25\nrelu\ndense 3\nsoftmax_loss\n",      2},
     {"input 2x6x6\nconv 20 3x3\nrelu\ndense 24\nrelu\ndense 47\nprelu\n"
@@ -106,24 +106,34 @@ static void expect_bits(const float *a, const float *b, size_t n,
                  i < n ? (double)b[i] : 0);
 }
 
+/* Those it has. */
+static void take_gradients(struct net *net, const struct net *from)
+{
+    for (int i = 0; i < net->nlayers; i++)
+        if (net->layers[i].nparams && !net->layers[i].factors.x)
+            memcpy(net->layers[i].grads, from->layers[i].grads,
+                   net->layers[i].nparams * sizeof(float));
+}
+
 /* A net of all images, whose gradients are there, and nets of the parts. */
-static void compare(int which, int batch, int nparts, int nthreads, int last,
-                    const char *optimiser)
+static void compare(int which, struct factor_span span, int batch, int nparts,
+                    int nthreads, int last, const char *optimiser)
 {
     const char *text = nets[which].text;
-    const int n = nets[which].factorable;
     struct net all, part[PARTS_MOST];
     struct update u = {.average = 0.5}, v = {.average = 0.5};
     const int images = (nparts - 1) * batch + last;
     char about[200];
-    snprintf(about, sizeof(about),
-             "net %d, %d parts of %d, %d last, %d threads, %s", which, nparts,
-             batch, last, nthreads, optimiser);
+    snprintf(
+        about, sizeof(about),
+        "net %d, %d layers before %d, %d parts of %d, %d last, %d threads, "
+        "%s",
+        which, span.n, span.after, nparts, batch, last, nthreads, optimiser);
     make_net(&all, text, nparts * batch);
     const struct images b = make_images(&all, images);
     for (int i = 0; i < nparts; i++) {
         make_net(&part[i], text, batch);
-        cr_assert_eq(net_factor(&part[i], n, nparts, i), 0);
+        cr_assert_eq(net_factor(&part[i], span, nparts, i), 0);
     }
     threads(&part[0], nthreads);
     open(&u, &all, optimiser);
@@ -131,8 +141,7 @@ static void compare(int which, int batch, int nparts, int nthreads, int last,
     for (int step = 1; step <= STEPS; step++) {
         learn(&all, &b, 0, images);
         learn_parts(part, nparts, &b, last);
-        memcpy(part[0].grads.x, all.grads.x,
-               part[0].grads.count * sizeof(float));
+        take_gradients(&part[0], &all);
         update_step(&u, &all, 0.1, step);
         update_step(&v, &part[0], 0.1, step);
         expect_bits(part[0].params.x, all.params.x, all.params.count, about,
@@ -156,30 +165,35 @@ Test(factor, weights_move_as_by_gradients)
     static const char *const names[] = {"sgd", "adam", "rmsprop"};
     int k = 0;
     for (int i = 0; i < NETS; i++)
-        for (int nparts = 1; nets[i].factorable && nparts <= 3; nparts++)
-            for (int last = nparts > 1 ? 0 : 1; last <= BATCH; last++, k++)
-                compare(i, BATCH, nparts, k % 2 ? 3 : 1, last, names[k % 3]);
+        for (int after = 0; after < nets[i].factorable; after++)
+            for (int nparts = 1; nparts <= 3; nparts++)
+                for (int last = nparts > 1 ? 0 : 1; last <= BATCH; last++, k++)
+                    compare(i,
+                            (struct factor_span){
+                                1 + k % (nets[i].factorable - after), after},
+                            BATCH, nparts, k % 2 ? 3 : 1, last, names[k % 3]);
 }
 
 /* Kernels have partial sums in memory between so many. */
 Test(factor, many_images_are_added_in_order)
 {
     for (int i = 0; i < 2; i++) {
-        compare(i, 150, 1, 1, 150, "sgd");
-        compare(i, 70, 3, 2, 60, "adam");
+        const struct factor_span all = {nets[i].factorable, 0};
+        compare(i, all, 150, 1, 1, 150, "sgd");
+        compare(i, all, 70, 3, 2, 60, "adam");
     }
 }
 
-Test(factor, layers_in_slices_move_as_all_at_once)
+static void move_in_slices(struct factor_span span)
 {
     enum { BATCH = 5 };
     struct net a, b;
     struct update u = {0}, v = {0};
-    const char *text = nets[2].text;
+    const char *text = nets[3].text;
     make_net(&a, text, BATCH);
     make_net(&b, text, BATCH);
     const struct images all = make_images(&a, BATCH);
-    cr_assert_eq(net_factor(&a, 1, 1, 0) || net_factor(&b, 1, 1, 0), 0);
+    cr_assert_eq(net_factor(&a, span, 1, 0) || net_factor(&b, span, 1, 0), 0);
     open(&u, &a, "sgd");
     open(&v, &b, "sgd");
     learn(&a, &all, 0, BATCH);
@@ -198,18 +212,45 @@ Test(factor, layers_in_slices_move_as_all_at_once)
     free_images(&all);
 }
 
+Test(factor, layers_in_slices_move_as_all_at_once)
+{
+    for (int after = 0; after < 3; after++)
+        move_in_slices((struct factor_span){1, after});
+}
+
+Test(factor, gradients_close_up_where_layers_have_none)
+{
+    struct net net;
+    make_net(&net, nets[3].text, 1);
+    cr_assert_eq(net_factor(&net, (struct factor_span){1, 1}, 1, 0), 0);
+    size_t at = 0;
+    for (int i = 0; i < net.nlayers; i++) {
+        const struct layer *l = &net.layers[i];
+        const size_t first = (size_t)(l->params - net.params.x);
+        if (!l->nparams)
+            continue;
+        cr_assert_eq(net_is_factored(&net, first), l->out.c == 50);
+        cr_assert_eq(net_gradient_at(&net, first), at);
+        cr_assert_eq(l->grads, l->out.c == 50 ? NULL : net.grads.x + at);
+        at += l->out.c == 50 ? 0 : l->nparams;
+        cr_assert_eq(net_gradient_at(&net, first + l->nparams), at);
+    }
+    cr_assert_eq(at, net.grads.count);
+    net_free(&net);
+}
+
 Test(factor, last_layers_alone_can_have_them)
 {
     enum { BATCH = 5 };
     for (int i = 0; i < NETS; i++) {
         struct net net;
+        const struct factor_span span = {nets[i].factorable, 0};
         make_net(&net, nets[i].text, BATCH);
         cr_assert_eq(net_factorable(&net), nets[i].factorable, "net %d", i);
         const size_t before = net.grads.count;
-        const struct factor_sizes z =
-            net_factor_sizes(&net, nets[i].factorable);
+        const struct factor_sizes z = net_factor_sizes(&net, span);
         cr_assert_eq(z.params > 0, nets[i].factorable > 0);
-        cr_assert_eq(net_factor(&net, nets[i].factorable, 2, 1), 0);
+        cr_assert_eq(net_factor(&net, span, 2, 1), 0);
         cr_assert_eq(net.grads.count, before - z.params);
         cr_assert_eq(net.factors.count, 2 * BATCH * z.floats);
         net_free(&net);

@@ -127,7 +127,8 @@ def test_a_net_may_have_no_gradients_at_all():
 
 @case
 def test_a_slow_network_has_factors_by_itself():
-    """And waits for them: what else there is to exchange comes long before."""
+    """And waits for them: what else there is to exchange comes long before. The last
+    layer has so few weights that by itself it keeps its gradient."""
     lab = pathlib.Path(__file__).resolve().parent / 'netlab/netlab'
     check = subprocess.run([str(lab), '--hosts', '2', '--', 'true'],
                            capture_output=True, text=True, timeout=60)
@@ -149,7 +150,7 @@ def test_a_slow_network_has_factors_by_itself():
         found = distance(weights(name), weights('off'))
         print(f'# {name}: {of[name]} bytes, {found:.2g}', flush=True)
         expect(found < 1e-6, name, found)
-    expect(of['auto'] <= 4096 < of['off'], of)
+    expect(of['late'] <= 4096 < of['auto'] < of['off'] / 50, of)
 
 
 @case

@@ -128,7 +128,7 @@ struct stroke {
 
 static const float *gradient(const struct stroke *s, size_t first)
 {
-    return s->net->grads.x + s->update->first + first;
+    return s->net->grads.x + net_gradient_at(s->net, s->update->first + first);
 }
 
 /* Those from `first` on, counted from this rank's first. */
@@ -226,20 +226,29 @@ static coll_status move_tensors(const struct stroke *s)
     return status;
 }
 
-/* Of whole layers; those with factors are the last. */
+/* Those that have gradients, from `first` to `end`. */
+static void move_plain(const struct stroke *s, size_t first, size_t end)
+{
+    struct stroke plain = *s;
+    plain.first = first > s->first ? first : s->first;
+    end = least(end, s->first + s->count);
+    if (plain.first >= end)
+        return;
+    plain.count = end - plain.first;
+    crew_run(s->net->crew, move_share, &plain);
+}
+
+/* Of whole layers. */
 static void move_layers(const struct stroke *s)
 {
     const struct net *net = s->net;
     const size_t end = s->first + s->count;
-    struct stroke plain = *s;
-    plain.count =
-        least(end, net->grads.count) - least(s->first, net->grads.count);
-    if (plain.count)
-        crew_run(net->crew, move_share, &plain);
-    for (int i = net->first_factored; i < net->nlayers; i++) {
+    move_plain(s, 0, net->factored_at);
+    move_plain(s, net->factored_at + net->nfactored, end);
+    for (int i = 0; i < net->nlayers; i++) {
         const struct layer *l = &net->layers[i];
         const size_t first = (size_t)(l->params - net->params.x);
-        if (l->nparams && first >= s->first && first < end)
+        if (l->factors.x && first >= s->first && first < end)
             crew_run(net->crew, move_factored,
                      &(struct factored){s, l, net_factors_of(net, l), first});
     }

@@ -26,7 +26,7 @@ const char *factors_barred(const struct strategy_settings *s)
 /* --- products ---------------------------------------------------------------
  */
 
-enum { ROWS = 24, COLUMNS = 768, TERMS = 16 };
+enum { ROWS = 48, COLUMNS = 768, TERMS = 64, TIMES = 16 };
 
 struct products {
     double seconds;
@@ -62,7 +62,7 @@ static struct products multiply(void)
 static double rate_of(const struct strategy *s)
 {
     double least = multiply().seconds;
-    for (int i = 0; i < 4; i++)
+    for (int i = 1; i < TIMES; i++)
         least = fmin(least, multiply().seconds);
     return (double)ROWS * COLUMNS * TERMS * crew_size(s->net->crew) / least;
 }
@@ -76,23 +76,28 @@ static double others(const struct strategy *s)
     return (double)s->net->input.n * (coll_comm_count(s->comm) - 1);
 }
 
-/* Seconds of a step until a rank has all gradients, if n layers have factors:
- * what is added up, what is gathered, the products of the others' images. */
-static double seconds(const struct strategy *s, int n, double rate)
+/* Of a step until a rank has all gradients, if these layers have factors:
+ * between hosts seconds, of what is added up, what is gathered, the products of
+ * the others' images. Inside one, so that runs are alike, numbers that come. */
+static double cost(const struct strategy *s, struct factor_span span,
+                   double rate)
 {
-    const struct factor_sizes z = net_factor_sizes(s->net, n);
-    return strategy_predicted(s, "allreduce", s->net->params.count - z.params)
-           + strategy_predicted(s, "allgather",
-                                (size_t)s->net->input.n * z.floats)
+    const struct factor_sizes z = net_factor_sizes(s->net, span);
+    const size_t sum = s->net->params.count - z.params,
+                 own = (size_t)s->net->input.n * z.floats;
+    if (s->part != PART_OUTSIDE)
+        return (double)sum + (double)own * coll_comm_count(s->comm);
+    return strategy_predicted(s, "allreduce", sum)
+           + strategy_predicted(s, "allgather", own)
            + others(s) * (double)z.params / rate;
 }
 
 /* Fewer numbers come to a rank than by a sum, which brings each gradient once
  * to be added and once as the result; and inside a host than there are
  * gradients. */
-static bool is_offered(const struct strategy *s, int n)
+static bool is_offered(const struct strategy *s, struct factor_span span)
 {
-    const struct factor_sizes z = net_factor_sizes(s->net, n);
+    const struct factor_sizes z = net_factor_sizes(s->net, span);
     const double gradients = (double)z.params,
                  factors = (others(s) + s->net->input.n) * (double)z.floats;
     return s->part == PART_OUTSIDE
@@ -101,36 +106,37 @@ static bool is_offered(const struct strategy *s, int n)
                      && gradients * sizeof(float) > LONG_BYTES;
 }
 
-/* Inside a host by counts alone, so that runs are alike. */
-static int fastest(const struct strategy *s)
+static struct factor_span fastest(const struct strategy *s)
 {
-    const bool timed = s->part == PART_OUTSIDE;
-    const double rate = timed ? rate_of(s) : 1;
-    double least = timed ? seconds(s, 0, rate) : 0;
-    int best = 0;
-    for (int n = 1; n <= net_factorable(s->net); n++) {
-        if (!is_offered(s, n))
-            continue;
-        const double now = timed ? seconds(s, n, rate) : 0;
-        if (now > least)
-            continue;
-        least = now;
-        best = n;
-    }
+    const double rate = rate_of(s);
+    const int most = net_factorable(s->net);
+    struct factor_span best = {0};
+    double least = cost(s, best, rate);
+    for (int after = 0; after < most; after++)
+        for (int n = 1; n <= most - after; n++) {
+            const struct factor_span span = {n, after};
+            const double now =
+                is_offered(s, span) ? cost(s, span, rate) : INFINITY;
+            if (now >= least)
+                continue;
+            least = now;
+            best = span;
+        }
     return best;
 }
 
-/* How many layers. An exchange that the user has named, or that is to be
+/* Which layers. An exchange that the user has named, or that is to be
  * repeated, stays as it is. */
-static int choose(const struct strategy *s)
+static struct factor_span choose(const struct strategy *s)
 {
     const struct strategy_settings *t = &s->settings;
     const bool named = t->exchange != EXCHANGE_AUTO || t->deterministic;
-    if (t->factors == FACTORS_OFF || factors_barred(t))
-        return 0;
-    if (t->factors == FACTORS_ON)
-        return net_factorable(s->net);
-    return named && coll_comm_count(s->comm) > 1 ? 0 : fastest(s);
+    if (t->factors == FACTORS_ON && !factors_barred(t))
+        return (struct factor_span){net_factorable(s->net), 0};
+    if (t->factors == FACTORS_OFF || factors_barred(t)
+        || (named && coll_comm_count(s->comm) > 1))
+        return (struct factor_span){0};
+    return fastest(s);
 }
 
 /* If not, they would have other weights after a step. */
@@ -155,19 +161,23 @@ coll_status factors_open(struct strategy *s)
 {
     const int nranks = coll_comm_count(s->comm),
               rank = coll_comm_user_rank(s->comm);
-    double n = rank ? 0 : choose(s);
+    struct factor_span span = {0};
+    if (!rank)
+        span = choose(s);
+    double x[] = {span.n, span.after};
     bool alike = true;
-    coll_status status = strategy_reduce(s, &n, 1, COLL_MAX);
-    if (!status && n > 0)
+    coll_status status = strategy_reduce(s, x, 2, COLL_MAX);
+    span = (struct factor_span){(int)x[0], (int)x[1]};
+    if (!status && span.n)
         status = agree_on_bits(s, &alike);
     if (status)
         return status;
-    if (n == 0)
+    if (!span.n)
         return leave(s, "the last layer with parameters is not dense");
     if (!alike)
         return leave(s, "processors of the ranks round products in different "
                         "ways");
-    return net_factor(s->net, (int)n, nranks, rank) ? COLL_ERR_MEMORY : COLL_OK;
+    return net_factor(s->net, span, nranks, rank) ? COLL_ERR_MEMORY : COLL_OK;
 }
 
 /* --- a step -----------------------------------------------------------------

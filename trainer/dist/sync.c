@@ -9,7 +9,7 @@
  * pieces, of which those of the first layers overtake what is needed later, and
  * the optimiser moves each layer's weights directly before the next forward
  * reads them. One long vector uses links best, but nobody computes meanwhile.
- * Factors, of layers that have no gradients, go before all of these.
+ * Factors, of layers that have no gradients, go as soon as these have them all.
  */
 #include <math.h>
 #include <stdio.h>
@@ -20,6 +20,7 @@
 #include "dist/buckets.h"
 #include "dist/pieces.h"
 #include "dist/strategy.h"
+#include "net/factor.h"
 
 struct sync {
     void *registered[2];  /* gradients, and what ranks gather: weights or
@@ -120,7 +121,6 @@ static size_t floats_of(const struct strategy *s, int choice)
     return y->fixed ? y->fixed : n == 1 ? SIZE_MAX : (count_of(s) + n - 1) / n;
 }
 
-/* Factors, before all pieces. */
 static bool gathers(const struct strategy *s)
 {
     return s->net->factors.x && coll_comm_count(s->comm) > 1;
@@ -165,9 +165,9 @@ static int open_slices(struct strategy *s)
         || pieces_open(&y->draft, net->nlayers))
         return -1;
     for (int i = 0; i < net->nlayers; i++)
-        if (net->layers[i].nparams && i < net->first_factored)
+        if (net->layers[i].nparams && !net->layers[i].factors.x)
             y->slices[y->nslices++] = (struct slice){
-                .first = (size_t)(net->layers[i].params - net->params.x),
+                .first = (size_t)(net->layers[i].grads - net->grads.x),
                 .count = net->layers[i].nparams};
     y->ready = net->grads.count;
     return 0;
@@ -375,25 +375,26 @@ static void begin_backward(struct strategy *s, double work)
     y->backward_began = work;
 }
 
-/* Layers with factors come first. */
-static coll_status factors_ready(struct strategy *s, size_t first)
+static void factors_ready(struct strategy *s, size_t param)
 {
     struct sync *y = s->own;
     const double start = clock_now();
-    if (first == count_of(s) && gathers(s) && y->status == COLL_OK)
+    if (param == s->net->factored_at && gathers(s) && y->status == COLL_OK)
         note(y, factors_start(s, &y->requests[0]));
     spend(y, start);
-    return y->status;
 }
 
 /* Slices come from the end of the arena, each directly before the last one. The
  * last is left to finish(). */
-static coll_status grads_ready(struct strategy *s, size_t first, size_t count)
+static coll_status grads_ready(struct strategy *s, size_t param, size_t count)
 {
     struct sync *y = s->own;
     const double start = clock_now(), work = start - y->spent;
-    if (first >= count_of(s))
-        return factors_ready(s, first);
+    const size_t first = net_gradient_at(s->net, param);
+    if (net_is_factored(s->net, param)) {
+        factors_ready(s, param);
+        return y->status;
+    }
     if (first + count == count_of(s))
         begin_backward(s, work);
     y->ready = first;
@@ -443,18 +444,21 @@ static void time_forward(struct sync *y, size_t first, double work)
         mean(y, slice->needed, y->backward + work - y->forward_began);
 }
 
-static coll_status arrive(struct strategy *s, size_t first, size_t count)
+static coll_status arrive(struct strategy *s, size_t param, size_t count)
 {
     struct sync *y = s->own;
     const struct pieces *p = &y->pieces;
     const double start = clock_now();
-    time_forward(y, first, start - y->spent);
+    const size_t first = net_gradient_at(s->net, param);
+    const size_t end = net_gradient_at(s->net, param + count);
+    if (first < end)
+        time_forward(y, first, start - y->spent);
     if (!y->pending)
         return y->status;
     while (y->status == COLL_OK && y->narrived < p->n
-           && p->piece[y->narrived].first < first + count)
+           && p->piece[y->narrived].first < end)
         note(y, coll_wait(&y->requests[1 + y->narrived++]));
-    if (y->status == COLL_OK && first + count > count_of(s))
+    if (y->status == COLL_OK && end - first < count)
         note(y, coll_wait(&y->requests[0]));
     if (y->status == COLL_OK)
         note(y, test(y));

@@ -12,6 +12,12 @@ static int first_of(const struct net *net, int n)
     return i;
 }
 
+static bool is_in(const struct net *net, struct factor_span span, int i)
+{
+    return net->layers[i].nparams && i >= first_of(net, span.n + span.after)
+           && i < first_of(net, span.after);
+}
+
 int net_factorable(const struct net *net)
 {
     int n = 0;
@@ -23,20 +29,21 @@ int net_factorable(const struct net *net)
     return n;
 }
 
-struct factor_sizes net_factor_sizes(const struct net *net, int n)
+struct factor_sizes net_factor_sizes(const struct net *net,
+                                     struct factor_span span)
 {
     struct factor_sizes s = {0};
-    for (int i = first_of(net, n); i < net->nlayers; i++)
-        if (net->layers[i].nparams) {
+    for (int i = 0; i < net->nlayers; i++)
+        if (is_in(net, span, i)) {
             s.params += net->layers[i].nparams;
             s.floats += net->layers[i].ops->factor_floats(&net->layers[i]);
         }
     return s;
 }
 
-int net_factor(struct net *net, int n, int nparts, int part)
+int net_factor(struct net *net, struct factor_span span, int nparts, int part)
 {
-    const struct factor_sizes s = net_factor_sizes(net, n);
+    const struct factor_sizes s = net_factor_sizes(net, span);
     const size_t images = (size_t)net->input.n;
     struct arena grads = {0};
     assert(!net->factors.x && part < nparts);
@@ -45,12 +52,16 @@ int net_factor(struct net *net, int n, int nparts, int part)
         return -1;
     arena_free(&net->grads);
     net->grads = grads;
-    net->first_factored = first_of(net, n);
+    net->nfactored = s.params;
+    net->factored_at =
+        (size_t)(net->layers[first_of(net, span.n + span.after)].params
+                 - net->params.x);
     float *at = net->factors.x + (size_t)part * images * s.floats;
     for (int i = 0; i < net->nlayers; i++) {
         struct layer *l = &net->layers[i];
-        const bool factored = i >= net->first_factored && l->nparams;
-        l->grads = factored ? NULL : grads.x + (l->params - net->params.x);
+        const size_t first = (size_t)(l->params - net->params.x);
+        const bool factored = is_in(net, span, i);
+        l->grads = factored ? NULL : grads.x + net_gradient_at(net, first);
         if (!factored)
             continue;
         l->factors = (struct factors){at, s.floats, net->input.n};
@@ -59,12 +70,25 @@ int net_factor(struct net *net, int n, int nparts, int part)
     return 0;
 }
 
+bool net_is_factored(const struct net *net, size_t param)
+{
+    return param >= net->factored_at
+           && param - net->factored_at < net->nfactored;
+}
+
+size_t net_gradient_at(const struct net *net, size_t param)
+{
+    return net_is_factored(net, param) ? net->factored_at
+           : param < net->factored_at  ? param
+                                       : param - net->nfactored;
+}
+
 struct factors net_factors_of(const struct net *net, const struct layer *l)
 {
     const size_t next = l->factors.next;
     size_t at = 0;
-    for (const struct layer *k = net->layers + net->first_factored; k < l; k++)
-        at += k->nparams ? k->ops->factor_floats(k) : 0;
+    for (const struct layer *k = net->layers; k < l; k++)
+        at += k->factors.x ? k->ops->factor_floats(k) : 0;
     return (struct factors){net->factors.x + at, next,
                             (int)(net->factors.count / next)};
 }

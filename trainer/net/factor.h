@@ -6,8 +6,8 @@
  * 2017), and each works out the whole gradient in tiles, which the optimiser
  * takes while they are in a cache: no memory has it.
  *
- * Only the last layers that have parameters can: what is before them stays one
- * vector. */
+ * Only the last layers that have parameters can, some that follow each other:
+ * what is left stays one vector. */
 #ifndef TRAINER_NET_FACTOR_H
 #define TRAINER_NET_FACTOR_H
 
@@ -16,17 +16,29 @@
 /* How many of the last layers with parameters can have factors. */
 int net_factorable(const struct net *);
 
-/* What so many would have. */
+/* Layers with parameters: the last n before `after` others. */
+struct factor_span {
+    int n, after;
+};
+
+/* What these would have. */
 struct factor_sizes {
     size_t params; /* that have no gradients then */
     size_t floats; /* of an image's factors */
 };
-struct factor_sizes net_factor_sizes(const struct net *, int n);
+struct factor_sizes net_factor_sizes(const struct net *, struct factor_span);
 
-/* Once, before net_backward(): n of them have factors, and no gradients. There
- * is room for the images of nparts nets like this, one after another; this one
+/* Once, before net_backward(): these have factors, and no gradients. There is
+ * room for the images of nparts nets like this, one after another; this one
  * writes the part that is its own. -1: no memory. */
-int net_factor(struct net *, int n, int nparts, int part);
+int net_factor(struct net *, struct factor_span, int nparts, int part);
+
+/* Whether a parameter's layer has factors. */
+bool net_is_factored(const struct net *, size_t param);
+
+/* Where in grads a parameter's gradient is; if it has none, where those of the
+ * layers after it begin. */
+size_t net_gradient_at(const struct net *, size_t param);
 
 /* The layer's, of all parts. */
 struct factors net_factors_of(const struct net *, const struct layer *);

@@ -82,7 +82,7 @@ int net_create(struct net *net, const char *text, int batch, char *error,
         goto out;
     }
     set_views(net);
-    net->first_factored = net->nlayers;
+    net->factored_at = net->params.count;
     return 0;
 out:
     net_free(net);
@@ -584,7 +584,7 @@ void net_backward(struct net *net, float scale, grads_ready_fn *ready,
 void net_clear_gradients(struct net *net)
 {
     memset(net->grads.x, 0, net->grads.count * sizeof(float));
-    for (int i = net->first_factored; i < net->nlayers; i++) {
+    for (int i = 0; i < net->nlayers; i++) {
         const struct factors f = net->layers[i].factors;
         for (int k = 0; f.x && k < f.images; k++)
             memset(f.x + (size_t)k * f.next, 0,

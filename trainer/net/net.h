@@ -45,9 +45,10 @@ struct net {
     int nlayers, nclasses;
     struct shape input;   /* n: the largest batch */
     struct arena params;  /* all layers, first layer first */
-    struct arena grads;   /* likewise, but of those before first_factored */
+    struct arena grads;   /* likewise, but of those that have no factors */
     struct arena factors; /* of the others, rows of images: net/factor.h */
-    int first_factored;   /* nlayers: none has factors */
+    size_t factored_at;   /* where in params these begin; params.count: none */
+    size_t nfactored;     /* their floats */
     struct arena state;   /* of all layers: what is kept but not learned */
     struct arena work;    /* activations and their gradients, which lie on
                              each other where their times allow */
