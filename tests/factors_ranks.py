@@ -21,6 +21,8 @@ from train_kit import BUILD, TRAIN, distance, path, train, weights  # noqa: E402
 ON, OFF = ['--factors', 'on'], ['--factors', 'off']
 UCX = {'COLL_TRANSPORT': 'ucx'}
 WIDE = 'net wide\ninput 1x28x28\ndense 12000\nrelu\ndense 10\nsoftmax_loss\n'
+NONE, LAST, ALL = (range(a, b) for a, b in (  # gradients of it, bytes
+    (0, 4097), (480040, 490000), (38000000, 39000000)))
 OPTIMISERS = (['--momentum', '0.9', '--weight-decay', '0.01'],
               ['--optimizer', 'adam', '--lr', '1e-4', '--ema', '0.9'])
 
@@ -103,18 +105,19 @@ def run(*command):
 
 @case
 def test_many_weights_have_factors_by_themselves():
-    """All layers of this net, so that no gradients are left."""
+    """All layers of this net, so that no gradients are left; or the first, where
+    the last one's factors would be more numbers than its gradient."""
     with open(path('wide.net'), 'w', encoding='utf-8') as file:
         file.write(WIDE)
     for nranks, batch, words, has in (
-            (1, 4, [], True), (1, 4, ['--deterministic'], True),
-            (2, 4, [], True), (2, 4, ['--deterministic'], False),
-            (2, 4, ['--exchange', 'packed'], False),
-            (2, 4, ['--optimizer', 'lars'], False), (2, 32, [], False)):
+            (1, 4, [], NONE), (1, 4, ['--deterministic'], NONE),
+            (2, 4, [], NONE), (2, 4, ['--deterministic'], ALL),
+            (2, 8, [], LAST), (2, 4, ['--exchange', 'packed'], ALL),
+            (2, 4, ['--optimizer', 'lars'], ALL), (2, 32, [], ALL)):
         out = run(f'{BUILD}/collrun', '-n', nranks, TRAIN, '--net',
                   path('wide.net'), '--data', 'synthetic:64', '--batch', batch,
                   '--steps', '2', '--profile', *words)
-        expect((gradients(out) <= 4096) == has, nranks, batch, words, out)
+        expect(gradients(out) in has, nranks, batch, words, gradients(out))
 
 
 @case
@@ -127,8 +130,9 @@ def test_a_net_may_have_no_gradients_at_all():
 
 @case
 def test_a_slow_network_has_factors_by_itself():
-    """And waits for them: what else there is to exchange comes long before. The last
-    layer has so few weights that by itself it keeps its gradient."""
+    """And waits for them: what else there is to exchange comes long before. By
+    itself the last layer keeps its gradient, as it has few weights, whatever the
+    ways to exchange that a run tries."""
     lab = pathlib.Path(__file__).resolve().parent / 'netlab/netlab'
     check = subprocess.run([str(lab), '--hosts', '2', '--', 'true'],
                            capture_output=True, text=True, timeout=60)
@@ -142,9 +146,10 @@ def test_a_slow_network_has_factors_by_itself():
                         ('packed', ['--exchange', 'packed', *ON]),
                         ('late', ['--exchange', 'priority', '--bucket', '64K',
                                   *ON])):
-        out = run(lab, '--hosts', '2', '--rate', '100Mbit', '--', TRAIN,
+        out = run(lab, '--hosts', '2', '--rate', '1Gbit', '--', TRAIN,
                   '--net', path('few.net'), '--data', 'synthetic:256',
-                  '--batch', '32', '--steps', '8', '--profile', '--checkpoint',
+                  '--batch', '32', '--steps', '150', '--epochs', '40',
+                  '--profile', '--checkpoint',
                   path(name), *words)
         of[name] = gradients(out)
         found = distance(weights(name), weights('off'))

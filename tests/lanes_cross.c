@@ -295,7 +295,7 @@ static void rows_of(int rows, int columns, int terms, int how)
         .add = add,
     };
     for (size_t i = 0; zeros && i < r * t; i++)
-        by[i] = random_u64(43, i) % 4 ? 0 : by[i];
+        by[i] = random_u64(43, i) % 4 || i / s.by_row == 5 ? -0.0f : by[i];
     for (size_t i = 0; i < r * c; i++) {
         const size_t row = i / c, column = i % c;
         want[i] = add ? want[i] : 0;

@@ -78,7 +78,7 @@ static double others(const struct strategy *s)
 
 /* Of a step until a rank has all gradients, if these layers have factors:
  * between hosts seconds, of what is added up, what is gathered, the products of
- * the others' images. Inside one, so that runs are alike, numbers that come. */
+ * the others' images. Inside one numbers that come, so that runs are alike. */
 static double cost(const struct strategy *s, struct factor_span span,
                    double rate)
 {
@@ -108,7 +108,7 @@ static bool is_offered(const struct strategy *s, struct factor_span span)
 
 static struct factor_span fastest(const struct strategy *s)
 {
-    const double rate = rate_of(s);
+    const double rate = s->part == PART_OUTSIDE ? rate_of(s) : 1;
     const int most = net_factorable(s->net);
     struct factor_span best = {0};
     double least = cost(s, best, rate);

@@ -384,8 +384,8 @@ static void factors_ready(struct strategy *s, size_t param)
     spend(y, start);
 }
 
-/* Slices come from the end of the arena, each directly before the last one. The
- * last is left to finish(). */
+/* Slices come from the end of the arena, each directly before the last one.
+ * What lies first is left to finish(). */
 static coll_status grads_ready(struct strategy *s, size_t param, size_t count)
 {
     struct sync *y = s->own;
@@ -458,7 +458,7 @@ static coll_status arrive(struct strategy *s, size_t param, size_t count)
     while (y->status == COLL_OK && y->narrived < p->n
            && p->piece[y->narrived].first < end)
         note(y, coll_wait(&y->requests[1 + y->narrived++]));
-    if (y->status == COLL_OK && end - first < count)
+    if (y->status == COLL_OK && param + count > s->net->factored_at)
         note(y, coll_wait(&y->requests[0]));
     if (y->status == COLL_OK)
         note(y, test(y));

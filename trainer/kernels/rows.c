@@ -10,8 +10,8 @@
  *
  * Of a dense layer's dy a relu makes half zeros, a dropout of 0.5 half of the
  * rest. There a row is summed up at a time, longer, of the other terms alone:
- * adding 0 changes nothing, so that bits are the same, where numbers are
- * finite. */
+ * adding 0 changes nothing but the sign of a 0, where numbers are finite. With
+ * AVX-512 not measured. */
 #include "kernels/rows.h"
 
 #include <stdint.h>
@@ -256,7 +256,7 @@ INLINE int is_some(float x)
     return bits << 1 != 0;
 }
 
-/* By every STRIDE-th. */
+/* As every STRIDE-th term says. */
 static bool has_zeros(const struct rows_sum *s)
 {
     long all = 0, others = 0;

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 /* to[r][c] = sum over terms t of by[r by_row + t by_term] from[t][c], with rows
- * of so many floats. */
+ * of so many floats. Terms whose `by` is 0 may be left out. */
 struct rows_sum {
     float *to;
     size_t to_next;

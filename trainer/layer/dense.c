@@ -197,7 +197,8 @@ static void write_factors(const struct layer *l, struct rows x, struct rows dy)
     }
 }
 
-/* Of weights: a tile stays in a second cache, of some whole kernels' rows. */
+/* Of weights: a tile stays in a second cache. Its rows are some of TILE_ROWS,
+ * which tiles of any kernel divide well. */
 enum { TILE = 48 * 816, TILE_ROWS = 24, TILE_COLUMNS = 1536 };
 
 /* Tiles of a row are of like width, in whole registers of any kernel. */

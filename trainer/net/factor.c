@@ -46,7 +46,7 @@ int net_factor(struct net *net, struct factor_span span, int nparts, int part)
     const struct factor_sizes s = net_factor_sizes(net, span);
     const size_t images = (size_t)net->input.n;
     struct arena grads = {0};
-    assert(!net->factors.x && part < nparts);
+    assert(!net->factors.x && span.n > 0 && part < nparts);
     if (arena_alloc(&net->factors, (size_t)nparts * images * s.floats)
         || arena_alloc(&grads, net->params.count - s.params))
         return -1;
@@ -78,8 +78,9 @@ bool net_is_factored(const struct net *net, size_t param)
 
 size_t net_gradient_at(const struct net *net, size_t param)
 {
+    if (param <= net->factored_at)
+        return param;
     return net_is_factored(net, param) ? net->factored_at
-           : param < net->factored_at  ? param
                                        : param - net->nfactored;
 }
 
