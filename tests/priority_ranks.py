@@ -28,8 +28,8 @@ PARAMETERS = 3  # layers of the kit's net that have some
 
 
 def train(name, how, *options, nranks=2, steps=100, **more):
-    return train_kit.train(name, nranks, '--exchange', *how, *options,
-                           steps=steps, **SETTINGS, **more)
+    return train_kit.train(name, nranks, '--exchange', *how, '--factors', 'off',
+                           *options, steps=steps, **SETTINGS, **more)
 
 
 def tests():
