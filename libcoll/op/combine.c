@@ -207,8 +207,7 @@ INLINED void loop(const struct layout *m, vec (*op)(vec, vec),
 }
 
 /* busy: two sources and one or two destinations deserve a loop of their own,
- * which keeps the pointers in registers; except where converting takes far
- * longer than pointers do. */
+ * which keeps the pointers in registers. */
 INLINED void combine(const struct layout *m, vec (*op)(vec, vec),
                      vec (*divide)(vec, int), bool busy,
                      const struct operands *o, size_t n)
@@ -266,9 +265,9 @@ INLINED void combine(const struct layout *m, vec (*op)(vec, vec),
     AVERAGE_KERNEL(name##_avg, whole##bits, sum_##bits, sum_bits##bits,        \
                    divide_##name)
 
-/* wide: what it is computed in. busy: as combine() has it, for sums. */
-#define FLOAT_KERNELS(name, layout, wide, busy)                                \
-    KERNEL(name##_sum, layout, sum_##wide, busy)                               \
+/* wide: what it is computed in. */
+#define FLOAT_KERNELS(name, layout, wide)                                      \
+    KERNEL(name##_sum, layout, sum_##wide, true)                               \
     KERNEL(name##_prod, layout, prod_##wide, false)                            \
     KERNEL(name##_min, layout, min_##wide, false)                              \
     KERNEL(name##_max, layout, max_##wide, false)                              \
@@ -286,12 +285,12 @@ ORDER_KERNELS(i32, 32)
 ORDER_KERNELS(u32, 32)
 ORDER_KERNELS(i64, 64)
 ORDER_KERNELS(u64, 64)
-FLOAT_KERNELS(f16, f16, f32, true)
-FLOAT_KERNELS(bf16, bf16, f32, true)
-FLOAT_KERNELS(f8e4m3, f8e4m3, f32, false)
-FLOAT_KERNELS(f8e5m2, f8e5m2, f32, false)
-FLOAT_KERNELS(f32, whole32, f32, true)
-FLOAT_KERNELS(f64, whole64, f64, true)
+FLOAT_KERNELS(f16, f16, f32)
+FLOAT_KERNELS(bf16, bf16, f32)
+FLOAT_KERNELS(f8e4m3, f8e4m3, f32)
+FLOAT_KERNELS(f8e5m2, f8e5m2, f32)
+FLOAT_KERNELS(f32, whole32, f32)
+FLOAT_KERNELS(f64, whole64, f64)
 
 /* In the order of enum coll_op. */
 #define INTEGER(name, bits)                                                    \
