@@ -32,29 +32,30 @@ void reference(const struct conv *c, const float *x, const float *w,
     for (int n = 0; n < c->n; n++)
         for (int k = 0; k < c->k; k++)
             for (int r = 0; r < c->out_h; r++)
-                for (int q = 0; q < c->out_w; q++) {
-                    const size_t o =
-                        (((size_t)n * c->k + k) * c->out_h + r) * c->out_w + q;
-                    y[o] = bias[k];
-                    for (int m = 0; m < in * c->kernel_h * c->kernel_w; m++) {
-                        const int j = m % c->kernel_w;
-                        const int i = m / c->kernel_w % c->kernel_h;
-                        const int ch =
-                            k / per * in + m / c->kernel_w / c->kernel_h;
-                        const int row =
-                            r * c->stride_h - c->pad_h + i * c->dilation_h;
-                        const int col =
-                            q * c->stride_w - c->pad_w + j * c->dilation_w;
-                        if (row < 0 || row >= c->h || col < 0 || col >= c->w)
-                            continue;
-                        const size_t a =
-                            (((size_t)n * c->c + ch) * c->h + row) * c->w + col;
-                        const size_t b =
-                            (size_t)k * in * c->kernel_h * c->kernel_w + m;
-                        y[o] += x[a] * w[b];
-                        dx[a] += dy[o] * w[b];
-                        dw[b] += dy[o] * x[a];
-                    }
+                for (int q = 0; q < c->out_w; q++, y++, dy++) {
+                    const int top = r * c->stride_h - c->pad_h;
+                    const int left = q * c->stride_w - c->pad_w;
+                    *y = bias[k];
+                    for (int ch = 0; ch < in; ch++)
+                        for (int i = 0; i < c->kernel_h; i++) {
+                            const int row = top + i * c->dilation_h;
+                            const size_t a =
+                                (((size_t)n * c->c + k / per * in + ch) * c->h
+                                 + row)
+                                * c->w;
+                            const size_t b =
+                                (((size_t)k * in + ch) * c->kernel_h + i)
+                                * c->kernel_w;
+                            for (int j = 0; j < c->kernel_w; j++) {
+                                const int col = left + j * c->dilation_w;
+                                if (row < 0 || row >= c->h || col < 0
+                                    || col >= c->w)
+                                    continue;
+                                *y += x[a + col] * w[b + j];
+                                dx[a + col] += *dy * w[b + j];
+                                dw[b + j] += *dy * x[a + col];
+                            }
+                        }
                 }
 }
 
