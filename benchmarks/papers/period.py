@@ -41,7 +41,7 @@ def simulate(run, processes, step_ms, overlap):
 
 def simulated(run, panels):
     rows, curves, step_ms = [], [], None
-    for processes in run.points(PROCESSES):
+    for processes in run.points((8,) if run.smallest else PROCESSES):
         if step_ms is None:
             exchange = simulate(run, processes, 1, "off")[1]
             step_ms = exchange["exchange_ms"] / RATIO
