@@ -217,7 +217,7 @@ Test(chunks, of_any_lengths_come_in_once_and_in_their_place, .timeout = 600)
                 || !tries_ranks(n))
                 continue;
             try_all_ways(&algos[a], n, NULL);
-            for (unsigned i = 0; i < cases(8, 1); i++) {
+            for (unsigned i = 0; i < cases(4, 1); i++) {
                 make_groups(&g, n);
                 try_all_ways(&algos[a], n, &g.tree);
             }

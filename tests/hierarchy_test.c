@@ -193,7 +193,7 @@ static void run(const struct trial *t)
 
 Test(hierarchy, every_plan_is_right_on_any_tree, .timeout = 600)
 {
-    for (unsigned seed = 1; seed <= cases(120, 9); seed++) {
+    for (unsigned seed = 1; seed <= cases(60, 9); seed++) {
         struct cluster c;
         draw_state = seed;
         make_cluster(&c, 2 + draw(MAX_RANKS - 2), seed % 3 == 0);
@@ -323,7 +323,7 @@ static bool has_plan(const struct trial *t)
 Test(hierarchy, levels_in_levels_in_levels_are_right, .timeout = 600)
 {
     int deepest = 0, without = 0;
-    const unsigned seeds = cases(150, 17);
+    const unsigned seeds = cases(75, 17);
     for (unsigned seed = 1; seed <= seeds; seed++) {
         struct layout l;
         draw_state = seed;

@@ -117,7 +117,7 @@ def long_vectors_by_groups_on_machines_that_are_not_here():
 def random_long_vectors_by_groups():
     for machine, n in ((BOARD, 12), (QUARTERS, 24), (BOARD, 13),
                        ("machine:server_2x32", 20)):
-        ranks(n, "soak", 60, 20, 600000, COLL_CLUSTER=machine)
+        ranks(n, "soak", 30, 20, 600000, COLL_CLUSTER=machine)
 
 
 @case

@@ -174,7 +174,7 @@ static int one_round(coll_comm *comm, int rank, int n, uint64_t seed,
 
 static int random_partners(coll_comm *comm, int rank, int n)
 {
-    for (uint64_t seed = 0; seed < cases(24, 1); seed++)
+    for (uint64_t seed = 0; seed < cases(12, 1); seed++)
         if (one_round(comm, rank, n, seed, 397, false, 3))
             return 1;
     return 0;
@@ -194,7 +194,7 @@ Test(p2p_many, random_partners_hear_each_other, .timeout = 60)
 static int groups(coll_comm *comm, int rank, int n)
 {
     const int nmessages = n > 4 ? 997 : 499;
-    for (uint64_t seed = 0; seed < cases(24, 1); seed++)
+    for (uint64_t seed = 0; seed < cases(12, 1); seed++)
         if (one_round(comm, rank, n, seed, nmessages, true,
                       GROUP_CALLS - 2 * nmessages / n))
             return 1;

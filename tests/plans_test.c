@@ -308,7 +308,7 @@ static void check_all_shapes(const struct algo *algo, int nranks)
     const size_t counts[] = {0, 1, 7, n - 1, n, n + 1, 64, 131, 1009};
     const bool parts = kind_has_parts(algo->kind);
     const int most = algo_pipelines(algo, nranks) ? 4 : 1;
-    const unsigned seeds = nranks <= 17 ? cases(4, 1) : 1;
+    const unsigned seeds = nranks <= 17 ? cases(2, 1) : 1;
     for (unsigned i = 0; i < (parts ? 3 : sizeof(counts) / sizeof(counts[0]));
          i++)
         for (unsigned k = 0; k < seeds; k++)
@@ -389,7 +389,7 @@ Test(plans, parts_come_to_their_places_through_groups_of_any_sizes,
             if (!tries_ranks(n))
                 continue;
             draw_state = (uint64_t)n;
-            for (unsigned i = 0; i < cases(12, 2); i++) {
+            for (unsigned i = 0; i < cases(6, 2); i++) {
                 group(&g, n);
                 check_roots(&(struct trial){.algo = &algos[a],
                                             .n = n,
@@ -548,7 +548,7 @@ Test(plans, many_ranks_get_their_sums_too)
 /* Odd ones, so that at least one folds in. */
 Test(plans, halving_folds_any_number_of_ranks, .timeout = 300)
 {
-    const int step = (int)cases(2, 113);
+    const int step = (int)cases(6, 113);
     for (int n = MAX_RANKS + 1; n <= MOST_RANKS; n += step)
         for (int near = 0; near < 2; near++)
             check(&(struct trial){

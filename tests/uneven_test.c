@@ -36,10 +36,9 @@ static int every_algorithm(coll_comm *comm, int rank, int n)
 
 Test(uneven, parts_are_right_on_one_host, .timeout = 600)
 {
-    static const char *const on[] = {"0",       "00",       "000",
-                                     "00000",   "0000",     "000000",
-                                     "0000000", "00000000", "000000000"};
-    for (unsigned i = 0; i < cases(9, 2); i++)
+    static const char *const on[] = {"0",     "00",      "000",
+                                     "00000", "0000000", "00000000"};
+    for (unsigned i = 0; i < cases(6, 2); i++)
         cr_assert_eq(run_on(on[i], quick, every_algorithm), 0, "%s", on[i]);
 }
 
@@ -52,9 +51,8 @@ Test(uneven, parts_are_right_through_the_segment)
 
 Test(uneven, parts_are_right_on_several_hosts, .timeout = 600)
 {
-    static const char *const on[] = {"0011", "012",    "00112",
-                                     "01",   "010101", "00001111"};
-    for (unsigned i = 0; i < cases(6, 1); i++)
+    static const char *const on[] = {"0011", "012", "010101", "00001111"};
+    for (unsigned i = 0; i < cases(4, 1); i++)
         cr_assert_eq(run_on(on[i], quick, every_algorithm), 0, "%s", on[i]);
 }
 

@@ -153,7 +153,7 @@ def slowed(forced, settings):
 
 # --- random operations --------------------------------------------------------
 
-OPERATIONS, LONGEST, NAPS = 6000, 32 << 10, 16
+OPERATIONS, LONGEST, NAPS = 3000, 32 << 10, 16
 FLICKER_SECONDS = 0.3
 
 
