@@ -226,7 +226,7 @@ static int follows_the_equations(void)
         for (int n = 1; n <= (int)cases(MAX_RANKS, 3); n++) {
             const bool plain = n % 2;
             job.way = &ways[i];
-            job.steps = n > 2 ? cases(100, 20) : cases(1000, 100);
+            job.steps = n > 2 ? cases(200, 20) : cases(1000, 100);
             job.tau = plain ? 1 : 3;
             job.alpha = plain ? 0 : 0.15;
             job.eta = 0.05;
@@ -319,7 +319,7 @@ static int decentralized_forms_are_one(void)
     struct result first;
     for (nhosts = 1; nhosts <= 2; nhosts++)
         for (int i = 0; i < NWAYS; i++) {
-            plainly(&ways[i], 4, cases(200, 80));
+            plainly(&ways[i], 4, cases(400, 80));
             good &= run(MAX_RANKS, runs);
             if (nhosts == 1 && i == 0)
                 first = result;

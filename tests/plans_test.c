@@ -548,7 +548,7 @@ Test(plans, many_ranks_get_their_sums_too)
 /* Odd ones, so that at least one folds in. */
 Test(plans, halving_folds_any_number_of_ranks, .timeout = 300)
 {
-    const int step = (int)cases(6, 113);
+    const int step = (int)cases(2, 113);
     for (int n = MAX_RANKS + 1; n <= MOST_RANKS; n += step)
         for (int near = 0; near < 2; near++)
             check(&(struct trial){
