@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """LeNet on real images: usage fashion_mnist_test.py BUILD. Speaks TAP.
 
-Whatever the threads of servers do in which order, a few epochs end above an
+Whatever the threads of servers do in which order, an epoch ends above an
 accuracy. Needs Debian's dataset-fashion-mnist.
 """
 import json
@@ -19,10 +19,10 @@ import subprocess  # noqa: E402
 BUILD = os.path.abspath(sys.argv[1])
 DATA = '/usr/share/datasets/fashion-mnist'
 MOMENTUM = ['--momentum', '0.9']
-# With a server, whose changes come from four workers: epochs, and options.
+# With a server, whose changes come from four workers.
 SERVED = {
-    'async-sgd': (3, '--lr', '0.02'), 'hogwild-sgd': (3, '--lr', '0.02'),
-    'async-msgd': (2, '--lr', '0.002', *MOMENTUM),
+    'async-sgd': ('--lr', '0.02'), 'hogwild-sgd': ('--lr', '0.02'),
+    'async-msgd': ('--lr', '0.002', *MOMENTUM),
 }
 
 
@@ -52,11 +52,11 @@ def test_one_rank_and_four_reach_88_percent_in_two_epochs():
 
 
 @case
-def test_workers_of_a_server_reach_85_percent_in_three_epochs():
-    for strategy, (epochs, *options) in SERVED.items():
-        accuracy, out = train(5, epochs, '--batch', '64', '--strategy',
-                              strategy, *options)
-        expect(accuracy >= 0.85, strategy, accuracy)
+def test_workers_of_a_server_reach_80_percent_in_an_epoch():
+    for strategy, options in SERVED.items():
+        accuracy, out = train(5, 1, '--batch', '64', '--strategy', strategy,
+                              *options)
+        expect(accuracy >= 0.8, strategy, accuracy)
         expect(re.search(r'^staleness +[0-9]', out, re.MULTILINE), out)
 
 

@@ -141,7 +141,7 @@ static int switches(int n, int seed, double spikes, int *restarts)
 
 static void equals(double spikes, int most)
 {
-    const int seeds = (int)cases(1000, SEEDS / 3);
+    const int seeds = (int)cases(500, SEEDS / 3);
     int uniform = 0, gaussian = 0, restarts = 0;
     for (int seed = 0; seed < seeds; seed++)
         for (int n = 2; n <= 22; n += 10)
@@ -163,7 +163,7 @@ Test(learn, noise_changes_nothing_among_equals)
 /* Five in a row are a change for all that can be known: once in 300 runs. */
 Test(learn, nor_do_spikes)
 {
-    equals(0.05, (int)cases(10, 1));
+    equals(0.05, (int)cases(5, 1));
 }
 
 /* A burst that is no change: four in a row. */

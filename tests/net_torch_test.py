@@ -51,9 +51,10 @@ MOST = 1e-2  # in any case: a net that needs more shows nothing
 SEED = 20
 
 # Name, images, input. Those of ImageNet are cut to what every window still
-# fits in; rows and columns differ, so that none is taken for the other. Where
-# batchnorm has one number an image, two images make it a step function, and a
-# few do not.
+# fits in, rows and columns unlike, so that none is taken for the other; and
+# their dense layers to an eighth: most of the time went to files of weights.
+# Where batchnorm has one number an image, two images make it a step function,
+# and a few do not.
 NETS = [
     ('lenet', 2, None),
     ('lenet5', 2, None),
@@ -125,7 +126,10 @@ def net_text(name, size):
     with open(os.path.join(TRAINER, 'nets', name + '.net'),
               encoding='utf-8') as file:
         text = re.sub(r'dropout \S+', 'dropout 0', file.read())
-    return re.sub(r'input \S+', f'input {size}', text) if size else text
+    if size:
+        text = re.sub(r'input \S+', f'input {size}', text)
+        text = text.replace('dense 4096', 'dense 512')
+    return text
 
 
 def floats(folder, name):

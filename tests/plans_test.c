@@ -545,11 +545,13 @@ Test(plans, many_ranks_get_their_sums_too)
             });
 }
 
-/* Odd ones, so that at least one folds in. */
+/* Odd ones, so that at least one folds in; drawn, the larger the rarer. */
 Test(plans, halving_folds_any_number_of_ranks, .timeout = 300)
 {
-    const int step = (int)cases(2, 113);
-    for (int n = MAX_RANKS + 1; n <= MOST_RANKS; n += step)
+    const int apart = (int)cases(1, 56);
+    draw_state = 7;
+    for (int n = MAX_RANKS + 1; n <= MOST_RANKS;
+         n += 2 * (apart + draw(1 + n / 64)))
         for (int near = 0; near < 2; near++)
             check(&(struct trial){
                 .algo = algo_find(ALLREDUCE, near ? "halving_doubling_near"

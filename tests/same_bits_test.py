@@ -8,8 +8,8 @@ SHA-256.
     tests/same_bits_test.py BUILD
 
 Speaks TAP. TESTS_THOROUGH=1 takes 10 permutations of the ranks over three hosts,
-each by shared memory with UCX between hosts and by UCX alone, of f32, f64, f16
-and bf16; beside them averages and products, hosts with runs of ranks, and ranks of
+by shared memory with UCX between hosts, four of them by UCX alone too, of f32,
+f64, f16 and bf16; beside them averages and products, hosts with runs of ranks, and ranks of
 one host, also in groups of its processors."""
 import collections
 import hashlib
@@ -106,8 +106,9 @@ def cases():
         ring = RINGS[i % len(RINGS)]
         yield (f'full on hosts {hosts}, rings of {ring}',
                lambda h=hosts, r=ring: same(h, 4, shm_ring=r))
-        yield (f'full on hosts {hosts} by UCX',
-               lambda h=hosts: same(h, 4, transport='ucx'))
+        if i % 3 == 0:
+            yield (f'full on hosts {hosts} by UCX',
+                   lambda h=hosts: same(h, 4, transport='ucx'))
     # halving by neighbours, blocks, trees; on two hosts all that keep the order
     yield 'full on one host', lambda: same('000000', 10, 4)
     yield 'full on two hosts with runs', lambda: same('0011', 4, 17)
