@@ -478,6 +478,8 @@ int main(int argc, char **argv)
     only = argc > 2 ? argv[2] : NULL;
     if (argc > 3)
         most_products = atof(argv[3]);
+    require(most_products >= 1, "no layer has as few products as \"%s\"",
+            argc > 3 ? argv[3] : "");
     int tried = 0;
     for (int i = 0; i < NISAS; i++) {
         const bool is = here(i);

@@ -9,8 +9,8 @@ SHA-256.
 
 Speaks TAP. TESTS_THOROUGH=1 takes 10 permutations of the ranks over three hosts,
 by shared memory with UCX between hosts, four of them by UCX alone too, of f32,
-f64, f16 and bf16; beside them averages and products, hosts with runs of ranks, and ranks of
-one host, also in groups of its processors."""
+f64, f16 and bf16; beside them averages and products, hosts with runs of ranks,
+and ranks of one host, also in groups of its processors."""
 import collections
 import hashlib
 import os
