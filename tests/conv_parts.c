@@ -172,9 +172,11 @@ static void half_pass(const struct conv *c, enum conv_pass pass,
                                                       : n->nw;
     float *found = unset(count), *wanted = unset(count);
     struct conv floats = *c;
-    floats.half_x = floats.half_y = false;
+    floats.half_x = floats.half_y = floats.fresh = false;
     floats.shares = 0;
     memcpy(wanted, n->to, count * sizeof(float));
+    if (pass == CONV_BACKWARD_WEIGHTS && c->fresh)
+        memset(wanted, 0, count * sizeof(float));
     memcpy(found, to_half ? n->half_to : n->to,
            count * sizeof(float) / (to_half ? 2 : 1));
     run_pass(&conv_bf16, &floats, pass, n->x, n->y, n->w, wanted);
@@ -184,12 +186,29 @@ static void half_pass(const struct conv *c, enum conv_pass pass,
                  c->half_y ? n->half_y : n->y, n->w, found);
     float *rounded = to_half ? halves_of(wanted, count) : wanted;
     require(!memcmp(found, rounded, count * sizeof(float) / (to_half ? 2 : 1)),
-            "pass %d of bf16, x %d, y %d, adds %d: shape %d", (int)pass,
-            c->half_x, c->half_y, c->add, (int)shape);
+            "pass %d of bf16, x %d, y %d, adds %d, fresh %d: shape %d",
+            (int)pass, c->half_x, c->half_y, c->add, c->fresh, (int)shape);
     free(found);
     free(wanted);
     if (to_half)
         free(rounded);
+}
+
+/* No image has a gradient of 0. */
+static void no_image_clears(struct conv c, uint64_t shape)
+{
+    const size_t count = conv_weights(&c);
+    float *dw = uniform(count, shape), unused = 0;
+    const float *x = &unused;
+    c.n = c.shares = 0;
+    c.fresh = true;
+    if (!conv_bf16.cannot(&c, CONV_BACKWARD_WEIGHTS))
+        run_pass(&conv_bf16, &c, CONV_BACKWARD_WEIGHTS, x, x, x, dw);
+    else
+        memset(dw, 0, count * sizeof(float));
+    for (size_t i = 0; i < count; i++)
+        require(dw[i] == 0, "no image, weight %zu: shape %d", i, (int)shape);
+    free(dw);
 }
 
 void halves_come_to_the_same(struct conv c, uint64_t seed)
@@ -222,11 +241,13 @@ void halves_come_to_the_same(struct conv c, uint64_t seed)
         c.half_x = halves & 1;
         c.half_y = halves & 2;
         c.add = way / 3 % 2;
+        c.fresh = !c.add;
         c.shares = way / 6 % 2 ? 2 : 0;
         const enum conv_pass pass = way / 12 % CONV_PASSES;
         if (!m->cannot(&c, pass) && !(c.plain && c.half_x))
             half_pass(&c, pass, &n, seed);
     }
+    no_image_clears(c, seed);
     float *all[] = {n.x, n.y, n.w, n.to, n.half_x, n.half_y, n.half_to};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         free(all[i]);

@@ -26,6 +26,7 @@ struct conv {
     int out_h, out_w; /* set by conv_set_outputs() */
     bool plain;       /* the input; only if c is less than a block */
     bool add;         /* backward_data adds to dx, by a method that can */
+    bool fresh;       /* backward_weights writes dw, by a method that can */
     /* x and dx, or y and dy, are bf16, two in a float's place, by a method that
      * halves(); what is added to is rounded with it. */
     bool half_x, half_y;
@@ -59,7 +60,7 @@ struct conv_method {
     bool adds;   /* backward_data knows `add` */
     bool shares; /* all passes know `shares` */
 
-    /* Optional: whether all passes know half_x and half_y, on this
+    /* Optional: whether backward_weights knows `fresh`, and all passes half_x and half_y, on this
      * processor. A plain input is no half_x. */
     bool (*halves)(void);
 
@@ -82,7 +83,8 @@ struct conv_method {
     void (*backward_data)(const struct conv *, const float *dy, const float *w,
                           float *dx, float *scratch);
 
-    /* Adds to dw, from x and dy. */
+    /* Adds to dw, from x and dy; or writes it, with `fresh`, if the method
+     * `halves`. */
     void (*backward_weights)(const struct conv *, const float *x,
                              const float *dy, float *dw, float *scratch);
 };

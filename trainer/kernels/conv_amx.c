@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Wide tiles and sums for AMX: of two groups of up to 16 positions by two
- * blocks of 16 outputs, or of two blocks of outputs by two of inputs, in four
- * registers of 16 x 16 sums. amx_test (tests/conv_test.c) runs this file with
- * the instructions in software. */
+/* Wide tiles and sums for AMX: of up to three groups of up to 16 positions by
+ * two blocks of 16 outputs, or of three sheets of inputs by two blocks of
+ * outputs, in six registers of 16 x 16 sums. Six want five operands, most of
+ * which the second cache has, where four want four. amx_test
+ * (tests/conv_test.c) runs this file with the instructions in software. */
 #include "kernels/conv_amx.h"
+
+#include <string.h>
 
 #ifdef CONV_AMX_STAND_IN
 #include "amx_stand_in.h"
@@ -16,6 +19,7 @@ enum {
     LINE = CONV_BLOCK * sizeof(float), /* bytes: 16 sums, or 32 of bf16 */
     ROWS = 16,                         /* of a register, */
     SQUARE = ROWS * CONV_BLOCK,        /* and floats */
+    SUMS = 6,
 };
 
 /* As ldtilecfg reads it. */
@@ -28,26 +32,25 @@ struct config {
 /* Compilers do not know that these instructions read the whole of it. */
 #define SETTLE(c) __asm__ volatile("" ::"r"(c) : "memory")
 
-/* What this thread's registers are configured for; to configure them takes as
- * long as a dozen products. */
+/* How many rows this thread's registers are configured for; to configure them
+ * takes as long as a dozen products. */
 static _Thread_local int configured;
 
-/* Registers 0 and 1 are the sums of the first group, 2 and 3 of the second, 4
- * and 5 what these read, and 6 and 7 what both do. */
-static void configure(int first, int second)
+/* Registers 0 to 5 are sums, 2 g + k of group or sheet g and block k; 6 is what
+ * the block brings, 7 what the group or sheet does. Of tiles it is positions
+ * that sums and register 7 have as rows. */
+static void configure(int rows)
 {
-    const int shape = first * (ROWS + 1) + second;
-    if (configured == shape)
+    if (configured == rows)
         return;
     struct config c = {.palette = 1};
     for (int i = 0; i < 8; i++) {
         c.row_bytes[i] = LINE;
-        c.rows[i] = i >= 6 ? ROWS : (uint8_t)first;
+        c.rows[i] = i == 6 ? ROWS : (uint8_t)rows;
     }
-    c.rows[2] = c.rows[3] = c.rows[5] = (uint8_t)(second ? second : first);
     SETTLE(&c);
     _tile_loadconfig(&c);
-    configured = shape;
+    configured = rows;
 }
 
 static void end(void)
@@ -62,64 +65,17 @@ static void end(void)
 
 /* DO(register, group, block) for each sum; the instructions want their numbers
  * as they stand. */
+#define IF_SUM(DO, i, g, k)                                                    \
+    if ((g) < ng && (k) < nk) {                                                \
+        DO(i, g, k)                                                            \
+    }
 #define EACH_SUM(DO)                                                           \
-    DO(0, 0, 0)                                                                \
-    if (nk > 1) {                                                              \
-        DO(1, 0, 1)                                                            \
-    }                                                                          \
-    if (both) {                                                                \
-        DO(2, 1, 0)                                                            \
-    }                                                                          \
-    if (both && nk > 1) {                                                      \
-        DO(3, 1, 1)                                                            \
-    }
-#define BEGIN_HALF(i, group, k)                                                \
-    get_half(t->y + k * t->y_block + group * t->y_others, t->y_step, kept[i],  \
-             group ? t->others : t->positions);                                \
-    SETTLE(kept[i]);                                                           \
-    _tile_loadd(i, kept[i], LINE);
-#define BEGIN(i, group, k)                                                     \
-    _tile_loadd(i,                                                             \
-                t->bias ? t->bias + k *CONV_BLOCK                              \
-                        : t->y + k * t->y_block + group * t->y_others,         \
-                t->bias ? 0 : t->y_step * sizeof(float));
-#define END(i, group, k)                                                       \
-    _tile_stored(i, t->y + k * t->y_block + group * t->y_others,               \
-                 t->y_step * sizeof(float));
-#define KEEP(i, group, k) _tile_stored(i, kept[i], LINE);
-#define STREAM(i, group, k)                                                    \
-    stream(t->y + k * t->y_block + group * t->y_others, t->y_step, kept[i],    \
-           group ? t->others : t->positions);
-#define PUT_HALF(i, group, k)                                                  \
-    put_half(t->y + k * t->y_block + group * t->y_others, t->y_step, kept[i],  \
-             group ? t->others : t->positions, t->stream);
-#define BEGIN_SUM(i, group, k)                                                 \
-    if (s->add)                                                                \
-        _tile_loadd(i, s->dw + group * s->dw_output + k * s->dw_input, LINE);  \
-    else                                                                       \
-        _tile_zero(i);
-#define END_SUM(i, group, k)                                                   \
-    _tile_stored(i, s->dw + group * s->dw_output + k * s->dw_input, LINE);
-
-/* Sums += products of two groups and two blocks, of which there may be one. */
-static inline void multiply(const float *group, ptrdiff_t other,
-                            const float *block, size_t next, size_t row,
-                            const bool both, const int nk)
-{
-    _tile_loadd(4, group, LINE);
-    _tile_loadd(6, block, row);
-    _tile_dpbf16ps(0, 4, 6);
-    if (nk > 1) {
-        _tile_loadd(7, block + next, row);
-        _tile_dpbf16ps(1, 4, 7);
-    }
-    if (both) {
-        _tile_loadd(5, group + other, LINE);
-        _tile_dpbf16ps(2, 5, 6);
-    }
-    if (both && nk > 1)
-        _tile_dpbf16ps(3, 5, 7);
-}
+    IF_SUM(DO, 0, 0, 0)                                                        \
+    IF_SUM(DO, 1, 0, 1)                                                        \
+    IF_SUM(DO, 2, 1, 0)                                                        \
+    IF_SUM(DO, 3, 1, 1)                                                        \
+    IF_SUM(DO, 4, 2, 0)                                                        \
+    IF_SUM(DO, 5, 2, 1)
 
 /* Lines to memory, without reading there first. */
 static inline void stream(float *to, size_t step, const float *from, int lines)
@@ -167,67 +123,174 @@ static inline void get_half(const float *from, size_t step, float *to, int n)
     }
 }
 
-static inline void tile_of(const struct conv_tile *t, const bool both,
+/* Where sums are to be read or written, and bytes from row to row. */
+struct place {
+    float *at;
+    size_t step;
+};
+
+/* Whether all rows of a group's sums may be written where they belong. */
+static inline bool is_whole(const struct conv_tile *t, int g)
+{
+    return !t->half && t->group[g].count == t->positions;
+}
+
+static inline float *y_of(const struct conv_tile *t, int g, int k)
+{
+    return t->group[g].y + (size_t)k * t->y_block;
+}
+
+static inline struct place begin_of(const struct conv_tile *t, int g, int k,
+                                    float *kept)
+{
+    const float *y = y_of(t, g, k);
+    const int n = t->group[g].count;
+    if (is_whole(t, g))
+        return (struct place){y_of(t, g, k), t->y_step * sizeof(float)};
+    if (t->half)
+        get_half(y, t->y_step, kept, n);
+    else
+        for (int i = 0; i < n; i++)
+            memcpy(kept + i * CONV_BLOCK, y + (size_t)i * t->y_step, LINE);
+    memset(kept + n * CONV_BLOCK, 0, (size_t)(ROWS - n) * LINE);
+    SETTLE(kept);
+    return (struct place){kept, LINE};
+}
+
+static inline struct place end_of(const struct conv_tile *t, int g, int k,
+                                  float *kept)
+{
+    return is_whole(t, g) && !t->stream
+               ? (struct place){y_of(t, g, k), t->y_step * sizeof(float)}
+               : (struct place){kept, LINE};
+}
+
+/* From there to where they belong. */
+static inline void put(const struct conv_tile *t, int g, int k,
+                       const float *kept)
+{
+    float *y = y_of(t, g, k);
+    const int n = t->group[g].count;
+    if (t->half)
+        put_half(y, t->y_step, kept, n, t->stream);
+    else if (t->stream)
+        stream(y, t->y_step, kept, n);
+    else if (!is_whole(t, g))
+        for (int i = 0; i < n; i++)
+            memcpy(y + (size_t)i * t->y_step, kept + i * CONV_BLOCK, LINE);
+}
+
+#define BIAS(i, g, k) _tile_loadd(i, t->bias + (k)*CONV_BLOCK, 0);
+#define BEGIN(i, g, k)                                                         \
+    const struct place begin##i = begin_of(t, g, k, kept[i]);                  \
+    _tile_loadd(i, begin##i.at, begin##i.step);
+#define END(i, g, k)                                                           \
+    const struct place end##i = end_of(t, g, k, kept[i]);                      \
+    _tile_stored(i, end##i.at, end##i.step);
+#define PUT(i, g, k) put(t, g, k, kept[i]);
+
+/* Sums += products of up to three of X and two of BLOCK, in an order that loads
+ * a block twice and X once. PRODUCT has the operands in the order that it
+ * wants. */
+#define MULTIPLY(X, BLOCK, row, PRODUCT)                                       \
+    _tile_loadd(7, X(0), LINE);                                                \
+    _tile_loadd(6, BLOCK(0), row);                                             \
+    PRODUCT(0);                                                                \
+    if (nk > 1) {                                                              \
+        _tile_loadd(6, BLOCK(1), row);                                         \
+        PRODUCT(1);                                                            \
+    }                                                                          \
+    if (ng > 1) {                                                              \
+        _tile_loadd(7, X(1), LINE);                                            \
+        if (nk > 1) {                                                          \
+            PRODUCT(3);                                                        \
+            _tile_loadd(6, BLOCK(0), row);                                     \
+        }                                                                      \
+        PRODUCT(2);                                                            \
+    }                                                                          \
+    if (ng > 2) {                                                              \
+        _tile_loadd(7, X(2), LINE);                                            \
+        PRODUCT(4);                                                            \
+        if (nk > 1) {                                                          \
+            _tile_loadd(6, BLOCK(1), row);                                     \
+            PRODUCT(5);                                                        \
+        }                                                                      \
+    }
+
+#define X_OF_GROUP(g) (t->group[g].x + at)
+#define WEIGHTS_OF(k) (w + (k)*CONV_BLOCK)
+#define BY_GROUP(i)   _tile_dpbf16ps(i, 7, 6)
+
+static inline void tile_of(const struct conv_tile *t, const int ng,
                            const int nk)
 {
     const float *w = t->w;
     const int rows = ROWS * nk * CONV_BLOCK;
-    _Alignas(LINE) float kept[4][SQUARE];
-    if (t->half && !t->bias) {
-        EACH_SUM(BEGIN_HALF)
+    const size_t row = (size_t)nk * LINE;
+    _Alignas(LINE) float kept[SUMS][SQUARE];
+    if (t->bias) {
+        EACH_SUM(BIAS)
     } else {
         EACH_SUM(BEGIN)
     }
     for (int b = 0; b < t->nblocks; b++) {
         w += t->before * rows;
         for (int i = 0; i < t->ntaps; i++, w += rows) {
-            const float *x = t->x + (size_t)b * t->x_block + t->tap[i];
-            multiply(x, t->x_others, w, CONV_BLOCK, (size_t)nk * LINE, both,
-                     nk);
+            const ptrdiff_t at =
+                (ptrdiff_t)((size_t)b * t->x_block) + t->tap[i];
+            MULTIPLY(X_OF_GROUP, WEIGHTS_OF, row, BY_GROUP)
         }
         w += t->after * rows;
     }
-    if (t->stream || t->half) {
-        EACH_SUM(KEEP)
-        if (t->half) {
-            EACH_SUM(PUT_HALF)
-        } else {
-            EACH_SUM(STREAM)
-        }
-    } else {
-        EACH_SUM(END)
-    }
+    EACH_SUM(END)
+    EACH_SUM(PUT)
 }
 
 static void tile(const struct conv_tile *t, int nk)
 {
-    configure(t->positions, t->others);
-    if (t->others)
-        nk > 1 ? tile_of(t, true, 2) : tile_of(t, true, 1);
+    configure(t->positions);
+    if (t->groups > 2)
+        nk > 1 ? tile_of(t, 3, 2) : tile_of(t, 3, 1);
+    else if (t->groups > 1)
+        nk > 1 ? tile_of(t, 2, 2) : tile_of(t, 2, 1);
     else
-        nk > 1 ? tile_of(t, false, 2) : tile_of(t, false, 1);
+        nk > 1 ? tile_of(t, 1, 2) : tile_of(t, 1, 1);
 }
 
-static inline void sum_of(const struct conv_wide_sum *s, const bool both,
+#define BEGIN_SUM(i, g, k)                                                     \
+    if (s->add)                                                                \
+        _tile_loadd(i, s->dw[g] + (k)*s->dw_output, LINE);                     \
+    else                                                                       \
+        _tile_zero(i);
+#define END_SUM(i, g, k) _tile_stored(i, s->dw[g] + (k)*s->dw_output, LINE);
+
+#define X_OF_SHEET(g) (s->x[g] + at)
+#define DY_OF(k)      (dy + (k)*s->dy_block)
+#define BY_BLOCK(i)   _tile_dpbf16ps(i, 6, 7)
+
+static inline void sum_of(const struct conv_wide_sum *s, const int ng,
                           const int nk)
 {
     EACH_SUM(BEGIN_SUM)
     for (int i = 0; i < s->images; i++) {
         const float *dy = s->dy + (size_t)i * s->dy_image;
-        const float *x = s->x + (size_t)i * s->x_image;
-        for (int j = 0; j < s->steps; j++, dy += SQUARE, x += SQUARE)
-            multiply(dy, (ptrdiff_t)s->dy_block, x, s->x_block, LINE, both, nk);
+        size_t at = (size_t)i * s->x_image;
+        for (int j = 0; j < s->steps; j++, dy += SQUARE, at += SQUARE) {
+            MULTIPLY(X_OF_SHEET, DY_OF, LINE, BY_BLOCK)
+        }
     }
     EACH_SUM(END_SUM)
 }
 
 static void sum(const struct conv_wide_sum *s)
 {
-    configure(ROWS, ROWS);
-    if (s->nk > 1)
-        s->nc > 1 ? sum_of(s, true, 2) : sum_of(s, true, 1);
+    configure(ROWS);
+    if (s->nx > 2)
+        s->nk > 1 ? sum_of(s, 3, 2) : sum_of(s, 3, 1);
+    else if (s->nx > 1)
+        s->nk > 1 ? sum_of(s, 2, 2) : sum_of(s, 2, 1);
     else
-        s->nc > 1 ? sum_of(s, false, 2) : sum_of(s, false, 1);
+        s->nk > 1 ? sum_of(s, 1, 2) : sum_of(s, 1, 1);
 }
 
 const struct conv_wide conv_wide_amx = {tile, sum, end};
@@ -240,7 +303,7 @@ static void run(long rounds, float factor, float summand, float *x)
         a[i] = factor, b[i] = summand;
     SETTLE(a);
     SETTLE(b);
-    configure(ROWS, ROWS);
+    configure(ROWS);
     _tile_loadd(0, x, LINE);
     _tile_loadd(4, a, LINE);
     _tile_loadd(6, b, LINE);

@@ -17,13 +17,14 @@ struct conv_bands conv_bands_of(const struct conv_view *v, int weights,
                                 int images)
 {
     const int per_block = v->place * CONV_BLOCK * (v->ntaps ? v->ntaps : 1);
+    const size_t most = v->deep > CONV_BLOCK ? WIDE_BAND : BAND;
     struct conv_bands b = {.rows = v->rows, .images = images};
     b.blocks = weights / per_block;
     b.blocks = conv_even_parts(v->blocks, b.blocks < 1 ? 1 : b.blocks);
     if (!v->copies && v->ntaps == 1)
         return b;
     while (b.rows > 1
-           && (size_t)view_rows(v, b.rows) * v->row * (size_t)b.blocks > BAND)
+           && (size_t)view_rows(v, b.rows) * v->row * (size_t)b.blocks > most)
         b.rows--;
     b.rows = conv_even_parts(v->rows, b.rows);
     if (!v->copies)

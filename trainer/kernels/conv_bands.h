@@ -7,7 +7,9 @@
 
 #include "kernels/conv_view.h"
 
-enum { BAND = 65536 }; /* floats of the copy of a band, at most */
+/* Floats of the copy of a band, at most; and of one with blocks of 32 channels,
+ * as processors that have wide tiles have second caches of 2 MiB. */
+enum { BAND = 65536, WIDE_BAND = 1 << 18 };
 
 struct conv_bands {
     int rows, blocks, images; /* of positions and inputs, at once */

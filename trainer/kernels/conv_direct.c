@@ -67,21 +67,18 @@ struct pass {
     float *band;
 };
 
-/* Wide tiles take short rows of two images. Of one tap a tile reads its weights
- * for its few positions only, which the second cache may not keep up with. What
- * is rounded at the end has no chunks of inputs. */
+/* Of one tap a tile reads its weights for its few positions only, which the
+ * second cache may not keep up with. What is rounded at the end has no chunks
+ * of inputs. */
 static struct conv_bands bands_of(const struct conv_isa *isa,
                                   const struct conv_view *v, int n, bool half)
 {
     const int near = isa->near * CONV_BLOCK * CONV_BLOCK;
-    int images = conv_images_at_once(v, n, FEW);
-    if (v->deep > CONV_BLOCK && images < n)
-        images += images % 2;
     return conv_bands_of(v,
                          half                    ? INT_MAX
                          : v->ntaps == 1 && near ? near
                                                  : WEIGHTS,
-                         images);
+                         conv_images_at_once(v, n, FEW));
 }
 
 static struct pass pass_of(const struct conv_isa *isa,
@@ -163,8 +160,29 @@ static void run_rows(const struct pass *p, const struct output *out,
     }
 }
 
-/* All images' rows by wide tiles, whose two groups are of the same row or,
- * where that is short, of two images. */
+/* Those taps that read the tensor from any of so many rows from r on; to the
+ * others they bring zeros. */
+static void begin_rows(const struct conv_view *v, struct conv_tile *t, int r,
+                       int rows)
+{
+    int end = 0;
+    t->before = v->ntaps;
+    for (int i = r; i < r + rows; i++) {
+        int from;
+        const int n = view_taps(v, i, &from);
+        if (!n)
+            continue;
+        t->before = conv_least(t->before, from);
+        end = conv_most(end, from + n);
+    }
+    t->before = conv_least(t->before, end);
+    t->ntaps = end - t->before;
+    t->after = v->ntaps - end;
+    t->tap = v->at + t->before;
+}
+
+/* All images' rows by wide tiles: groups of positions of a row, in the order
+ * row, image, position, so that those of a tile may be of several. */
 static void run_wide(const struct pass *p, const struct output *out,
                      struct conv_tile *t, const float *from, float *to, int nk,
                      int images, int first, int rows)
@@ -172,24 +190,27 @@ static void run_wide(const struct pass *p, const struct output *out,
     const struct conv_view *v = p->view;
     const bool one = are_one(v, out, first, rows);
     const int columns = one ? rows * v->columns : v->columns;
-    const bool narrow = columns <= WIDE_POSITIONS;
-    const int tiles = conv_up(columns, 2 * WIDE_POSITIONS);
-    for (int r = 0; r < (one ? 1 : rows); r++) {
-        const float *x = begin_row(v, t, from, first, r);
-        float *y = to + (size_t)(first + r) * out->row;
-        for (int i = 0; i < images; i += narrow ? 2 : 1)
-            for (int j = 0, q = 0, nq; j < tiles; j++, q += nq) {
-                nq = (columns - q) / (tiles - j);
-                t->positions = narrow ? columns : (nq + 1) / 2;
-                t->others = narrow ? i + 1 < images ? columns : 0 : nq / 2;
-                t->x_others = (ptrdiff_t)(narrow ? p->bands.image
-                                                 : t->positions * v->step);
-                t->y_others =
-                    (ptrdiff_t)(narrow ? out->image : t->positions * out->step);
-                t->x = x + (size_t)i * p->bands.image + (size_t)q * v->step;
-                t->y = y + (size_t)i * out->image + (size_t)q * out->step;
-                p->isa->wide->tile(t, nk);
-            }
+    const int wide = conv_even_parts(columns, WIDE_POSITIONS);
+    const int parts = conv_up(columns, wide), row = parts * images;
+    const int all = row * (one ? 1 : rows), tiles = conv_up(all, WIDE_GROUPS);
+    t->positions = wide;
+    for (int i = 0, done = 0; i < tiles; i++, done += t->groups) {
+        t->groups = (all - done) / (tiles - i);
+        const int r = done / row, last = (done + t->groups - 1) / row;
+        begin_rows(v, t, first + r, last - r + 1);
+        for (int g = 0; g < t->groups; g++) {
+            const int at = done + g, q = at % parts * wide;
+            const size_t image = (size_t)(at % row / parts);
+            t->group[g] = (struct conv_group){
+                .x = from + image * p->bands.image + view_row(v, at / row)
+                     + (size_t)q * v->step,
+                .y = to + image * out->image
+                     + (size_t)(first + at / row) * out->row
+                     + (size_t)q * out->step,
+                .count = conv_least(wide, columns - q),
+            };
+        }
+        p->isa->wide->tile(t, nk);
     }
 }
 
@@ -338,7 +359,8 @@ static size_t pass_floats(const struct conv_isa *isa, struct conv_view *v,
     if (isa->round)
         pair_channels(isa, v);
     const struct conv_bands b = bands_of(isa, v, n, half);
-    return conv_packed(v, outputs) + conv_band_floats(&b);
+    const size_t beyond = isa->wide ? WIDE_POSITIONS * CONV_BLOCK : 0;
+    return conv_packed(v, outputs) + conv_band_floats(&b) + beyond;
 }
 
 void direct_forward(const struct conv_isa *isa, const struct conv *c,

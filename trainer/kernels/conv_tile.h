@@ -28,6 +28,14 @@ enum {
     TILE_EDGE = 2, /* positions at a side that may read padding */
 };
 
+/* Of wide tiles and sums, at most; channels exactly. */
+enum {
+    WIDE_CHANNELS = 32,
+    WIDE_POSITIONS = 16, /* of a group */
+    WIDE_GROUPS = 3,
+    WIDE_SHEETS = 3,
+};
+
 /* Kernels of 3x3, of 5x5, and of 3x3 with strides of 2. */
 enum winograd_kind {
     WINOGRAD_3,
@@ -61,10 +69,14 @@ struct conv_tile {
     float *y;
     size_t y_block, y_step; /* floats to the next 16 outputs, and position */
     const float *bias;      /* [nk][16]; NULL: add to y */
-    /* Of wide tiles: positions, and others, which may be none, so many floats
-     * from them. */
-    int positions, others;
-    ptrdiff_t x_others, y_others;
+    /* Of wide tiles, in place of x and y: groups of so many positions, of which
+     * the first `count` are written; all are read. */
+    int positions, groups;
+    struct conv_group {
+        const float *x;
+        float *y;
+        int count;
+    } group[WIDE_GROUPS];
     bool stream; /* y to memory, past the caches; with a bias */
     bool half;   /* y is bf16 */
 };
@@ -83,17 +95,19 @@ struct conv_sum {
     float *dw; /* [nc][nk][16] */
 };
 
-/* Of one or two blocks of outputs (nk) and of inputs (nc), for one tap: dw =
- * sum over positions of x dy, or += that. */
+/* Of one or two blocks of outputs (nk) and up to three sheets (nx), each what a
+ * tap reads of a block of inputs: dw = sum over positions of x dy, or += that.
+ */
 struct conv_wide_sum {
     const float *dy; /* [step][16 outputs][16 pairs of positions], of bf16, */
-    const float *x;  /* and [step][16 pairs of positions][16 channels] */
-    size_t dy_image, dy_block, x_image, x_block; /* floats to the next one */
-    int images, steps;                           /* of 32 positions */
-    int nk, nc;
+    /* and [step][16 pairs of positions][16 channels] */
+    const float *x[WIDE_SHEETS];
+    size_t dy_image, dy_block, x_image; /* floats to the next one */
+    int images, steps;                  /* of 32 positions */
+    int nk, nx;
     bool add;
-    float *dw; /* [16 outputs][16 channels]; floats to the next block: */
-    size_t dw_output, dw_input;
+    float *dw[WIDE_SHEETS]; /* [16 outputs][16 channels]; */
+    size_t dw_output;       /* floats to the next block */
 };
 
 /* Rounds to bf16, to nearest even; what is no number stays none. */
@@ -121,8 +135,6 @@ struct conv_turn {
     void (*turn)(const float *const from[CONV_BLOCK],
                  float *const to[CONV_BLOCK], bool add);
 };
-
-enum { WIDE_CHANNELS = 32, WIDE_POSITIONS = 16 /* of a group, of two */ };
 
 /* AMX's. */
 struct conv_wide {

@@ -13,7 +13,7 @@ enum {
     WIDE_STEP = 32, /* positions, */
     /* and their pairs of a block, in floats */
     WIDE_SQUARE = CONV_BLOCK * CONV_BLOCK,
-    WIDE_AT_ONCE = 2, /* blocks of inputs and of outputs, of a sum */
+    WIDE_AT_ONCE = 2, /* blocks of outputs, of a sum; chunks are even */
 };
 
 struct wide_runs {

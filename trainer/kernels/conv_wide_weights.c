@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The gradient of the weights with wide sums, of copies that conv_wide_copy.c
  * makes. Order of work: images, bands of rows, chunks of input blocks, chunks
- * of outputs, tiles, taps. */
+ * of outputs, two blocks of these, sheets. What the last band completes goes
+ * where it belongs at once, while it is in a cache. */
 #include <string.h>
 
 #include "kernels/conv_bands.h"
@@ -11,35 +12,147 @@
 
 struct sums {
     struct wide_band band;
-    bool add;  /* to the sums of an earlier one */
-    float *dw; /* [block of outputs][of inputs][tap][16 outputs][16 inputs] */
+    struct conv_weights order;
+    float *dw;  /* of the group, where it belongs */
+    bool fresh; /* that is written, not added to */
+    bool once;  /* there is one band */
+    bool add;   /* to the sums of an earlier one */
+    bool last;  /* of the group's */
+    float *sums;
 };
 
-/* Two blocks of inputs from b on, of a chunk from b0 on, and nk of outputs. */
-static void sum_taps(const struct sums *s, const float *x, int b,
-                     const float *dy, int kb, int nk)
+/* The sums of two blocks of outputs and some of inputs: [block of outputs][of
+ * inputs][tap][16 outputs][16 inputs]. */
+struct square {
+    int output, outputs, input, inputs;
+    float *sums;
+    size_t next; /* floats to the next block of outputs */
+};
+
+/* All have places of their own, where more is to come. */
+static struct square square_of(const struct sums *s, int output, int outputs,
+                               struct conv_span inputs)
+{
+    const struct conv_view *v = s->band.view;
+    const size_t block = (size_t)v->ntaps * WIDE_SQUARE;
+    const int n = inputs.to - inputs.from;
+    struct square q = {output, outputs, inputs.from,
+                       n,      s->sums, (size_t)n * block};
+    if (s->once)
+        return q;
+    q.next = (size_t)v->blocks * block;
+    q.sums += (size_t)output * q.next + (size_t)inputs.from * block;
+    return q;
+}
+
+/* --- where they belong ----------------------------------------------------
+ */
+
+static void put_run(const struct sums *s, const float *from, int n, float *to)
+{
+    for (int i = 0; i < n; i++)
+        to[i] = s->fresh ? from[i] : to[i] + from[i];
+}
+
+/* Of an output and 16 inputs: taps from t on, which lie side by side there.
+ * Where all are in one row, what is written behind an input's is the next
+ * one's. */
+static void unpack_taps(const struct sums *s, const float *from, int t, int n,
+                        int inputs, float *dw)
+{
+    static const float none[CONV_BLOCK];
+    const int taps = s->band.view->ntaps;
+    float turned[CONV_BLOCK][CONV_BLOCK];
+    const float *rows[CONV_BLOCK];
+    float *to[CONV_BLOCK];
+    for (int i = 0; i < CONV_BLOCK; i++) {
+        rows[i] = i < n ? from + (t + i) * WIDE_SQUARE : none;
+        to[i] = turned[i];
+    }
+    s->band.isa->turn->turn(rows, to, false);
+    int i = 0;
+    for (; s->fresh && n == taps && (inputs - i) * taps >= CONV_BLOCK; i++)
+        memcpy(dw + i * taps, turned[i], sizeof(turned[i]));
+    for (; i < inputs; i++)
+        put_run(s, turned[i], n, dw + i * taps + t);
+}
+
+/* The same where the input was spread out. */
+static void unpack_spread(const struct sums *s, const float *from, int b,
+                          int inputs, float *dw)
+{
+    const struct conv_view *v = s->band.view;
+    for (int t = 0; t < v->ntaps; t++, from += WIDE_SQUARE)
+        for (int i = 0; i < inputs; i++)
+            put_run(s, from + i, 1,
+                    dw + conv_weight_at(v, &s->order, b * CONV_BLOCK + i, t));
+}
+
+/* Of an output; to: what it has of input block b. */
+static void unpack_block(const struct sums *s, const float *from, int b,
+                         float *output)
+{
+    const struct conv_view *v = s->band.view;
+    const int taps = v->ntaps, channel = b * CONV_BLOCK;
+    const int inputs = conv_least(CONV_BLOCK, v->channels - channel);
+    if (v->spread) {
+        unpack_spread(s, from, b, inputs, output);
+        return;
+    }
+    float *to = output + (size_t)channel * s->order.input;
+    if (taps == 1)
+        put_run(s, from, inputs, to);
+    for (int t = 0; t < taps && taps > 1; t += CONV_BLOCK)
+        unpack_taps(s, from, t, conv_least(CONV_BLOCK, taps - t), inputs, to);
+}
+
+static void unpack(const struct sums *s, const struct square *q)
+{
+    const size_t block = (size_t)s->band.view->ntaps * WIDE_SQUARE;
+    const int first = q->output * CONV_BLOCK;
+    const int n = conv_least(s->order.outputs - first, q->outputs * CONV_BLOCK);
+    for (int k = 0; k < n; k++) {
+        const float *from = q->sums + (size_t)(k / CONV_BLOCK) * q->next
+                            + k % CONV_BLOCK * CONV_BLOCK;
+        float *to = s->dw + (size_t)(first + k) * s->order.output;
+        for (int b = 0; b < q->inputs; b++, from += block)
+            unpack_block(s, from, q->input + b, to);
+    }
+}
+
+/* --- sums -----------------------------------------------------------------
+ */
+
+/* Sheets, each a tap of a block, in the order block, column of the kernel, row
+ * of it: rows of a column read the same lines, one soon after the other. */
+static void sum_sheets(const struct sums *s, const struct square *q,
+                       const float *dy)
 {
     const struct conv_view *v = s->band.view;
     const struct wide_runs *r = &s->band.runs;
-    const int positions = wide_dy_length(&s->band);
-    const size_t taps = (size_t)v->ntaps * WIDE_SQUARE;
+    const int positions = wide_dy_length(&s->band), taps = v->ntaps;
+    const int wide = v->tap[taps - 1].j + 1, high = taps / wide;
+    const int all = q->inputs * taps, parts = conv_up(all, WIDE_SHEETS);
     struct conv_wide_sum sum = {
         .dy = dy,
         .dy_image = wide_floats(positions),
         .dy_block = r->dy_block,
         .x_image = wide_floats(wide_x_length(&s->band)),
-        .x_block = r->x_block,
         .images = r->joined ? 1 : s->band.images,
         .steps = conv_up(positions, WIDE_STEP),
-        .nk = nk,
-        .nc = conv_least(WIDE_AT_ONCE, v->blocks - b),
+        .nk = q->outputs,
         .add = s->add,
-        .dw = s->dw + (size_t)(kb * v->blocks + b) * taps,
-        .dw_output = (size_t)v->blocks * taps,
-        .dw_input = taps,
+        .dw_output = q->next,
     };
-    for (int t = 0; t < v->ntaps; t++, sum.dw += WIDE_SQUARE) {
-        sum.x = x + wide_tap_at(&s->band, t);
+    for (int i = 0, done = 0; i < parts; i++, done += sum.nx) {
+        sum.nx = (all - done) / (parts - i);
+        for (int g = 0; g < sum.nx; g++) {
+            const int b = (done + g) / taps, n = (done + g) % taps;
+            const int t = n % high * wide + n / high;
+            sum.x[g] = s->band.x_copy + (size_t)b * r->x_block
+                       + wide_tap_at(&s->band, t);
+            sum.dw[g] = q->sums + (size_t)(b * taps + t) * WIDE_SQUARE;
+        }
         s->band.isa->wide->sum(&sum);
     }
 }
@@ -49,14 +162,13 @@ static void sum_chunks(const struct sums *s, struct conv_span inputs,
 {
     const struct wide_band *band = &s->band;
     for (int kb = outputs.from, nk; kb < outputs.to; kb += nk) {
-        const float *dy =
-            band->dy_copy + (size_t)(kb - outputs.from) * band->runs.dy_block;
         nk = conv_least(WIDE_AT_ONCE, outputs.to - kb);
-        for (int b = inputs.from; b < inputs.to; b += WIDE_AT_ONCE)
-            sum_taps(s,
-                     band->x_copy
-                         + (size_t)(b - inputs.from) * band->runs.x_block,
-                     b, dy, kb, nk);
+        const struct square q = square_of(s, kb, nk, inputs);
+        sum_sheets(s, &q,
+                   band->dy_copy
+                       + (size_t)(kb - outputs.from) * band->runs.dy_block);
+        if (s->last)
+            unpack(s, &q);
     }
 }
 
@@ -77,71 +189,21 @@ static void sum_band(const struct sums *s, struct conv_span share)
     }
 }
 
-/* --- where they belong ----------------------------------------------------
- */
-
-/* Of an output and 16 inputs: taps from t on, which lie side by side there. */
-static void unpack_taps(const struct sums *s, const float *from, int t, int n,
-                        int inputs, float *dw)
-{
-    static const float none[CONV_BLOCK];
-    const int taps = s->band.view->ntaps;
-    float turned[CONV_BLOCK][CONV_BLOCK];
-    const float *rows[CONV_BLOCK];
-    float *to[CONV_BLOCK];
-    for (int i = 0; i < CONV_BLOCK; i++) {
-        rows[i] = i < n ? from + (t + i) * WIDE_SQUARE : none;
-        to[i] = turned[i];
-    }
-    s->band.isa->turn->turn(rows, to, false);
-    for (int i = 0; i < inputs; i++)
-        for (int j = 0; j < n; j++)
-            dw[i * taps + t + j] += turned[i][j];
-}
-
-/* The same where the input was spread out. */
-static void unpack_spread(const struct sums *s, const struct conv_weights *w,
-                          const float *from, int b, int inputs, float *dw)
-{
-    const struct conv_view *v = s->band.view;
-    for (int t = 0; t < v->ntaps; t++, from += WIDE_SQUARE)
-        for (int i = 0; i < inputs; i++)
-            dw[conv_weight_at(v, w, b * CONV_BLOCK + i, t)] += from[i];
-}
-
-static void unpack(const struct sums *s, const struct conv_weights *w,
-                   struct conv_span share, float *dw)
-{
-    const struct conv_view *v = s->band.view;
-    const int taps = v->ntaps, outputs = w->outputs;
-    const float *from =
-        s->dw + (size_t)(share.from * v->blocks * taps) * WIDE_SQUARE;
-    for (int kb = share.from; kb < share.to; kb++)
-        for (int b = 0; b < v->blocks; b++, from += taps * WIDE_SQUARE) {
-            const int inputs =
-                conv_least(CONV_BLOCK, v->channels - b * CONV_BLOCK);
-            const int last = conv_least(outputs, (kb + 1) * CONV_BLOCK);
-            for (int k = kb * CONV_BLOCK; k < last; k++) {
-                const float *row = from + k % CONV_BLOCK * CONV_BLOCK;
-                float *to = dw + (size_t)k * w->output;
-                if (v->spread) {
-                    unpack_spread(s, w, row, b, inputs, to);
-                    continue;
-                }
-                to += (size_t)(b * CONV_BLOCK) * w->input;
-                for (int i = 0; i < inputs && taps == 1; i++)
-                    to[i] += row[i];
-                for (int t = 0; t < taps && taps > 1; t += CONV_BLOCK)
-                    unpack_taps(s, row, t, conv_least(CONV_BLOCK, taps - t),
-                                inputs, to);
-            }
-        }
-}
-
-static size_t dw_floats(const struct conv_view *v, int outputs)
+static size_t sums_floats(const struct conv_view *v, int outputs)
 {
     return (size_t)(conv_blocks(outputs) * v->blocks) * (size_t)v->ntaps
            * WIDE_SQUARE;
+}
+
+/* The gradient of no image. */
+static void clear_share(const struct sums *s, int groups,
+                        struct conv_span share, float *dw)
+{
+    const int outputs = s->order.outputs, from = share.from * CONV_BLOCK;
+    const int to = conv_least(share.to * CONV_BLOCK, outputs);
+    for (int g = 0; g < groups && from < to; g++)
+        memset(dw + (size_t)(g * outputs + from) * s->order.output, 0,
+               (size_t)(to - from) * s->order.output * sizeof(float));
 }
 
 void wide_backward_weights(const struct conv_isa *isa, const struct conv *c,
@@ -150,32 +212,37 @@ void wide_backward_weights(const struct conv_isa *isa, const struct conv *c,
 {
     const int in = c->c / c->groups, k = c->k / c->groups;
     const size_t taps = (size_t)c->kernel_h * (size_t)c->kernel_w;
-    const struct conv_weights order = {k, (size_t)in * taps, taps, c->kernel_w};
     const struct conv_span share = conv_share(c, conv_blocks(k));
     struct conv_view v;
     view_spread(&v, c);
     v.half = c->half_x;
     struct sums s = {
-        .dw = scratch,
+        .order = {k,                (size_t)in * taps, taps, c->kernel_w  },
+        .fresh = c->fresh,
+        .sums = scratch,
         .band =
             {
-                   .isa = isa,
-                   .view = &v,
-                   .runs = wide_runs_of(&v, k),
-                   .x_image = c->plain
+                  .isa = isa,
+                  .view = &v,
+                  .runs = wide_runs_of(&v, k),
+                  .x_image = c->plain
                                ? (size_t)c->c * (size_t)c->h * (size_t)c->w
                                : conv_blocked(1, c->c, c->h, c->w) >> c->half_x,
-                   .dy_image =
+                  .dy_image =
                     conv_blocked(1, c->k, c->out_h, c->out_w) >> c->half_y,
-                   .half = c->half_y,
-                   },
+                  .half = c->half_y,
+                  },
     };
     struct wide_band *band = &s.band;
-    wide_place(band, scratch + dw_floats(&v, k));
+    wide_place(band, scratch + sums_floats(&v, k));
     const int rows = band->runs.rows;
     const int at_once = c->n ? conv_even_parts(c->n, band->runs.images) : 1;
+    s.once = rows >= v.rows && at_once >= c->n;
+    if (!c->n && c->fresh)
+        clear_share(&s, c->groups, share, dw);
     for (int g = 0; g < c->groups && c->n; g++) {
         s.add = false;
+        s.dw = dw + (size_t)(g * k) * s.order.output;
         for (int i = 0; i < c->n; i += at_once) {
             band->images = conv_least(at_once, c->n - i);
             band->x =
@@ -186,11 +253,12 @@ void wide_backward_weights(const struct conv_isa *isa, const struct conv *c,
                           >> c->half_y);
             for (band->first = 0; band->first < v.rows; band->first += rows) {
                 band->rows = conv_least(rows, v.rows - band->first);
+                s.last = i + band->images >= c->n
+                         && band->first + band->rows >= v.rows;
                 sum_band(&s, share);
                 s.add = true;
             }
         }
-        unpack(&s, &order, share, dw + (size_t)(g * k) * order.output);
     }
     isa->wide->end();
 }
@@ -201,5 +269,5 @@ size_t wide_scratch_of_weights(const struct conv *c)
     struct conv_view v;
     view_spread(&v, c);
     const struct wide_runs r = wide_runs_of(&v, k);
-    return dw_floats(&v, k) + wide_scratch(&r);
+    return sums_floats(&v, k) + wide_scratch(&r);
 }

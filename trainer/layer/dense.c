@@ -267,6 +267,11 @@ static void by_factors(const struct layer *l, const struct factors *f, int i,
     bias_by_factors(l, f, first, end, tell, context);
 }
 
+static size_t writes_grads(const struct layer *l)
+{
+    return l->nparams;
+}
+
 static void gradients(struct layer *l, const struct tensor *x, struct tensor dy)
 {
     struct job j = {
@@ -302,7 +307,7 @@ const struct layer_ops layer_dense = {
     .name = "dense",
     .whole = true,
     .reads = READS_X,
-    .writes_grads = true,
+    .writes_grads = writes_grads,
     .parse = parse,
     .describe = describe,
     .init = init,

@@ -122,8 +122,9 @@ struct layer_ops {
     bool whole;       /* wants all images at once; else saved has as many floats
                          for each */
     unsigned reads;   /* READS_X, READS_Y */
-    /* backward writes grads; else it adds to them, and they were set to 0. */
-    bool writes_grads;
+    /* Optional: how many of the first grads backward writes; to the others it
+     * adds, and they were set to 0. */
+    size_t (*writes_grads)(const struct layer *);
     /* Can do the relu that follows, in forward and in backward, for which it
      * reads what relu_reads says as well. */
     bool can_relu;

@@ -242,11 +242,12 @@ static struct tensor slice(struct tensor t, size_t image, int first, int n)
     return t;
 }
 
-/* A layer's gradients are added up from 0, unless it writes them. */
+/* A layer's gradients are added up from 0, but for those that it writes. */
 static void clear_gradients(const struct layer *l)
 {
-    if (!l->ops->writes_grads)
-        memset(l->grads, 0, l->nparams * sizeof(float));
+    const size_t n = l->ops->writes_grads ? l->ops->writes_grads(l) : 0;
+    if (n < l->nparams)
+        memset(l->grads + n, 0, (l->nparams - n) * sizeof(float));
 }
 
 struct shared {
