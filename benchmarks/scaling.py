@@ -10,7 +10,9 @@ On one host three ways take turns: one rank; a job of several, each with as many
 images; and as many jobs of one rank each at the same time, bound to the same cores.
 These share memory and clock but exchange nothing, so what they lose the machine
 takes; and n ranks that wait for each other have at most n times what the slowest has.
-Efficiency is images a second over those of one rank times the number of ranks.
+Efficiency is images a second over those of one rank times the number of ranks;
+waiting is the part of a step of the job that rank 0 waits for communication, the slower
+of the others included.
 Printed is a table in Markdown, medians of the rounds with the smallest and the largest.
 Two ranks on two cores should have 0.95 at least, or what the slower of two jobs has.
 
@@ -47,6 +49,7 @@ TRIED, LEAST, MOST = 4, 8, 1000  # steps
 # Started as ranks are, but each is a job by itself, with a log of its own.
 ALONE = ('log=$1.$COLL_RANK; shift; unset COLL_RANK COLL_NRANKS COLL_ROOT '
          'COLL_JOB_KEY COLL_TOLD; exec "$@" --log "$log"')
+WAITS = ('inside', 'outside', 'centre')
 SHARE = 0.1  # of computing, that may be exposed besides
 
 
@@ -59,15 +62,26 @@ def start(o, ranks, words):
         return in_lab(o, folder, ['--', *words], ENV)[0]
 
 
-def step_ms(log):
+def settled_rows(log):
     with open(log, encoding='utf-8') as file:
-        rows = [row['step_ms'] for row in map(json.loads, file)
-                if 'step_ms' in row]
-    return settled_mean(rows[len(rows) // 2:])
+        rows = [row for row in map(json.loads, file) if 'step_ms' in row]
+    return rows[len(rows) // 2:]
+
+
+def step_ms(log):
+    return settled_mean([row['step_ms'] for row in settled_rows(log)])
+
+
+def waiting(log):
+    """Of its steps."""
+    rows = settled_rows(log)
+    return (sum(row['parts_ms'][part] for row in rows for part in WAITS)
+            / sum(row['step_ms'] for row in rows))
 
 
 def train(o, net, batch, steps, ranks, alone=False, profile=False):
-    """Milliseconds of a step, of each job, and what the first printed."""
+    """Milliseconds of a step, of each job, what the first printed, and the part
+    of a step that a job waits."""
     images = 4 * batch * (1 if alone else ranks)
     shape = nets.images(compare_torch.text_of(net))
     command = [os.path.join(o.build, 'coll_train'), '--net', net, '--data',
@@ -79,15 +93,17 @@ def train(o, net, batch, steps, ranks, alone=False, profile=False):
         words = (['sh', '-c', ALONE, 'sh', log, *command] if alone
                  else [*command, '--log', log])
         out = start(o, ranks, words)
-        return [step_ms(f'{log}.{rank}') for rank in range(ranks)] if alone \
-            else [step_ms(log)], out
+        if alone:
+            return ([step_ms(f'{log}.{rank}') for rank in range(ranks)], out,
+                    None)
+        return [step_ms(log)], out, waiting(log)
 
 
 def steps_of(o, net, batch):
     """As many as take --seconds."""
     if o.budget == 0:
         return TRIED
-    took, _ = train(o, net, batch, TRIED, o.ranks, alone=True)
+    took, _, _ = train(o, net, batch, TRIED, o.ranks, alone=True)
     least = LEAST if o.lab is None else LAB_LEAST
     return min(max(least, int(1e3 * o.seconds / max(took))), MOST)
 
@@ -102,7 +118,9 @@ def on_host(o, net, batch, steps, turn):
     found = {}
     for way in order:
         ranks, alone = ways[way]
-        took, _ = train(o, net, batch, steps, ranks, alone)
+        took, _, waits = train(o, net, batch, steps, ranks, alone)
+        if way == 'job':
+            found['waiting'] = waits
         each = 1 if alone else ranks
         found[way] = sum(1e3 * batch * each / ms for ms in took)
         if way == 'jobs':
@@ -137,12 +155,12 @@ def on_hosts(o, net, batch, steps, turn):
     found = {}
 
     def alone():
-        took, out = train(o, net, batch, steps, o.ranks, True, True)
+        took, out, _ = train(o, net, batch, steps, o.ranks, True, True)
         found['computing'] = statistics.fmean(took)
         found['backward'] = backward_ms(out)
 
     def job():
-        (found['step'],), _ = train(o, net, batch, steps, o.ranks)
+        (found['step'],), _, _ = train(o, net, batch, steps, o.ranks)
 
     def exchange():
         found['sum'] = sum_ms(o, net)
@@ -170,7 +188,7 @@ def print_table(o, found):
                 'jobs': f'{o.ranks} jobs', 'efficiency': 'efficiency',
                 'by_itself': f'of {o.ranks} jobs',
                 'by_slowest': 'of the slowest job',
-                'of_that': 'ranks / jobs'}
+                'of_that': 'ranks / jobs', 'waiting': 'waiting'}
                if o.lab is None else
                {'sum': 'sum alone, ms', 'backward': 'backward',
                 'computing': 'computing', 'step': 'step',
