@@ -11,8 +11,8 @@ images; and as many jobs of one rank each at the same time, bound to the same co
 These share memory and clock but exchange nothing, so what they lose the machine
 takes; and n ranks that wait for each other have at most n times what the slowest has.
 Efficiency is images a second over those of one rank times the number of ranks;
-waiting is the part of a step of the job that rank 0 waits for communication, the slower
-of the others included.
+exchange is the part of a step of the job in which rank 0 does nothing but communicate,
+waiting for slower ranks included.
 Printed is a table in Markdown, medians of the rounds with the smallest and the largest.
 Two ranks on two cores should have 0.95 at least, or what the slower of two jobs has.
 
@@ -49,7 +49,7 @@ TRIED, LEAST, MOST = 4, 8, 1000  # steps
 # Started as ranks are, but each is a job by itself, with a log of its own.
 ALONE = ('log=$1.$COLL_RANK; shift; unset COLL_RANK COLL_NRANKS COLL_ROOT '
          'COLL_JOB_KEY COLL_TOLD; exec "$@" --log "$log"')
-WAITS = ('inside', 'outside', 'centre')
+EXCHANGE = ('inside', 'outside')
 SHARE = 0.1  # of computing, that may be exposed besides
 
 
@@ -72,16 +72,15 @@ def step_ms(log):
     return settled_mean([row['step_ms'] for row in settled_rows(log)])
 
 
-def waiting(log):
-    """Of its steps."""
-    rows = settled_rows(log)
-    return (sum(row['parts_ms'][part] for row in rows for part in WAITS)
-            / sum(row['step_ms'] for row in rows))
+def exchange_of(log):
+    """Its part of a step."""
+    return settled_mean([sum(row['parts_ms'][part] for part in EXCHANGE)
+                         for row in settled_rows(log)]) / step_ms(log)
 
 
 def train(o, net, batch, steps, ranks, alone=False, profile=False):
     """Milliseconds of a step, of each job, what the first printed, and the part
-    of a step that a job waits."""
+    of a step that is exchange."""
     images = 4 * batch * (1 if alone else ranks)
     shape = nets.images(compare_torch.text_of(net))
     command = [os.path.join(o.build, 'coll_train'), '--net', net, '--data',
@@ -96,7 +95,7 @@ def train(o, net, batch, steps, ranks, alone=False, profile=False):
         if alone:
             return ([step_ms(f'{log}.{rank}') for rank in range(ranks)], out,
                     None)
-        return [step_ms(log)], out, waiting(log)
+        return [step_ms(log)], out, exchange_of(log)
 
 
 def steps_of(o, net, batch):
@@ -118,9 +117,9 @@ def on_host(o, net, batch, steps, turn):
     found = {}
     for way in order:
         ranks, alone = ways[way]
-        took, _, waits = train(o, net, batch, steps, ranks, alone)
+        took, _, exchange = train(o, net, batch, steps, ranks, alone)
         if way == 'job':
-            found['waiting'] = waits
+            found['exchange'] = exchange
         each = 1 if alone else ranks
         found[way] = sum(1e3 * batch * each / ms for ms in took)
         if way == 'jobs':
@@ -188,7 +187,7 @@ def print_table(o, found):
                 'jobs': f'{o.ranks} jobs', 'efficiency': 'efficiency',
                 'by_itself': f'of {o.ranks} jobs',
                 'by_slowest': 'of the slowest job',
-                'of_that': 'ranks / jobs', 'waiting': 'waiting'}
+                'of_that': 'ranks / jobs', 'exchange': 'exchange'}
                if o.lab is None else
                {'sum': 'sum alone, ms', 'backward': 'backward',
                 'computing': 'computing', 'step': 'step',

@@ -72,7 +72,7 @@ def test_what_was_measured_is_kept_and_repeats_bit_by_bit():
     first = train('--kernel', 'measured')
     text = kept()
     lines = text.splitlines()
-    tap.expect(lines[0].startswith('conv 5 '), lines[0])
+    tap.expect(lines[0].startswith('conv 6 '), lines[0])
     for words in 'forward', 'backward_data', 'backward_weights':
         tap.expect(any(f' {words} ' in line for line in lines), words, text)
     tap.expect(train('--kernel', 'measured') == first, 'other bits')
@@ -93,8 +93,8 @@ def test_what_is_kept_is_taken():
 
 @tap.case
 def test_a_file_of_another_machine_or_a_broken_one_is_written_anew():
-    for text in ('conv 5 none Another machine\n',
-                 HEAD[0].replace('conv 5', 'conv 4') + '\n', '', 'x' * 5000, '\0\n\n',
+    for text in ('conv 6 none Another machine\n',
+                 HEAD[0].replace('conv 6', 'conv 5') + '\n', '', 'x' * 5000, '\0\n\n',
                  HEAD[0] + '\n1 2 3\n16 3 16 nonsense\n'):
         with open(CACHE, 'w', encoding='ascii') as file:
             file.write(text)

@@ -336,6 +336,8 @@ static void same_as_apart(const char *text, int done, int summed, int over,
     cr_assert_arr_eq(apart.state.x, net.state.x,
                      net.state.count * sizeof(float));
     net_forward(&net, images, labels, N, true, 3, 5, NULL);
+    for (size_t i = 0; i < net.grads.count; i++)
+        net.grads.x[i] = NAN;
     net_backward(&net, 1, NULL, NULL);
     backward_apart(&apart, labels);
     for (size_t i = 0; i < net.grads.count; i++)

@@ -100,6 +100,7 @@ static void run_part(void *context, int i, int n)
     const struct operands *o = j->o;
     struct conv c = *j->c;
     int first = 0;
+    c.fresh = conv_writes(j->m);
     if (j->by_outputs) {
         c.share = i;
         c.shares = n;
@@ -112,7 +113,8 @@ static void run_part(void *context, int i, int n)
     float *dw = o->w.x;
     if (i && !j->by_outputs && j->pass == CONV_BACKWARD_WEIGHTS) {
         dw = o->partial.x + (size_t)(i - 1) * conv_weights(&c);
-        memset(dw, 0, conv_weights(&c) * sizeof(float));
+        if (!c.fresh)
+            memset(dw, 0, conv_weights(&c) * sizeof(float));
     }
     if (!c.n || conv_is_idle(&c, j->pass, j->m))
         return;

@@ -95,7 +95,7 @@ static const struct conv_isa *best_bf16(const struct isa *i)
         amx.wide = &conv_wide_amx;
         for (int halves = 0; halves <= TILE_HALVES; halves++)
             amx.most[halves] =
-                halves == 2 || halves == 4 ? 2 * WIDE_POSITIONS : 0;
+                halves == 2 || halves == 4 ? WIDE_GROUPS * WIDE_POSITIONS : 0;
         return &amx;
     }
 #endif

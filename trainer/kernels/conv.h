@@ -60,9 +60,12 @@ struct conv_method {
     bool adds;   /* backward_data knows `add` */
     bool shares; /* all passes know `shares` */
 
-    /* Optional: whether backward_weights knows `fresh`, and all passes half_x and half_y, on this
+    /* Optional: whether all passes know half_x and half_y, on this
      * processor. A plain input is no half_x. */
     bool (*halves)(void);
+
+    /* Optional: whether backward_weights knows `fresh`, likewise. */
+    bool (*writes)(void);
 
     /* NULL, or why it cannot. */
     const char *(*cannot)(const struct conv *, enum conv_pass);
@@ -84,10 +87,15 @@ struct conv_method {
                           float *dx, float *scratch);
 
     /* Adds to dw, from x and dy; or writes it, with `fresh`, if the method
-     * `halves`. */
+     * `writes`. */
     void (*backward_weights)(const struct conv *, const float *x,
                              const float *dy, float *dw, float *scratch);
 };
+
+static inline bool conv_writes(const struct conv_method *m)
+{
+    return m->writes && m->writes();
+}
 
 /* As it is defined; any kernel of up to 256 elements. */
 extern const struct conv_method conv_direct;

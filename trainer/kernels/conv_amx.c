@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Wide tiles and sums for AMX: of up to three groups of up to 16 positions by
  * two blocks of 16 outputs, or of three sheets of inputs by two blocks of
- * outputs, in six registers of 16 x 16 sums. Six want five operands, most of
- * which the second cache has, where four want four. amx_test
- * (tests/conv_test.c) runs this file with the instructions in software. */
+ * outputs, in six registers of 16 x 16 sums. Six want five operands, two of
+ * which are loaded twice, the second time from the first cache, where four want
+ * four. amx_test (tests/conv_test.c) runs this file with the instructions in
+ * software. */
 #include "kernels/conv_amx.h"
 
 #include <string.h>

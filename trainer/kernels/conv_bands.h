@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* How much of a convolution is done at once: images, bands of rows, and chunks
  * of input blocks. A band's copy and a chunk's weights fit the second cache
- * together. */
+ * together, but where an output that is bf16 wants all inputs at once. */
 #ifndef TRAINER_KERNELS_CONV_BANDS_H
 #define TRAINER_KERNELS_CONV_BANDS_H
 
 #include "kernels/conv_view.h"
 
-/* Floats of the copy of a band, at most; and of one with blocks of 32 channels,
- * as processors that have wide tiles have second caches of 2 MiB. */
+/* Floats of the copy of an image's band, at most; and of one with blocks of 32
+ * channels, as processors that have wide tiles have second caches of 2 MiB. */
 enum { BAND = 65536, WIDE_BAND = 1 << 18 };
 
 struct conv_bands {

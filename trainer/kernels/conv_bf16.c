@@ -15,7 +15,7 @@ static const char *cannot(const struct conv *c, enum conv_pass pass)
                : conv_direct.cannot(c, pass);
 }
 
-static bool halves(void)
+static bool is_wide(void)
 {
     return conv_isa_bf16()->wide;
 }
@@ -49,7 +49,8 @@ const struct conv_method conv_bf16 = {
     .name = "bf16",
     .adds = true,
     .shares = true,
-    .halves = halves,
+    .halves = is_wide,
+    .writes = is_wide,
     .cannot = cannot,
     .scratch = scratch_of,
     .forward = forward,

@@ -160,8 +160,9 @@ static void run_rows(const struct pass *p, const struct output *out,
     }
 }
 
-/* Those taps that read the tensor from any of so many rows from r on; to the
- * others they bring zeros. */
+/* Those taps that read the tensor from any of so many rows from r on. To the
+ * others they bring zeros, which change no sum of finite weights but the sign
+ * of a zero. */
 static void begin_rows(const struct conv_view *v, struct conv_tile *t, int r,
                        int rows)
 {
@@ -190,16 +191,16 @@ static void run_wide(const struct pass *p, const struct output *out,
     const struct conv_view *v = p->view;
     const bool one = are_one(v, out, first, rows);
     const int columns = one ? rows * v->columns : v->columns;
-    const int wide = conv_even_parts(columns, WIDE_POSITIONS);
-    const int parts = conv_up(columns, wide), row = parts * images;
+    const int each = conv_even_parts(columns, WIDE_POSITIONS);
+    const int parts = conv_up(columns, each), row = parts * images;
     const int all = row * (one ? 1 : rows), tiles = conv_up(all, WIDE_GROUPS);
-    t->positions = wide;
+    t->positions = each;
     for (int i = 0, done = 0; i < tiles; i++, done += t->groups) {
         t->groups = (all - done) / (tiles - i);
         const int r = done / row, last = (done + t->groups - 1) / row;
         begin_rows(v, t, first + r, last - r + 1);
         for (int g = 0; g < t->groups; g++) {
-            const int at = done + g, q = at % parts * wide;
+            const int at = done + g, q = at % parts * each;
             const size_t image = (size_t)(at % row / parts);
             t->group[g] = (struct conv_group){
                 .x = from + image * p->bands.image + view_row(v, at / row)
@@ -207,7 +208,7 @@ static void run_wide(const struct pass *p, const struct output *out,
                 .y = to + image * out->image
                      + (size_t)(first + at / row) * out->row
                      + (size_t)q * out->step,
-                .count = conv_least(wide, columns - q),
+                .count = conv_least(each, columns - q),
             };
         }
         p->isa->wide->tile(t, nk);
@@ -359,6 +360,7 @@ static size_t pass_floats(const struct conv_isa *isa, struct conv_view *v,
     if (isa->round)
         pair_channels(isa, v);
     const struct conv_bands b = bands_of(isa, v, n, half);
+    /* What the last group of a row reads behind it. */
     const size_t beyond = isa->wide ? WIDE_POSITIONS * CONV_BLOCK : 0;
     return conv_packed(v, outputs) + conv_band_floats(&b) + beyond;
 }

@@ -2,7 +2,7 @@
 /* The two loops in which a convolution spends its time, in registers.
  *
  * A tile is some positions of a row by some blocks of 16 channels, or halves of
- * blocks. Both loops read the input 16 floats a position apart (`apart` tiles
+ * blocks; a wide one has positions of several rows. Both loops read the input 16 floats a position apart (`apart` tiles
  * read lines of plain images); conv_direct.c copies it so where strides or
  * padding are in the way.
  *

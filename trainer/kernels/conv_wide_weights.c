@@ -15,30 +15,30 @@ struct sums {
     struct conv_weights order;
     float *dw;  /* of the group, where it belongs */
     bool fresh; /* that is written, not added to */
-    bool once;  /* there is one band */
-    bool add;   /* to the sums of an earlier one */
-    bool last;  /* of the group's */
+    bool one_band;
+    bool add;  /* to the sums of an earlier one */
+    bool last; /* of the group's */
     float *sums;
 };
 
 /* The sums of two blocks of outputs and some of inputs: [block of outputs][of
  * inputs][tap][16 outputs][16 inputs]. */
-struct square {
+struct part {
     int output, outputs, input, inputs;
     float *sums;
     size_t next; /* floats to the next block of outputs */
 };
 
 /* All have places of their own, where more is to come. */
-static struct square square_of(const struct sums *s, int output, int outputs,
-                               struct conv_span inputs)
+static struct part part_of(const struct sums *s, int output, int outputs,
+                           struct conv_span inputs)
 {
     const struct conv_view *v = s->band.view;
     const size_t block = (size_t)v->ntaps * WIDE_SQUARE;
     const int n = inputs.to - inputs.from;
-    struct square q = {output, outputs, inputs.from,
-                       n,      s->sums, (size_t)n * block};
-    if (s->once)
+    struct part q = {output, outputs, inputs.from,
+                     n,      s->sums, (size_t)n * block};
+    if (s->one_band)
         return q;
     q.next = (size_t)v->blocks * block;
     q.sums += (size_t)output * q.next + (size_t)inputs.from * block;
@@ -55,8 +55,8 @@ static void put_run(const struct sums *s, const float *from, int n, float *to)
 }
 
 /* Of an output and 16 inputs: taps from t on, which lie side by side there.
- * Where all are in one row, what is written behind an input's is the next
- * one's. */
+ * Where all fit a row, whole rows are written as long as there is room: what
+ * comes behind an input's taps the next one overwrites. */
 static void unpack_taps(const struct sums *s, const float *from, int t, int n,
                         int inputs, float *dw)
 {
@@ -106,7 +106,7 @@ static void unpack_block(const struct sums *s, const float *from, int b,
         unpack_taps(s, from, t, conv_least(CONV_BLOCK, taps - t), inputs, to);
 }
 
-static void unpack(const struct sums *s, const struct square *q)
+static void unpack(const struct sums *s, const struct part *q)
 {
     const size_t block = (size_t)s->band.view->ntaps * WIDE_SQUARE;
     const int first = q->output * CONV_BLOCK;
@@ -125,13 +125,13 @@ static void unpack(const struct sums *s, const struct square *q)
 
 /* Sheets, each a tap of a block, in the order block, column of the kernel, row
  * of it: rows of a column read the same lines, one soon after the other. */
-static void sum_sheets(const struct sums *s, const struct square *q,
+static void sum_sheets(const struct sums *s, const struct part *q,
                        const float *dy)
 {
     const struct conv_view *v = s->band.view;
     const struct wide_runs *r = &s->band.runs;
     const int positions = wide_dy_length(&s->band), taps = v->ntaps;
-    const int wide = v->tap[taps - 1].j + 1, high = taps / wide;
+    const int across = v->tap[taps - 1].j + 1, high = taps / across;
     const int all = q->inputs * taps, parts = conv_up(all, WIDE_SHEETS);
     struct conv_wide_sum sum = {
         .dy = dy,
@@ -148,7 +148,7 @@ static void sum_sheets(const struct sums *s, const struct square *q,
         sum.nx = (all - done) / (parts - i);
         for (int g = 0; g < sum.nx; g++) {
             const int b = (done + g) / taps, n = (done + g) % taps;
-            const int t = n % high * wide + n / high;
+            const int t = n % high * across + n / high;
             sum.x[g] = s->band.x_copy + (size_t)b * r->x_block
                        + wide_tap_at(&s->band, t);
             sum.dw[g] = q->sums + (size_t)(b * taps + t) * WIDE_SQUARE;
@@ -163,7 +163,7 @@ static void sum_chunks(const struct sums *s, struct conv_span inputs,
     const struct wide_band *band = &s->band;
     for (int kb = outputs.from, nk; kb < outputs.to; kb += nk) {
         nk = conv_least(WIDE_AT_ONCE, outputs.to - kb);
-        const struct square q = square_of(s, kb, nk, inputs);
+        const struct part q = part_of(s, kb, nk, inputs);
         sum_sheets(s, &q,
                    band->dy_copy
                        + (size_t)(kb - outputs.from) * band->runs.dy_block);
@@ -237,7 +237,7 @@ void wide_backward_weights(const struct conv_isa *isa, const struct conv *c,
     wide_place(band, scratch + sums_floats(&v, k));
     const int rows = band->runs.rows;
     const int at_once = c->n ? conv_even_parts(c->n, band->runs.images) : 1;
-    s.once = rows >= v.rows && at_once >= c->n;
+    s.one_band = rows >= v.rows && at_once >= c->n;
     if (!c->n && c->fresh)
         clear_share(&s, c->groups, share, dw);
     for (int g = 0; g < c->groups && c->n; g++) {

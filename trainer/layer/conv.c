@@ -225,16 +225,15 @@ static void backward_bias(struct layer *l, struct tensor dy)
     }
 }
 
-static size_t writes_grads(const struct layer *l)
+static size_t grads_written(const struct layer *l)
 {
-    const struct conv_method *m = method_of(l, CONV_BACKWARD_WEIGHTS);
-    return m->halves && m->halves() ? nweights(l) : 0;
+    return conv_writes(method_of(l, CONV_BACKWARD_WEIGHTS)) ? nweights(l) : 0;
 }
 
 static void gradients(struct layer *l, const struct tensor *x, struct tensor dy)
 {
     struct conv c = conv_of(l, dy.shape.n);
-    c.fresh = writes_grads(l) > 0;
+    c.fresh = grads_written(l) > 0;
     c.half_x = l->half_x;
     c.half_y = l->half;
     if (!l->option.window.no_bias)
@@ -260,7 +259,7 @@ static void backward(struct layer *l, const struct tensor *x, struct tensor y,
 const struct layer_ops layer_conv = {
     .name = "conv",
     .reads = READS_X,
-    .writes_grads = writes_grads,
+    .grads_written = grads_written,
     .parse = parse,
     .takes_plain = takes_plain,
     .norm_scratch = norm_scratch,

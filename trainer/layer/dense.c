@@ -267,7 +267,7 @@ static void by_factors(const struct layer *l, const struct factors *f, int i,
     bias_by_factors(l, f, first, end, tell, context);
 }
 
-static size_t writes_grads(const struct layer *l)
+static size_t grads_written(const struct layer *l)
 {
     return l->nparams;
 }
@@ -307,7 +307,7 @@ const struct layer_ops layer_dense = {
     .name = "dense",
     .whole = true,
     .reads = READS_X,
-    .writes_grads = writes_grads,
+    .grads_written = grads_written,
     .parse = parse,
     .describe = describe,
     .init = init,

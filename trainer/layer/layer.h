@@ -124,7 +124,7 @@ struct layer_ops {
     unsigned reads;   /* READS_X, READS_Y */
     /* Optional: how many of the first grads backward writes; to the others it
      * adds, and they were set to 0. */
-    size_t (*writes_grads)(const struct layer *);
+    size_t (*grads_written)(const struct layer *);
     /* Can do the relu that follows, in forward and in backward, for which it
      * reads what relu_reads says as well. */
     bool can_relu;

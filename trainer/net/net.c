@@ -215,7 +215,7 @@ static void call_layer(const struct job *j)
     }
 }
 
-/* It adds to gradients. */
+/* It brings gradients. */
 static bool sums_up(const struct job *j)
 {
     return j->l->nparams
@@ -245,7 +245,7 @@ static struct tensor slice(struct tensor t, size_t image, int first, int n)
 /* A layer's gradients are added up from 0, but for those that it writes. */
 static void clear_gradients(const struct layer *l)
 {
-    const size_t n = l->ops->writes_grads ? l->ops->writes_grads(l) : 0;
+    const size_t n = l->ops->grads_written ? l->ops->grads_written(l) : 0;
     if (n < l->nparams)
         memset(l->grads + n, 0, (l->nparams - n) * sizeof(float));
 }
@@ -265,7 +265,7 @@ static float *scratch_of(const struct net *net, int thread)
                  * (net->scratch.count / (size_t)crew_size(net->crew));
 }
 
-/* The first part adds to the layer's own gradients. */
+/* The first part's gradients are the layer's own. */
 static void run_part(const struct shared *s, int part, int thread)
 {
     const struct job *whole = s->job;
