@@ -190,9 +190,10 @@ def dies(strategy, rank, *options):
         env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while not os.path.exists(path("c")) and job.poll() is None:
         time.sleep(0.01)
-    for child in descendants(job.pid):
-        if b"COLL_RANK=%d" % rank in environment(child):
-            os.kill(child, signal.SIGKILL)
+    victims = [child for child in descendants(job.pid)
+               if b"COLL_RANK=%d" % rank in environment(child)]
+    for child in victims: # the others may be gone as soon as one is
+        os.kill(child, signal.SIGKILL)
     start = time.monotonic()
     try:
         _, errors = job.communicate(timeout=30)
