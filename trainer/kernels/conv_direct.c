@@ -192,25 +192,38 @@ static void run_wide(const struct pass *p, const struct output *out,
     const bool one = are_one(v, out, first, rows);
     const int columns = one ? rows * v->columns : v->columns;
     const int each = conv_even_parts(columns, WIDE_POSITIONS);
-    const int parts = conv_up(columns, each), row = parts * images;
-    const int all = row * (one ? 1 : rows), tiles = conv_up(all, WIDE_GROUPS);
+    const int parts = conv_up(columns, each);
+    const int all = parts * images * (one ? 1 : rows);
+    const int tiles = conv_up(all, WIDE_GROUPS);
+    struct {
+        int row, image, part;
+    } at = {0};
     t->positions = each;
     for (int i = 0, done = 0; i < tiles; i++, done += t->groups) {
+        const int from_row = at.row;
+        int last_row = at.row;
         t->groups = (all - done) / (tiles - i);
-        const int r = done / row, last = (done + t->groups - 1) / row;
-        begin_rows(v, t, first + r, last - r + 1);
         for (int g = 0; g < t->groups; g++) {
-            const int at = done + g, q = at % parts * each;
-            const size_t image = (size_t)(at % row / parts);
+            const size_t image = (size_t)at.image;
+            const int q = at.part * each;
+            last_row = at.row;
             t->group[g] = (struct conv_group){
-                .x = from + image * p->bands.image + view_row(v, at / row)
+                .x = from + image * p->bands.image + view_row(v, at.row)
                      + (size_t)q * v->step,
                 .y = to + image * out->image
-                     + (size_t)(first + at / row) * out->row
+                     + (size_t)(first + at.row) * out->row
                      + (size_t)q * out->step,
                 .count = conv_least(each, columns - q),
             };
+            if (++at.part < parts)
+                continue;
+            at.part = 0;
+            if (++at.image < images)
+                continue;
+            at.image = 0;
+            at.row++;
         }
+        begin_rows(v, t, first + from_row, last_row - from_row + 1);
         p->isa->wide->tile(t, nk);
     }
 }

@@ -204,6 +204,11 @@ static inline size_t layer_floats(const struct layer *l)
     return shape_floats(l->out) >> l->half;
 }
 
+static inline size_t layer_grads_written(const struct layer *l)
+{
+    return l->ops->grads_written ? l->ops->grads_written(l) : 0;
+}
+
 /* READS_X, READS_Y: what its backward reads, in its net. */
 unsigned layer_reads(const struct layer *);
 bool layer_adds(const struct layer *); /* adds_dx */

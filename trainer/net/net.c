@@ -245,9 +245,8 @@ static struct tensor slice(struct tensor t, size_t image, int first, int n)
 /* A layer's gradients are added up from 0, but for those that it writes. */
 static void clear_gradients(const struct layer *l)
 {
-    const size_t n = l->ops->grads_written ? l->ops->grads_written(l) : 0;
-    if (n < l->nparams)
-        memset(l->grads + n, 0, (l->nparams - n) * sizeof(float));
+    for (size_t i = layer_grads_written(l); i < l->nparams; i++)
+        l->grads[i] = 0;
 }
 
 struct shared {
