@@ -185,7 +185,8 @@ static void move_run(void *context, size_t first, const float *g, size_t n)
 static void move_factored(void *context, int i, int n)
 {
     struct factored *f = context;
-    f->layer->ops->by_factors(f->layer, &f->factors, i, n, move_run, f);
+    f->layer->ops->by_factors(f->layer, &f->factors, i, n,
+                              net_scratch(f->stroke->net, i), move_run, f);
 }
 
 /* Adds up over the ranks that share the parameters. */

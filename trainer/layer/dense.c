@@ -20,6 +20,24 @@ static bool are_rows(const struct layer *l)
     return shape_plane(l->in) == 1;
 }
 
+/* A gradient by factors is worked out in some of TILE_ROWS, which tiles of any
+ * kernel divide well, at once. Rows are whole, so that who reads the runs goes
+ * through memory in order, which brings that twice as fast as pieces of rows.
+ */
+enum { TILE = 48 * 816, TILE_ROWS = 24 };
+
+static int tile_rows(const struct layer *l)
+{
+    const int fit = TILE / inputs_of(l) / TILE_ROWS * TILE_ROWS;
+    return fit ? fit : TILE_ROWS;
+}
+
+static size_t tile_floats(const struct layer *l, int outputs)
+{
+    const int rows = tile_rows(l);
+    return (size_t)(rows < outputs ? rows : outputs) * (size_t)inputs_of(l);
+}
+
 static const char *parse(struct layer *l, int nwords, char **words)
 {
     int outputs;
@@ -31,7 +49,9 @@ static const char *parse(struct layer *l, int nwords, char **words)
         return "the weights are too large, at most 2147483647 numbers are "
                "valid";
     l->nparams = (size_t)outputs * ((size_t)inputs_of(l) + 1);
-    l->nscratch = are_rows(l) ? 0 : shape_count(l->in);
+    l->nscratch = tile_floats(l, outputs);
+    if (!are_rows(l) && shape_count(l->in) > l->nscratch)
+        l->nscratch = shape_count(l->in);
     l->out = (struct shape){l->in.n, outputs, 1, 1};
     l->wrong = nwords > 1 ? words[1] : NULL;
     return nwords > 1 ? "after the number of its outputs dense has no options"
@@ -197,59 +217,39 @@ static void write_factors(const struct layer *l, struct rows x, struct rows dy)
     }
 }
 
-/* Of weights: a tile stays in a second cache. Its rows are some of TILE_ROWS,
- * which tiles of any kernel divide well. */
-enum { TILE = 48 * 816, TILE_ROWS = 24, TILE_COLUMNS = 1536 };
-
-/* Tiles of a row are of like width, in whole registers of any kernel. */
-static int tile_columns(int columns)
-{
-    enum { REGISTERS = 48 };
-    const int ntiles = (columns + TILE_COLUMNS - 1) / TILE_COLUMNS;
-    const int each = (columns + ntiles - 1) / ntiles;
-    return (each + REGISTERS - 1) / REGISTERS * REGISTERS;
-}
-
 static void weights_by_factors(const struct layer *l, const struct factors *f,
-                               int first, int end, gradient_run *tell,
-                               void *context)
+                               int first, int end, float *tile,
+                               gradient_run *tell, void *context)
 {
-    float tile[TILE] __attribute__((aligned(64)));
-    const int k = inputs_of(l), wide = tile_columns(k);
-    const int next = wide < k ? wide : k; /* else all is one run */
-    const int high = TILE / next / TILE_ROWS * TILE_ROWS;
-    for (int r = first; r < end; r += high)
-        for (int c = 0; c < k; c += wide) {
-            const struct rows_sum s = {
-                .to = tile,
-                .to_next = (size_t)next,
-                .rows = end - r < high ? end - r : high,
-                .columns = k - c < wide ? k - c : wide,
-                .terms = f->images,
-                .by = f->x + padded(k) + r,
-                .by_row = 1,
-                .by_term = f->next,
-                .from = f->x + c,
-                .from_next = f->next,
-            };
-            lanes()->rows->sum(&s);
-            const size_t at = (size_t)r * (size_t)k + (size_t)c;
-            if (next == k)
-                tell(context, at, tile, (size_t)s.rows * (size_t)k);
-            for (int j = 0; next != k && j < s.rows; j++)
-                tell(context, at + (size_t)j * (size_t)k, tile + j * next,
-                     (size_t)s.columns);
-        }
+    const int k = inputs_of(l), high = tile_rows(l);
+    for (int r = first; r < end; r += high) {
+        const struct rows_sum s = {
+            .to = tile,
+            .to_next = (size_t)k,
+            .rows = end - r < high ? end - r : high,
+            .columns = k,
+            .terms = f->images,
+            .by = f->x + padded(k) + r,
+            .by_row = 1,
+            .by_term = f->next,
+            .from = f->x,
+            .from_next = f->next,
+        };
+        lanes()->rows->sum(&s);
+        tell(context, (size_t)r * (size_t)k, tile, (size_t)s.rows * (size_t)k);
+    }
 }
+
+enum { BIASES = 1024 }; /* at once */
 
 static void bias_by_factors(const struct layer *l, const struct factors *f,
                             int first, int end, gradient_run *tell,
                             void *context)
 {
     const size_t k = (size_t)inputs_of(l);
-    float sums[TILE_COLUMNS];
-    for (int r = first; r < end; r += TILE_COLUMNS) {
-        const int n = end - r < TILE_COLUMNS ? end - r : TILE_COLUMNS;
+    float sums[BIASES];
+    for (int r = first; r < end; r += BIASES) {
+        const int n = end - r < BIASES ? end - r : BIASES;
         const float *dy = f->x + padded(inputs_of(l)) + r;
         memset(sums, 0, sizeof(sums));
         for (int i = 0; i < f->images; i++, dy += f->next)
@@ -260,10 +260,10 @@ static void bias_by_factors(const struct layer *l, const struct factors *f,
 }
 
 static void by_factors(const struct layer *l, const struct factors *f, int i,
-                       int n, gradient_run *tell, void *context)
+                       int n, float *scratch, gradient_run *tell, void *context)
 {
     const int first = edge(l->out.c, i, n), end = edge(l->out.c, i + 1, n);
-    weights_by_factors(l, f, first, end, tell, context);
+    weights_by_factors(l, f, first, end, scratch, tell, context);
     bias_by_factors(l, f, first, end, tell, context);
 }
 

@@ -182,9 +182,10 @@ struct layer_ops {
     /* Optional, of whole layers with gradients(): floats of an image, its
      * factors, from which the gradient can be worked out later. */
     size_t (*factor_floats)(const struct layer *);
-    /* Part i of n of the gradient that these images have, in runs. */
+    /* Part i of n of the gradient that these images have, in runs. scratch is
+     * the part's own, nscratch floats. */
     void (*by_factors)(const struct layer *, const struct factors *, int i,
-                       int n, gradient_run *, void *context);
+                       int n, float *scratch, gradient_run *, void *context);
 };
 
 extern const struct layer_ops *const layers[];

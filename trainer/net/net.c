@@ -255,9 +255,7 @@ struct shared {
     int nparts; /* of the images */
 };
 
-/* The same memory in all layers, so that it stays in the thread's own caches.
- */
-static float *scratch_of(const struct net *net, int thread)
+float *net_scratch(const struct net *net, int thread)
 {
     return net->scratch.x
            + (size_t)thread
@@ -285,7 +283,7 @@ static void run_part(const struct shared *s, int part, int thread)
         if (whole->dx)
             dx[k] = slice(whole->dx[k], floats, first, count);
     }
-    l.scratch = scratch_of(s->net, thread);
+    l.scratch = net_scratch(s->net, thread);
     if (l.nsaved)
         l.saved += l.nsaved / (size_t)l.in.n * (size_t)first;
     l.first_image += (uint64_t)first;
@@ -312,7 +310,7 @@ static void run_output_share(void *context, int i, int n)
     own.l = &l;
     l.share = i;
     l.shares = n;
-    l.scratch = scratch_of(s->net, i);
+    l.scratch = net_scratch(s->net, i);
     call_layer(&own);
 }
 

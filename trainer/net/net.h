@@ -89,6 +89,10 @@ int net_fix_sums(struct net *, char *error, size_t error_bytes);
 int net_use_threads(struct net *, int nthreads, const int *cpus, char *error,
                     size_t error_bytes);
 
+/* Of one thread, floats for the layer that wants most. It is the same memory in
+ * all layers, so that it stays in the thread's own caches. */
+float *net_scratch(const struct net *, int thread);
+
 /* Bytes of all arenas. */
 size_t net_bytes(const struct net *);
 
