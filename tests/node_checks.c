@@ -129,7 +129,24 @@ static void bf16(long number)
     bf16_of(20);
 }
 
-/* A vector of the caller's own, shared while it is registered. */
+/* A vector of the caller's own, shared while it is registered; a long one stays
+ * private where shared pages are dear. */
+enum { FEW_BYTES = 4 << 20 };
+
+static bool are_shared(const void *x)
+{
+    FILE *maps = fopen("/proc/self/maps", "r");
+    unsigned long from, to;
+    char shared = '?', line[512];
+    EXPECT(maps, "/proc/self/maps");
+    while (fgets(line, sizeof(line), maps))
+        if (sscanf(line, "%lx-%lx %*3s%c", &from, &to, &shared) == 3
+            && from <= (unsigned long)x && (unsigned long)x < to)
+            break;
+    fclose(maps);
+    return shared == 's';
+}
+
 static void registered(long count)
 {
     const size_t size = ((size_t)count * 4 + 65535) / 65536 * 65536;
@@ -152,9 +169,12 @@ static void registered(long count)
                 == COLL_OK,
             "allreduce");
         coll_stats(comm, &after);
-        EXPECT(nranks == 1
-                   || after.bytes_read - before.bytes_read == (size_t)count * 4,
-               "not read in place");
+        const size_t read = after.bytes_read - before.bytes_read,
+                     vector = (size_t)count * 4;
+        const bool here = are_shared(x);
+        EXPECT(here || size > FEW_BYTES, "%zu bytes left private", size);
+        EXPECT(nranks == 1 || (here ? read == vector : read > vector),
+               "%zu bytes read of %zu", read, vector);
         handle = x;
         EXPECT(coll_comm_deregister(comm, handle) == COLL_OK, "back");
         EXPECT(coll_comm_deregister(comm, handle) == COLL_ERR_INVALID, "twice");

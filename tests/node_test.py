@@ -198,6 +198,7 @@ def bf16_is_rounded_once():
 def registered_memory_is_reached_in_place():
     for n in (1, 2, 3):
         ranks(n, "node_checks", "registered")
+        ranks(n, "node_checks", "registered", "1200000")
 
 
 @case

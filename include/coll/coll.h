@@ -539,7 +539,9 @@ coll_status coll_mem_alloc(void **memory, size_t bytes);
 coll_status coll_mem_free(void *memory);
 
 /* Gives memory of the caller's own what coll_mem_alloc() gives: its pages are
- * replaced by shared ones with the same contents, at the same address.
+ * replaced by shared ones with the same contents, at the same address. More than
+ * 4 MiB stays as it is, and collectives copy, where small pages cost more than
+ * that: on virtual machines whose host keeps page tables in software.
  *
  * buf, bytes   whole pages (aligned_alloc() with the page size, mmap());
  *              private, and used by no other thread and in no call of libcoll

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "node/pages.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
@@ -21,13 +22,18 @@
 
 enum { HUGE_PAGE = 2 << 20, PLAIN = 0, HUGE = 1 };
 
+/* Of more the pages stay with the caller where they are dear. */
+enum { FEW_BYTES = 4 << 20 };
+static const uint64_t in_no_file = 1ull << 63; /* places above */
+
 enum key { MEMORY, NUMBER }; /* of struct block: memory, at */
 
 struct block {
     char *memory;
     size_t bytes; /* whole pages */
     uint64_t at;  /* as in struct heap_spot */
-    bool adopted; /* the pages belong to the caller's mapping */
+    bool adopted; /* the pages belong to the caller's mapping, */
+    bool left;    /* and nobody else reaches them */
 };
 
 static struct {
@@ -336,7 +342,9 @@ coll_status heap_adopt(void *memory, size_t bytes, void **handle)
     struct block *b = calloc(1, sizeof(*b));
     if (!b)
         return fail(COLL_ERR_MEMORY, "shm", "no memory for a block");
-    *b = (struct block){.bytes = bytes, .adopted = true};
+    *b = (struct block){.bytes = bytes,
+                        .adopted = true,
+                        .left = bytes > FEW_BYTES && pages_are_dear()};
     pthread_mutex_lock(&heap.lock);
     coll_status status = open_locked();
     if (status == COLL_OK)
@@ -349,8 +357,12 @@ coll_status heap_adopt(void *memory, size_t bytes, void **handle)
                           "coll_comm_register: %zu bytes at %p overlap memory "
                           "that is registered or from coll_mem_alloc()",
                           bytes, memory);
-    if (status == COLL_OK)
+    if (b->left) {
+        b->memory = memory;
+        b->at = in_no_file | (uintptr_t)memory;
+    } else if (status == COLL_OK) {
         status = swap_in(b, memory);
+    }
     if (status == COLL_OK)
         insert(b);
     pthread_mutex_unlock(&heap.lock);
@@ -361,41 +373,43 @@ coll_status heap_adopt(void *memory, size_t bytes, void **handle)
     return status;
 }
 
+/* The pages move back. */
+static coll_status swap_out(const struct block *b)
+{
+    char *copy = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (copy == MAP_FAILED)
+        return fail(COLL_ERR_MEMORY, "shm", "no memory for %zu bytes: %s",
+                    b->bytes, strerror(errno));
+    memcpy(copy, b->memory, b->bytes);
+    if (mremap(copy, b->bytes, b->bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+               b->memory)
+        == MAP_FAILED) {
+        const coll_status status =
+            fail(COLL_ERR_MEMORY, "shm", "mremap: %s", strerror(errno));
+        munmap(copy, b->bytes);
+        return status;
+    }
+    punch(b);
+    return COLL_OK;
+}
+
 coll_status heap_disown(void *handle)
 {
-    coll_status status = COLL_OK;
     pthread_mutex_lock(&heap.lock);
     struct block *b = take(handle, true);
-    if (!b) {
-        status = fail(COLL_ERR_INVALID, "shm",
-                      "coll_comm_deregister: %p is no handle of "
-                      "coll_comm_register(), or was given back before",
-                      handle);
-    } else {
-        char *copy = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (copy == MAP_FAILED) {
-            status = fail(COLL_ERR_MEMORY, "shm", "no memory for %zu bytes: %s",
-                          b->bytes, strerror(errno));
-            insert(b);
-            b = NULL;
-        } else {
-            memcpy(copy, b->memory, b->bytes);
-            if (mremap(copy, b->bytes, b->bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
-                       b->memory)
-                == MAP_FAILED) {
-                status =
-                    fail(COLL_ERR_MEMORY, "shm", "mremap: %s", strerror(errno));
-                munmap(copy, b->bytes);
-                insert(b);
-                b = NULL;
-            } else {
-                punch(b);
-            }
-        }
-    }
+    coll_status status =
+        !b        ? fail(COLL_ERR_INVALID, "shm",
+                         "coll_comm_deregister: %p is no handle of "
+                                "coll_comm_register(), or was given back before",
+                         handle)
+        : b->left ? COLL_OK
+                  : swap_out(b);
+    if (b && status < 0)
+        insert(b);
+    else
+        free(b);
     pthread_mutex_unlock(&heap.lock);
-    free(b);
     return status;
 }
 
@@ -406,7 +420,7 @@ struct heap_spot heap_find(const void *p, size_t bytes)
     pthread_mutex_lock(&heap.lock);
     const struct block *b = at_or_before(MEMORY, (uintptr_t)x);
     const size_t offset = b ? (size_t)(x - b->memory) : 0;
-    if (b && offset < b->bytes && bytes <= b->bytes - offset)
+    if (b && !b->left && offset < b->bytes && bytes <= b->bytes - offset)
         spot = (struct heap_spot){b->at, b->bytes, offset};
     pthread_mutex_unlock(&heap.lock);
     return spot;

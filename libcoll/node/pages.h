@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* What small pages of shared memory cost on this machine. */
+#ifndef NODE_PAGES_H
+#define NODE_PAGES_H
+
+#include <stdbool.h>
+
+/* Whether to reach one again costs more than to copy it. Where the processor
+ * walks page tables, in a virtual machine too, it costs some 20 ns at most. But
+ * some hosts keep page tables of their guests in software and forget parts of
+ * them: then it costs microseconds, each time that much other memory was used in
+ * between. Huge pages do not suffer, but of shared memory few systems give them.
+ * Measured once in a process, which takes a millisecond there. Any thread. */
+bool pages_are_dear(void);
+
+/* What that is measured by: nanoseconds to reach a page that is there, but that
+ * this process has not touched yet; 0 if it cannot be measured. */
+double pages_touch_ns(void);
+
+#endif
