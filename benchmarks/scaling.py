@@ -9,12 +9,13 @@
 On one host three ways take turns: one rank; a job of several, each with as many
 images; and as many jobs of one rank each at the same time, bound to the same cores.
 These share memory and clock but exchange nothing, so what they lose the machine
-takes; and n ranks that wait for each other have at most n times what the slowest has.
+takes; so it does what they would have lost had each step waited for the slowest of
+them, as ranks do ("jobs in step": the k-th steps of all jobs count as the longest).
 Efficiency is images a second over those of one rank times the number of ranks;
 exchange is the part of a step of the job in which rank 0 does nothing but communicate,
 waiting for slower ranks included.
 Printed is a table in Markdown, medians of the rounds with the smallest and the largest.
-Two ranks on two cores should have 0.95 at least, or what the slower of two jobs has.
+Two ranks on two cores should have 0.95 at least, or what two jobs in step have.
 
 With --lab it is hosts that tests/netlab/netlab imitates with these options, a rank each
 (root only): the sum of all gradients as one vector (coll_tensors), with nothing else
@@ -68,8 +69,12 @@ def settled_rows(log):
     return rows[len(rows) // 2:]
 
 
+def steps_ms(log):
+    return [row['step_ms'] for row in settled_rows(log)]
+
+
 def step_ms(log):
-    return settled_mean([row['step_ms'] for row in settled_rows(log)])
+    return settled_mean(steps_ms(log))
 
 
 def exchange_of(log):
@@ -79,8 +84,8 @@ def exchange_of(log):
 
 
 def train(o, net, batch, steps, ranks, alone=False, profile=False):
-    """Milliseconds of a step, of each job, what the first printed, and the part
-    of a step that is exchange."""
+    """Milliseconds of the steps that count, of each job, what the first printed,
+    and the part of a step that is exchange."""
     images = 4 * batch * (1 if alone else ranks)
     shape = nets.images(compare_torch.text_of(net))
     command = [os.path.join(o.build, 'coll_train'), '--net', net, '--data',
@@ -93,9 +98,9 @@ def train(o, net, batch, steps, ranks, alone=False, profile=False):
                  else [*command, '--log', log])
         out = start(o, ranks, words)
         if alone:
-            return ([step_ms(f'{log}.{rank}') for rank in range(ranks)], out,
-                    None)
-        return [step_ms(log)], out, exchange_of(log)
+            return ([steps_ms(f'{log}.{rank}') for rank in range(ranks)],
+                    out, None)
+        return [steps_ms(log)], out, exchange_of(log)
 
 
 def steps_of(o, net, batch):
@@ -104,7 +109,8 @@ def steps_of(o, net, batch):
         return TRIED
     took, _, _ = train(o, net, batch, TRIED, o.ranks, alone=True)
     least = LEAST if o.lab is None else LAB_LEAST
-    return min(max(least, int(1e3 * o.seconds / max(took))), MOST)
+    return min(max(least, int(1e3 * o.seconds
+                              / max(map(settled_mean, took)))), MOST)
 
 
 # --- one host -----------------------------------------------------------------
@@ -121,14 +127,15 @@ def on_host(o, net, batch, steps, turn):
         if way == 'job':
             found['exchange'] = exchange
         each = 1 if alone else ranks
-        found[way] = sum(1e3 * batch * each / ms for ms in took)
+        found[way] = sum(1e3 * batch * each / settled_mean(ms) for ms in took)
         if way == 'jobs':
-            found['slowest'] = len(took) * 1e3 * batch / max(took)
+            found['in_step'] = (ranks * 1e3 * batch
+                                / settled_mean(list(map(max, *took))))
     whole = o.ranks * found['one']
     return {**found, 'efficiency': found['job'] / whole,
             'by_itself': found['jobs'] / whole,
-            'by_slowest': found['slowest'] / whole,
-            'of_that': found['job'] / found['jobs']}
+            'by_step': found['in_step'] / whole,
+            'of_that': found['job'] / found['in_step']}
 
 
 # --- hosts ----------------------------------------------------------------------
@@ -155,11 +162,12 @@ def on_hosts(o, net, batch, steps, turn):
 
     def alone():
         took, out, _ = train(o, net, batch, steps, o.ranks, True, True)
-        found['computing'] = statistics.fmean(took)
+        found['computing'] = statistics.fmean(map(settled_mean, took))
         found['backward'] = backward_ms(out)
 
     def job():
-        (found['step'],), _, _ = train(o, net, batch, steps, o.ranks)
+        (took,), _, _ = train(o, net, batch, steps, o.ranks)
+        found['step'] = settled_mean(took)
 
     def exchange():
         found['sum'] = sum_ms(o, net)
@@ -186,8 +194,8 @@ def print_table(o, found):
     columns = ({'one': 'one rank, images/s', 'job': f'{o.ranks} ranks',
                 'jobs': f'{o.ranks} jobs', 'efficiency': 'efficiency',
                 'by_itself': f'of {o.ranks} jobs',
-                'by_slowest': 'of the slowest job',
-                'of_that': 'ranks / jobs', 'exchange': 'exchange'}
+                'by_step': f'of {o.ranks} jobs in step',
+                'of_that': 'ranks / jobs in step', 'exchange': 'exchange'}
                if o.lab is None else
                {'sum': 'sum alone, ms', 'backward': 'backward',
                 'computing': 'computing', 'step': 'step',
