@@ -12,8 +12,8 @@ These share memory and clock but exchange nothing, so what they lose the machine
 takes; so it does what they would have lost had each step waited for the slowest of
 them, as ranks do ("jobs in step": the k-th steps of all jobs count as the longest).
 Efficiency is images a second over those of one rank times the number of ranks;
-exchange is the part of a step of the job in which rank 0 does nothing but communicate,
-waiting for slower ranks included.
+exchange is the part of a step of the job in which even the slowest rank does nothing but
+communicate (with more than two ranks about that: of the others the log has the mean).
 Printed is a table in Markdown, medians of the rounds with the smallest and the largest.
 Two ranks on two cores should have 0.95 at least, or what two jobs in step have.
 
@@ -77,10 +77,15 @@ def step_ms(log):
     return settled_mean(steps_ms(log))
 
 
+def exchange_ms(row):
+    """Without waiting for the slowest rank."""
+    spent = sum(row['parts_ms'][part] for part in EXCHANGE)
+    return spent - (row['slowest_ms'] if row.get('slowest_rank') else 0)
+
+
 def exchange_of(log):
     """Its part of a step."""
-    return settled_mean([sum(row['parts_ms'][part] for part in EXCHANGE)
-                         for row in settled_rows(log)]) / step_ms(log)
+    return settled_mean(list(map(exchange_ms, settled_rows(log)))) / step_ms(log)
 
 
 def train(o, net, batch, steps, ranks, alone=False, profile=False):
