@@ -9,6 +9,9 @@ import tempfile
 
 sys.dont_write_bytecode = True
 import tap  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                '..', 'benchmarks'))
+import scaling  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv[1])
 SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..',
@@ -59,7 +62,16 @@ def test_ranks_are_beside_one_and_beside_jobs_that_share_nothing():
         tap.expect(abs(found[key] * whole - found[of]) < 1e-6 * found[of],
                    key, found)
     tap.expect(0 < found['in_step'] <= 1.001 * found['jobs'], found)
-    tap.expect(abs(found["exchange"]) < 1, found)
+    tap.expect(abs(found['exchange']) < 1, found)
+
+
+@tap.case
+def test_exchange_is_what_is_left_without_waiting():
+    """Of 30 ms that rank 0 communicates it waits as long as rank 1 is late."""
+    row = {'parts_ms': {'inside': 10.0, 'outside': 20.0, 'compute': 50.0}}
+    for slowest, ms in (({}, 30), ({'slowest_rank': 0, 'slowest_ms': 12.0}, 30),
+                        ({'slowest_rank': 1, 'slowest_ms': 12.0}, 18)):
+        tap.expect(scaling.exchange_ms({**row, **slowest}) == ms, slowest)
 
 
 @tap.case

@@ -526,7 +526,8 @@ coll_status coll_start(coll_request *request);
 coll_status coll_request_free(coll_request **request);
 
 /* Memory that the other ranks of this host reach without a copy: collectives
- * are fastest on vectors that lie in it. Zeroed, page aligned, on huge pages
+ * are fastest on vectors that lie in it, but for what coll_comm_register() says
+ * of long ones. Zeroed, page aligned, on huge pages
  * where the system gives them, placed on the NUMA node of the calling thread.
  * It belongs to the process, serves all communicators, and vanishes with the
  * process however that ends. A child of fork() shares it with its parent.
@@ -541,15 +542,16 @@ coll_status coll_mem_free(void *memory);
 /* Gives memory of the caller's own what coll_mem_alloc() gives: its pages are
  * replaced by shared ones with the same contents, at the same address. More than
  * 4 MiB stays as it is, and collectives copy, where small pages cost more than
- * that: on virtual machines whose host keeps page tables in software.
+ * that, which is measured once in a process: on virtual machines whose host keeps
+ * page tables in software.
  *
  * buf, bytes   whole pages (aligned_alloc() with the page size, mmap());
  *              private, and used by no other thread and in no call of libcoll
  *              under way during this one and coll_comm_deregister()
- * *handle      for coll_comm_deregister(), which turns the pages into private
+ * *handle      for coll_comm_deregister(), which turns shared pages into private
  *              ones again; to be called before the memory is freed
  *
- * Until then a child of fork() shares the pages with its parent. Serves every
+ * Until then a child of fork() shares these with its parent. Serves every
  * communicator of the process. Fails with INVALID, MEMORY.
  */
 coll_status coll_comm_register(coll_comm *comm, void *buf, size_t bytes,

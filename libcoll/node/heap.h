@@ -36,7 +36,7 @@ coll_status heap_adopt(void *memory, size_t bytes, void **handle);
 coll_status heap_disown(void *handle);
 
 /* Where [p, p + bytes) lies; bytes 0 in the result if it is not all in one
- * block. */
+ * block, or that has left its pages with the caller (pages.h). */
 struct heap_spot heap_find(const void *p, size_t bytes);
 
 /* The same for who asks about one vector again and again. */

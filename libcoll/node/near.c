@@ -29,7 +29,8 @@
  *               allreduce                          2 (G - 1) S
  *   order     of sums: in a group of level 0 by place, then of level 1 by
  *             group, and so on. Places and prices say which levels there are,
- *             so results do not depend on what is measured
+ *             so results do not depend on what is measured but whether long
+ *             registered memory is shared (pages.h)
  *
  * All goes block by block of a rank's slice, so that a block stays in the cache
  * on its way. In place, too: what of a vector is written was read before, by

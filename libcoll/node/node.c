@@ -218,7 +218,7 @@ static bool conclude(struct node *n, const struct finding *all)
                  "ranks of this host may not read each other's memory "
                  "(process_vm_readv), so vectors that are not from "
                  "coll_mem_alloc() are copied twice: allow it, or use "
-                 "coll_mem_alloc() or coll_comm_register()");
+                 "coll_mem_alloc()");
     n->cache_bytes =
         (cache > 0 ? (size_t)cache : (size_t)32 << 20) / (2 * (size_t)n->n);
     /* One exchange instead of two pays for copying where exchanges are dear. */

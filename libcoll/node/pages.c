@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "node/pages.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/memfd.h"
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
 
-/* A copy of a page takes a few hundred nanoseconds. Of several tries the least
- * counts: others were interrupted. */
-enum { PAGES = 64, TRIES = 4, DEAR_NS = 1000 };
+/* Of several tries the least counts: others were interrupted. */
+enum { PAGES = 64, TRIES = 4, DEAR_NS = 2000 };
 
 static double now_ns(void)
 {
@@ -20,14 +22,15 @@ static double now_ns(void)
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-/* A new mapping, whose pages the system has filled in already; < 0: it cannot.
- */
-static double touch(const struct memfd_name *file, size_t page)
+/* Nanoseconds to write to a page that a new mapping has, for writing too, but
+ * that was not touched there yet. < 0: it cannot be measured. */
+static double touch(int file, size_t page)
 {
     char *memory = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_POPULATE, (int)file->fd, 0);
+                        MAP_SHARED | MAP_POPULATE, file, 0);
     if (memory == MAP_FAILED)
         return -1;
+    (void)madvise(memory, PAGES * page, MADV_POPULATE_WRITE);
     const double start = now_ns();
     for (size_t i = 0; i < PAGES; i++)
         *(volatile char *)(memory + i * page) = 0;
@@ -36,27 +39,22 @@ static double touch(const struct memfd_name *file, size_t page)
     return ns;
 }
 
-double pages_touch_ns(void)
-{
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    struct memfd_name file;
-    double least = -1;
-    if (memfd_make(&file, PAGES * page, 0) < 0)
-        return 0;
-    for (int i = 0; i < TRIES; i++) {
-        const double ns = touch(&file, page);
-        if (ns >= 0 && (least < 0 || ns < least))
-            least = ns;
-    }
-    close((int)file.fd);
-    return least < 0 ? 0 : least;
-}
-
 static bool dear;
 
 static void measure(void)
 {
-    dear = pages_touch_ns() > DEAR_NS;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const int file = memfd_create("coll-pages", MFD_CLOEXEC);
+    double least = INFINITY;
+    if (file < 0)
+        return;
+    for (int i = 0; i < TRIES && !ftruncate(file, (off_t)(PAGES * page)); i++) {
+        const double ns = touch(file, page);
+        if (ns >= 0 && ns < least)
+            least = ns;
+    }
+    close(file);
+    dear = least > DEAR_NS && least < INFINITY;
 }
 
 bool pages_are_dear(void)

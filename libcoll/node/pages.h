@@ -10,11 +10,7 @@
  * some hosts keep page tables of their guests in software and forget parts of
  * them: then it costs microseconds, each time that much other memory was used in
  * between. Huge pages do not suffer, but of shared memory few systems give them.
- * Measured once in a process, which takes a millisecond there. Any thread. */
+ * Measured once in a process, which takes some milliseconds there. Any thread. */
 bool pages_are_dear(void);
-
-/* What that is measured by: nanoseconds to reach a page that is there, but that
- * this process has not touched yet; 0 if it cannot be measured. */
-double pages_touch_ns(void);
 
 #endif

@@ -7,7 +7,7 @@
 #include "dist/elastic.h"
 
 /* Into memory that the ranks of a host share, where they are summed without a
- * copy. */
+ * copy, if that pays. */
 static coll_status share_memory(struct strategy *s, struct easgd *e)
 {
     const struct arena *arenas[] = {&s->net->params, &s->centre, &e->sum};

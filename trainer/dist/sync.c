@@ -174,7 +174,7 @@ static int open_slices(struct strategy *s)
 }
 
 /* It moves into memory that the ranks of a host share, where collectives need
- * no copy. */
+ * no copy, if that pays. */
 static coll_status share(struct strategy *s, const struct arena *a,
                          void **registered)
 {

@@ -3,8 +3,8 @@
  * over images of products, dy^T x: its factors, rows of x and dy, are far fewer
  * numbers than the weights where images are few. Ranks exchange these instead
  * (sufficient factors: Xie et al., UAI 2016; Zhang et al., Poseidon, USENIX ATC
- * 2017), and each works out the whole gradient in tiles, which the optimiser
- * takes while they are in a cache: no memory has it.
+ * 2017), and each works out the whole gradient, some rows at a time in scratch
+ * memory, which the optimiser takes.
  *
  * Only the last layers that have parameters can, some that follow each other:
  * what is left stays one vector. */
