@@ -6,11 +6,12 @@
 #include <stdbool.h>
 
 /* Whether to reach one again costs more than to copy it. Where the processor
- * walks page tables, in a virtual machine too, it costs some 20 ns at most. But
- * some hosts keep page tables of their guests in software and forget parts of
- * them: then it costs microseconds, each time that much other memory was used in
- * between. Huge pages do not suffer, but of shared memory few systems give them.
- * Measured once in a process, which takes some milliseconds there. Any thread. */
+ * walks page tables, in a virtual machine too, it costs as much as a few lines
+ * of memory. But some hosts keep page tables of their guests in software and
+ * forget parts of them: then it costs microseconds, each time that much other
+ * memory was used in between. Huge pages do not suffer, but of shared memory
+ * few systems give them. Measured once in a process, which takes some
+ * milliseconds there. Any thread. */
 bool pages_are_dear(void);
 
 #endif
