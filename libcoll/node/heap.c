@@ -16,10 +16,6 @@
 #include "base/log.h"
 #include "node/pages.h"
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
-#endif
-
 enum { HUGE_PAGE = 2 << 20, PLAIN = 0, HUGE = 1 };
 
 /* Of more the pages stay with the caller where they are dear. */

@@ -8,10 +8,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
-#endif
-
 /* Of several tries the least counts: others were interrupted. */
 enum { PAGES = 64, TRIES = 4, DEAR_NS = 2000 };
 

@@ -4,6 +4,11 @@
 #define NODE_PAGES_H
 
 #include <stdbool.h>
+#include <sys/mman.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
 
 /* Whether to reach one again costs more than to copy it. Where the processor
  * walks page tables, in a virtual machine too, it costs as much as a few lines
