@@ -114,11 +114,16 @@ def killed(run, nranks, victim, point, *more):
 
 
 def all_through_init(run, nranks, victim):
-    """Until it is over before the killer comes."""
-    step = tap.cases(1500, 4000)
-    for microseconds in range(step, 100 * step, step):
-        if not killed(run, nranks, victim, 'init', str(microseconds)):
-            return
+    """At moments spread evenly until it is over before the killer comes."""
+    def at(microseconds):
+        return killed(run, nranks, victim, 'init', str(microseconds))
+    moments, end = tap.cases(24, 8), 1000
+    while at(end):
+        expect(end < 1e6 * MOST_SECONDS, 'joining never ends')
+        end *= 2
+    expect(end > 1000, 'nobody died')
+    for i in range(1, moments):
+        at(end * i // moments)
 
 
 def one_point(run, nranks, point):
