@@ -10,19 +10,19 @@ Hosts are two on wires of 640 Mbit/s, of which one computes, so that a processor
 free. Speaks TAP. With words, only cases whose name has one of them. The best of
 some attempts counts: what else runs on the machine only makes it worse.
 """
-import json
 import os
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, '..', '..', 'benchmarks')]
 sys.dont_write_bytecode = True
 import inside  # noqa: E402
 from inside import tap  # noqa: E402
 import lab as netlab  # noqa: E402
+import scaling  # noqa: E402
 import steps  # noqa: E402
 from tap import case, expect, of_times  # noqa: E402
 
@@ -92,8 +92,8 @@ NETS = {'lenet': (64, '1x28x28', 60), 'resnet20': (32, '3x32x32', 16)}
 
 
 def shared_share(net):
-    """Percent of a step that rank 0 of two waits for the other, the median of
-    the later half; both have a processor."""
+    """Percent of a step that is exchange between two ranks, without waiting for
+    the slower one; both have a processor."""
     batch, image, nsteps = NETS[net]
     with tempfile.TemporaryDirectory() as folder:
         log = os.path.join(folder, 'log')
@@ -103,16 +103,13 @@ def shared_share(net):
              str(batch), '--lr', '0.001', '--steps', str(nsteps), '--log', log],
             check=True, stdout=subprocess.DEVNULL, timeout=60,
             env={**os.environ, 'OPENBLAS_NUM_THREADS': '1'})
-        with open(log, encoding='utf-8') as file:
-            rows = [json.loads(line) for line in file]
-    shares = [row['comm_share'] for row in rows if 'step_ms' in row]
-    percent = 100 * statistics.median(shares[nsteps // 2:])
+        percent = 100 * scaling.exchange_of(log)
     print(f'# {net}, two ranks of one host: {percent:.1f} %', flush=True)
     return percent
 
 
 @case
-def test_two_ranks_of_a_host_wait_less_than_a_twentieth_of_a_step():
+def test_two_ranks_of_a_host_exchange_for_less_than_a_twentieth_of_a_step():
     if len(os.sched_getaffinity(0)) < 2:
         raise tap.Skip('one processor')
     for net in NETS:
