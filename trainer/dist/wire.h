@@ -54,8 +54,8 @@ bool wire_is_whole(const struct wire *);
 /* How long the library's model thinks that the exchange of so many takes. */
 double wire_seconds(const struct wire *, size_t count);
 /* Tries both out between two steps, with numbers of its own: eight sums each,
- * of a long vector with its first 512 KiB. All ranks get what rank 0 measured.
- */
+ * in turn, of a long vector with its first 512 KiB. All ranks get what rank 0
+ * measured. */
 coll_status wire_try(struct wire *, struct wire_trial *);
 
 /* Starts to sum x[first] to x[first + count - 1], which stay untouched until
