@@ -191,13 +191,24 @@ static coll_status meet_all(struct probing *p, bool backwards,
     return status;
 }
 
-/* Messages inside the hosts, of all at the same time. Their rate is not where
- * the next meeting of hosts is to start. */
+/* Whether a host finds out what messages inside it cost: all with several ranks
+ * at the same time. Where ranks take turns the first of them alone, as the
+ * others' turns would count for its own, and they are priced by themselves. */
+static bool looks_inside(const struct probing *p, int host)
+{
+    int first = 0;
+    while (p->comm->crowded && p->leader[first].second < 0 && first < host)
+        first++;
+    return p->leader[host].second >= 0 && (!p->comm->crowded || first == host);
+}
+
+/* Messages inside hosts. Their rate is not where the next meeting of hosts is
+ * to start. */
 static coll_status meet_inside(struct probing *p, struct nearby_pair *local)
 {
     const int me = p->comm->rank;
     const struct leaders of = p->leader[p->host[me]];
-    if (of.second < 0 || (of.first != me && of.second != me))
+    if (!looks_inside(p, p->host[me]) || (of.first != me && of.second != me))
         return COLL_OK;
     const int peer = me == of.first ? of.second : of.first;
     const struct pair_meter between = p->meter;
@@ -219,7 +230,7 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The middle of what the hosts with several ranks found. */
+/* The middle of what the hosts that looked inside found. */
 static struct sim_link link_inside(const struct probing *p,
                                    const struct report *all, float *scratch)
 {
@@ -227,7 +238,7 @@ static struct sim_link link_inside(const struct probing *p,
     for (int f = 0; f < 3; f++) {
         int n = 0;
         for (int h = 0; h < p->nhosts; h++)
-            if (p->leader[h].second >= 0) {
+            if (looks_inside(p, h)) {
                 const struct nearby_pair *pair = &all[p->leader[h].first].local;
                 scratch[n++] = f == 0   ? pair->alpha
                                : f == 1 ? pair->overhead
