@@ -111,6 +111,43 @@ Test(probe, all_find_the_same_with_few_messages)
         cr_assert_eq(run_on(places[i], quick, measure), 0, "%s", places[i]);
 }
 
+/* Whether two ranks of each host with several send each other messages, or
+ * where ranks take turns those of the first such host. */
+static int measure_inside(coll_comm *c, int rank, int nranks)
+{
+    int host[8], looking = -1, before = 0, of_host = 0;
+    const int nhosts = layout_number_hosts(nranks, c->host_of, host);
+    for (int r = 0; r < nranks; r++) {
+        of_host += host[r] == host[rank];
+        before += host[r] == host[rank] && r < rank;
+        for (int s = 0; looking < 0 && s < r; s++)
+            if (host[s] == host[r])
+                looking = host[r];
+    }
+    for (int turns = 0; turns < 2; turns++) {
+        struct probe_groups g;
+        c->crowded = turns;
+        EXPECT(probe_hosts(c, host, nhosts, &g) == COLL_OK, "rank %d", rank);
+        const bool looks =
+            of_host > 1 && before < 2 && (!turns || host[rank] == looking);
+        EXPECT((g.cost.parts[PHASE_INSIDE].bytes > 0) == looks,
+               "rank %d, turns %d: %zu bytes", rank, turns,
+               g.cost.parts[PHASE_INSIDE].bytes);
+        EXPECT(g.local.beta > 0, "rank %d, turns %d: %g", rank, turns,
+               g.local.beta);
+        probe_free(&g);
+    }
+    return 0;
+}
+
+Test(probe, one_host_looks_inside_where_ranks_take_turns)
+{
+    static const char *const places[] = {"0011", "01122", "01112"};
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+        cr_assert_eq(run_on(places[i], quick, measure_inside), 0, "%s",
+                     places[i]);
+}
+
 /* All take it for known that hosts are far; beta 0: but not how fast. */
 static int measure_known(coll_comm *c, int rank, int nranks, float beta)
 {
