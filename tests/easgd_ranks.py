@@ -105,6 +105,9 @@ def broken_down():
     check("the parts of a step sum to its time",
           all(abs(sum(p["parts_ms"].values()) - p["step_ms"])
               < 0.03 * p["step_ms"] for p in log), str(log[0]))
+    rest = sum(p["parts_ms"]["rest"] for p in log)
+    check("and they name what all but 3 % of it are for",
+          rest < 0.03 * sum(p["step_ms"] for p in log), f"({rest:.3f} ms)")
     check("moving the centre is one of them", final["parts_s"]["centre"] > 0,
           str(final))
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """LeNet on real images: usage fashion_mnist_test.py BUILD. Speaks TAP.
 
-Whatever the threads of servers do in which order, an epoch ends above an
+Whatever the threads of servers do in which order, some epochs end above an
 accuracy. Needs Debian's dataset-fashion-mnist.
 """
 import json
@@ -52,11 +52,11 @@ def test_one_rank_and_four_reach_88_percent_in_two_epochs():
 
 
 @case
-def test_workers_of_a_server_reach_80_percent_in_an_epoch():
+def test_workers_of_a_server_reach_85_percent_in_three_epochs():
     for strategy, options in SERVED.items():
-        accuracy, out = train(5, 1, '--batch', '64', '--strategy', strategy,
+        accuracy, out = train(5, 3, '--batch', '64', '--strategy', strategy,
                               *options)
-        expect(accuracy >= 0.8, strategy, accuracy)
+        expect(accuracy >= 0.85, strategy, accuracy)
         expect(re.search(r'^staleness +[0-9]', out, re.MULTILINE), out)
 
 

@@ -132,6 +132,21 @@ def counts_images():
           final["parts_s"]["centre"] > 0, final)
 
 
+def names_all():
+    """Of workers that have more to do with weights than with images."""
+    with open(path("wide"), "w", encoding="ascii") as file:
+        file.write("input 1x12x12\ndense 16384\nrelu\ndense 10\nsoftmax_loss\n")
+    for strategy, *more in (("async-easgd",), ("easgd-round-robin",),
+                            ("parameter-server", "--rho", "0.1")):
+        train(2, strategy, *more, "--net", path("wide"), "--steps", "20",
+              "--log", path("log"))
+        *log, _ = points("log")
+        rest = sum(p["parts_ms"]["rest"] for p in log)
+        whole = sum(p["step_ms"] for p in log)
+        check(f"{strategy}: parts of steps name all but 3 % of them",
+              rest < 0.03 * whole, f"({rest:.3f} of {whole:.3f} ms)")
+
+
 def round_robin():
     name = "easgd-round-robin"
     options = ["--steps", "40", "--momentum", "0", "--checkpoint"]
@@ -282,9 +297,11 @@ with open(path("net"), "w") as net:
 for strategy in STRATEGIES:
     learns(strategy)
 counts_images()
+names_all()
 round_robin()
 stops()
 dies("easgd-round-robin", 1)
+dies("easgd-round-robin", 2, "--original-strict")
 dies("async-sgd", 3)
 dies("async-msgd", 0)
 dies("hogwild-sgd", 3)

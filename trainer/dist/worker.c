@@ -44,6 +44,7 @@ static int tag_of(const struct worker *w, enum link_call call)
 static coll_status call(struct worker *w, enum link_call call,
                         const float *from, float *to)
 {
+    const enum part before = breakdown_enter(w->time, PART_OUTSIDE);
     coll_status status = COLL_OK;
     for (int k = 0; !status && k < w->links->nservers; k++) {
         const int server = server_of(w, k);
@@ -59,6 +60,7 @@ static coll_status call(struct worker *w, enum link_call call,
                                COLL_F32, link.peer, tag_of(w, call), link.comm,
                                &w->requests[2 * server + 1]);
     }
+    breakdown_enter(w->time, before);
     return status;
 }
 
@@ -97,6 +99,7 @@ static coll_status alone(const struct worker *w, const struct worker_job *job,
         status = job->gradient(job->context, i);
         if (status)
             break;
+        breakdown_enter(w->time, PART_UPDATE);
         add_penalty(w);
         job->update(job->context, i);
     }
@@ -106,6 +109,7 @@ static coll_status alone(const struct worker *w, const struct worker_job *job,
 /* The centre is there, the weights and their gradient are those of before. */
 static void move(struct worker *w, const struct worker_job *job, long number)
 {
+    breakdown_enter(w->time, PART_UPDATE);
     elastic_distance(w->centre, w->weights, w->centre, w->links->count);
     job->update(job->context, number);
     elastic_pull(w->weights, w->centre, w->alpha, w->links->count);
