@@ -13,9 +13,10 @@ other, as PyTorch's tutorial has it; and a ring over plain sockets (peer_ring).
 Measured: the sum of a net's gradients on four hosts, namespaces of this machine, with
 ports of 1 Gbit/s or in two groups with 250 Mbit/s between them. Then epochs of LeNet on
 as many images as Fashion-MNIST has, and of a small AlexNet on as many as CIFAR-10: of
-coll_train as it is, and with the plain ring by tensors; and, where PyTorch is installed,
-of its DistributedDataParallel over Gloo, which computes with other kernels, too. Of
-both by the steps of a few seconds, images made up. Simulated: on the
+coll_train as it is, and with the plain ring for each layer as soon as it is there
+(`--exchange layers`), which hides more than the tutorial's way; and, where PyTorch is
+installed, of its DistributedDataParallel over Gloo, which computes with other kernels,
+too. Of both by the steps of a few seconds, images made up. Simulated: on the
 described cluster `tianhe3_ft2000plus`, whose figures are partly placeholders; a plain
 ring there; and that ring over TCP, taken as 15 us and 1.1 GB/s a node, which is what
 libcoll assumes of 10 Gbit/s."""
@@ -168,7 +169,7 @@ def epochs(run):
                          f"5.18, {TEXT}"))
     run.say("Seconds of an epoch:")
     run.table(("where", "net", "MiB", "images a rank", "chosen",
-               "ring, by tensors", "PyTorch over Gloo", "ring / chosen",
+               "ring, by layers", "PyTorch over Gloo", "ring / chosen",
                "PyTorch / chosen", "Gloo / MPI"), rows)
 
 

@@ -11,7 +11,7 @@ Then whole steps of training, where layers may travel while the ones before them
 still work: packed, by layers, and what coll_train chooses.
 
 Above these, computed as the paper counts: a message takes alpha, and beta for each
-byte, with the alphas and betas of three networks that it measured, from memory.
+byte, with those of three networks as `topo/clusters` has them, which are placeholders.
 
 Two ranks share memory on this machine; between hosts there are four, namespaces
 with ports of 1 Gbit/s each, which share its processors."""
@@ -22,8 +22,7 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
-from paper import (COMPUTED, MEASURED, MEMORY, MIB, Run, Skip,  # noqa: E402
-                   curve)
+from paper import (COMPUTED, MEASURED, MIB, Run, Skip, curve)  # noqa: E402
 import nets  # noqa: E402
 
 # Images of a rank in a step of training.
@@ -50,7 +49,7 @@ def computed(run):
             layers = len(counts) * alpha + size * beta
             rows.append((COMPUTED, net, f"{size / MIB:.1f}", len(counts),
                          network, f"{alpha * 1e6:g} us, {beta * 1e9:g} ns a "
-                         f"byte, {MEMORY}", f"{packed * 1e3:.4g}",
+                         "byte", f"{packed * 1e3:.4g}",
                          f"{layers * 1e3:.4g}", f"{layers / packed:.3f}"))
     run.table(("net", "MiB", "tensors", "network", "alpha and beta",
                "packed ms", "by layers ms", "layers / packed"), rows)

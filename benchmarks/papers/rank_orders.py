@@ -8,7 +8,7 @@ topology-aware allreduce; how it works is from memory). Simulated on the describ
 cluster `taihulight`, whose supernodes have 256 nodes: the far form (largest exchange
 at distance n/2) wants ranks dealt over the supernodes, which is swCaffe's
 renumbering; the near form wants them in blocks. Across: bytes that leave a
-supernode, of all bytes. A sum takes three accesses at 28 GB/s, from memory.
+supernode, of all bytes. A sum is taken to be three accesses at 28 GB/s.
 
 Last, what libcoll would choose on all 40,960 nodes, of which 160 supernodes are no
 power of two; the abstract has no figure to compare it with."""
