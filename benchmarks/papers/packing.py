@@ -62,8 +62,8 @@ def sums(run, net, nranks, network):
         with open(path, "w", encoding="utf-8") as file:
             file.write("\n".join(map(str, nets.tensors(net))))
         command = [*run.ranks(nranks, network), run.build / "coll_tensors"]
-        out = run.execute([*command, path, "1"], shown=[
-            *command, f"{net}.tensors", "1"])
+        out = run.execute([*command, path, "1"], 300, shown=[
+            *command, f"{net}.tensors", "1"])  # VGG-16 takes two minutes
     return json.loads(out[out.index("{"):])
 
 
