@@ -14,7 +14,7 @@ Measured: the sum of a net's gradients on four hosts, namespaces of this machine
 ports of 1 Gbit/s or in two groups with 250 Mbit/s between them. Then epochs of LeNet on
 as many images as Fashion-MNIST has, and of a small AlexNet on as many as CIFAR-10: of
 coll_train as it is, and with the plain ring for each layer as soon as it is there
-(`--exchange layers`), which hides more than the tutorial's way; and, where PyTorch is
+(`--exchange layers`), so beside the backward pass, not after it; and, where PyTorch is
 installed, of its DistributedDataParallel over Gloo, which computes with other kernels,
 too. Of both by the steps of a few seconds, images made up. Simulated: on the
 described cluster `tianhe3_ft2000plus`, whose figures are partly placeholders; a plain
