@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The rules of elastic averaging by themselves: one number a worker. */
+#include <assert.h>
 #include <criterion/criterion.h>
 
 #include "dist/elastic.h"
 #include "dist/server_rules.h"
 #include "easgd_oracle.h"
 #include "random.h"
+#include "stability.h"
 
 static double between(uint64_t seed, uint64_t i, double low, double high)
 {
@@ -93,6 +95,7 @@ Test(elastic, the_oracle_itself_is_stable_there_too)
 
 /* What moves: the centre, and each worker's weight and velocity. */
 enum { SIZE = 1 + 2 * ORACLE_WORKERS };
+static_assert((int)SIZE <= (int)STABILITY_SIZE, "a round has a matrix");
 
 struct way {
     double eta, alpha, momentum;
@@ -101,8 +104,9 @@ struct way {
 };
 
 /* A round in double: each worker does (5), (6) once, with the loss w^2 / 2. */
-static void round_in_double(const struct way *k, double *x)
+static void round_in_double(const void *way, double *x)
 {
+    const struct way *k = way;
     const double old = x[0];
     for (int i = 0; i < k->workers; i++) {
         double *w = x + 1 + 2 * i, *v = w + 1;
@@ -135,40 +139,9 @@ static void round_by_rules(const struct way *k, float *x)
     }
 }
 
-/* Squares a matrix, and divides it by its largest number, which it returns. */
-static double square(double m[SIZE][SIZE], int n)
-{
-    double product[SIZE][SIZE], most = 0;
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < n; j++) {
-            product[i][j] = 0;
-            for (int l = 0; l < n; l++)
-                product[i][j] += m[i][l] * m[l][j];
-            most = fmax(most, fabs(product[i][j]));
-        }
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < n; j++)
-            m[i][j] = most > 0 ? product[i][j] / most : 0;
-    return most;
-}
-
-/* The spectral radius of a round's matrix M: |M^k|^(1/k) for k = 2^20. */
 static double round_radius(const struct way *k)
 {
-    const int n = 1 + 2 * k->workers;
-    double m[SIZE][SIZE], log_most = 0, power = 1;
-    for (int j = 0; j < n; j++) {
-        double x[SIZE] = {0};
-        x[j] = 1;
-        round_in_double(k, x);
-        for (int i = 0; i < n; i++)
-            m[i][j] = x[i];
-    }
-    for (int i = 0; i < 20; i++) {
-        power /= 2;
-        log_most += power * log(square(m, n));
-    }
-    return exp(log_most);
+    return stability_radius(1 + 2 * k->workers, round_in_double, k);
 }
 
 static double far_after(const struct way *k, int rounds)

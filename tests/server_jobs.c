@@ -8,6 +8,7 @@
 
 #include "clock.h"
 #include "random.h"
+#include "stability.h"
 
 static const double h = 0.5;
 
@@ -151,18 +152,18 @@ void job_free(struct server_done *done)
 
 /* (1) or (5), (6), and (2'), for pull_push after the worker's own step; of
  * rule_add and rule_momentum what the server does, and the worker gets. */
-static void oracle_step(const struct server_job *job, long number, size_t i,
-                        double *c, double *w, double *v, double *seen)
+static void oracle_step(const struct server_job *job, long number,
+                        double target, double *c, double *w, double *v,
+                        double *seen)
 {
     const bool after = job->way == &worker_pull_push,
                exchanges = number % job->tau == (after ? job->tau - 1 : 0);
-    const double old = *w, g = h * (old - job_target(number, i))
-                               + job->rho * (old - *seen);
+    const double old = *w, g = h * (old - target) + job->rho * (old - *seen);
     if (job->way == &worker_gradient) {
         *v =
             (job->rule == rule_momentum ? job->momentum * *v : 0) - job->lr * g;
         *c += *v;
-        *w = *c;
+        *w = *seen = *c;
         return;
     }
     *v = job->momentum * *v - job->lr * g;
@@ -191,9 +192,33 @@ void job_oracle(const struct server_job *job, int nworkers,
         const struct service now = order ? order[k] : in_turn(job, nworkers, k);
         for (size_t i = 0; i < job->count; i++) {
             const size_t at = (size_t)now.worker * job->count + i;
-            oracle_step(job, now.step, i, &centre[i], &weights[at],
-                        &velocity[shared ? i : at], &velocity[all + at]);
+            oracle_step(job, now.step, job_target(now.step, i), &centre[i],
+                        &weights[at], &velocity[shared ? i : at],
+                        &velocity[all + at]);
         }
     }
     free(velocity);
+}
+
+struct round {
+    const struct server_job *job;
+    int nworkers;
+};
+
+/* With targets that are 0; x: the centre, and of each worker its weight, its
+ * velocity and the centre that it has seen. */
+static void do_round(const void *context, double *x)
+{
+    const struct round *r = context;
+    const bool shared = r->job->rule == rule_momentum;
+    for (long k = 0; k < r->nworkers * r->job->tau; k++) {
+        double *w = x + 1 + 3 * in_turn(r->job, r->nworkers, k).worker;
+        oracle_step(r->job, k, 0, x, w, shared ? x + 2 : w + 1, w + 2);
+    }
+}
+
+double job_radius(const struct server_job *job, int nworkers)
+{
+    const struct round r = {job, nworkers};
+    return stability_radius(1 + 3 * nworkers, do_round, &r);
 }

@@ -13,6 +13,7 @@
 #include "clock.h"
 #include "dist/servers.h"
 #include "dist/strategy.h"
+#include "random.h"
 #include "ranks.h"
 #include "server_jobs.h"
 
@@ -204,6 +205,77 @@ Test(servers, first_come_does_what_the_equations_say_in_the_order_it_took)
     run_row("async-measgd", 0.02, 0.9);
     run_row("async-sgd", 0.1, 0);
     run_row("async-msgd", 0.02, 0.5);
+}
+
+/* --- Stability ------------------------------------------------------------ */
+
+/* Whether all weights of this rank are below a bound, or none is. */
+static int stays_or_not(coll_comm *comm, int rank, int n)
+{
+    const bool stays = job_radius(&job, n - 1) < 1;
+    struct server_done done;
+    if (job_run(comm, &job, &done))
+        return 1;
+    for (size_t i = 0; i < job.count; i++) {
+        const double x = fabs((double)done.weights[i]);
+        EXPECT(stays ? x < 1e3 : !(x < 1e6),
+               "rank %d of %d: %g; lr %g, alpha %g, momentum %g, rho %g, tau "
+               "%ld: radius %g",
+               rank, n, x, job.lr, job.alpha, job.momentum, job.rho, job.tau,
+               job_radius(&job, n - 1));
+    }
+    job_free(&done);
+    return 0;
+}
+
+static struct server_job random_job(const struct strategy_ops *ops,
+                                    uint64_t seed, int *nworkers)
+{
+    const struct server_way *way = ops->way;
+    const bool has_momentum =
+                   ops->descent != DESCENT_PLAIN || way->rule == rule_momentum,
+               has_tau = way->worker != &worker_gradient;
+    struct server_job j = elastic(0);
+    j.way = way->worker;
+    j.order = way->order;
+    j.rule = way->rule;
+    j.count = 16;
+    /* Whom a server takes first would change the round. */
+    *nworkers =
+        j.order == SERVER_IN_TURN ? 1 + (int)random_below(seed, 0, 4) : 1;
+    j.momentum = has_momentum ? 0.9 * (double)random_unit(seed, 1) : 0;
+    j.tau = has_tau ? 1 + (long)random_below(seed, 2, 3) : 1;
+    j.lr = 8 * (1 + j.momentum) * (double)random_unit(seed, 3);
+    j.alpha = 1.5 * (double)random_unit(seed, 4);
+    j.rho = way->worker == &worker_pull_push ? (double)random_unit(seed, 5) : 0;
+    j.steps = 500L * *nworkers * j.tau;
+    return j;
+}
+
+/* A sign, a step of the centre's that is forgotten, or a value of after the
+ * step in place of one before would move the border. */
+Test(servers, each_strategy_converges_where_the_spectral_radius_says)
+{
+    for (int i = 0; i < nstrategies; i++) {
+        int stable = 0, unstable = 0;
+        for (uint64_t seed = 1;
+             strategies[i]->way && seed < 1000 && (stable < 6 || unstable < 6);
+             seed++) {
+            int nworkers;
+            job = random_job(strategies[i], seed, &nworkers);
+            const double radius = job_radius(&job, nworkers);
+            if (fabs(radius - 1) < 0.05   /* 500 rounds do not tell */
+                || fabs(radius - 1) > 0.2 /* others would tell no less */
+                || (radius < 1 ? stable : unstable) == 6)
+                continue;
+            cr_assert_eq(run_ranks(nworkers + 1, over_shm, stays_or_not), 0,
+                         "%s", strategies[i]->name);
+            stable += radius < 1;
+            unstable += radius > 1;
+        }
+        cr_assert(!strategies[i]->way || (stable == 6 && unstable == 6), "%s",
+                  strategies[i]->name);
+    }
 }
 
 /* As the names say: B1 to B7 of You, Buluc and Demmel, and swFLOW's. */
