@@ -52,6 +52,14 @@ enum part breakdown_enter(struct breakdown *b, enum part part)
     return before;
 }
 
+void breakdown_lend(struct breakdown *b, enum part part, double seconds)
+{
+    if (!b)
+        return;
+    b->seconds[b->part] -= seconds;
+    b->seconds[part] += seconds;
+}
+
 double breakdown_communication(const double seconds[PARTS])
 {
     return seconds[PART_INSIDE] + seconds[PART_DATA] + seconds[PART_OUTSIDE];
@@ -62,16 +70,16 @@ static const struct row {
     enum part first, last;
     const char *key, *text;
 } rows[] = {
-    {PART_READ,       PART_READ,       "read",    "1 reading images"            },
-    {PART_INITIALISE, PART_INITIALISE, "init",    "2 initialising"              },
-    {PART_INSIDE,     PART_INSIDE,     "inside",  "3 exchange inside a host"    },
-    {PART_DATA,       PART_DATA,       "data",    "4 waiting for the reader"    },
-    {PART_OUTSIDE,    PART_OUTSIDE,    "outside", "5 exchange with other hosts" },
-    {PART_FORWARD,    PART_BACKWARD,   "compute", "6 forward and backward"      },
-    {PART_UPDATE,     PART_UPDATE,     "update",  "7 update of the weights"     },
-    {PART_CENTRE,     PART_CENTRE,     "centre",  "8 update of the centre"      },
-    {PART_TEST,       PART_TEST,       "test",    "  evaluation and checkpoints"},
-    {PART_REST,       PART_REST,       "rest",    "  rest"                      },
+    {PART_READ,       PART_READ,       "read",    "1 reading images"             },
+    {PART_INITIALISE, PART_INITIALISE, "init",    "2 initialising"               },
+    {PART_INSIDE,     PART_INSIDE,     "inside",  "3 exchange inside a host"     },
+    {PART_DATA,       PART_DATA,       "data",    "4 waiting for the reader"     },
+    {PART_OUTSIDE,    PART_OUTSIDE,    "outside", "5 with other hosts or servers"},
+    {PART_FORWARD,    PART_BACKWARD,   "compute", "6 forward and backward"       },
+    {PART_UPDATE,     PART_UPDATE,     "update",  "7 update of the weights"      },
+    {PART_CENTRE,     PART_CENTRE,     "centre",  "8 update of the centre"       },
+    {PART_TEST,       PART_TEST,       "test",    "  evaluation and checkpoints" },
+    {PART_REST,       PART_REST,       "rest",    "  rest"                       },
 };
 enum { NROWS = sizeof(rows) / sizeof(rows[0]) };
 

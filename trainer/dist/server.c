@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "clock.h"
+
 coll_status server_open(struct server *s, long tau)
 {
     const size_t workers = (size_t)s->links->nworkers;
@@ -81,7 +83,9 @@ coll_status server_answer(struct server *s, int worker)
     /* The threads of SERVER_AT_ONCE are not that of the breakdown. */
     struct breakdown *time = s->order == SERVER_AT_ONCE ? NULL : s->time;
     const enum part before = breakdown_enter(time, PART_CENTRE);
+    const double began = clock_now();
     s->rule(&s->state, pushes ? slot->in : NULL, pulls ? slot->out : NULL);
+    slot->seconds += clock_now() - began;
     breakdown_enter(time, before);
     if (pushes)
         tickets_changed(&s->tickets, worker);
@@ -153,6 +157,15 @@ static coll_status run_one_by_one(struct server *s)
     return status;
 }
 
+/* They change the centre at once: the mean of them. */
+static double seconds_of_threads(const struct server *s)
+{
+    double seconds = 0;
+    for (int i = 0; i < s->links->nworkers; i++)
+        seconds += s->slots[i].seconds / s->links->nworkers;
+    return seconds;
+}
+
 coll_status server_run(struct server *s, long n, long *done)
 {
     const enum part before = breakdown_enter(s->time, PART_OUTSIDE);
@@ -160,11 +173,14 @@ coll_status server_run(struct server *s, long n, long *done)
     s->turn = s->links->nworkers - 1;
     for (int i = 0; i < s->links->nworkers; i++) {
         s->slots[i].left = false;
+        s->slots[i].seconds = 0;
         s->slots[i].call = LINK_LEAVE;
     }
     const coll_status status =
         s->order == SERVER_AT_ONCE ? server_run_at_once(s) : run_one_by_one(s);
     *done = s->tickets.next;
+    if (s->order == SERVER_AT_ONCE)
+        breakdown_lend(s->time, PART_CENTRE, seconds_of_threads(s));
     breakdown_enter(s->time, before);
     return status;
 }

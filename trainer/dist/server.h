@@ -25,6 +25,7 @@ struct server_slot {
     enum link_call call;  /* that was answered last */
     bool left;
     uint64_t bytes; /* of weights and gradients, received and sent */
+    double seconds; /* in which its messages changed or read the centre */
 };
 
 struct server {
