@@ -10,6 +10,7 @@
 #include "kernel_choice.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,15 +76,13 @@ static const struct conv_method *find(const char *name)
 
 /* --- the file ------------------------------------------------------------- */
 
-static bool file_path(char *path, size_t bytes)
+/* Of what it holds for: homes are shared by machines that differ. */
+static uint64_t hash(const char *text)
 {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    const bool own = cache && *cache == '/';
-    if (!own && (!home || *home != '/'))
-        return false;
-    const int used = snprintf(path, bytes, "%s%s/libcoll/conv.txt",
-                              own ? cache : home, own ? "" : "/.cache");
-    return used > 0 && (size_t)used < bytes;
+    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
+    for (; *text; text++)
+        h = (h ^ (unsigned char)*text) * 0x100000001b3u;
+    return h;
 }
 
 static void first_line(char *text, size_t bytes)
@@ -91,6 +90,18 @@ static void first_line(char *text, size_t bytes)
     char machine[200];
     machine_describe(machine, sizeof(machine));
     snprintf(text, bytes, "conv 6 %s %s\n", conv_isa()->name, machine);
+}
+
+static bool file_path(char *path, size_t bytes, const char *first)
+{
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    const bool own = cache && *cache == '/';
+    if (!own && (!home || *home != '/'))
+        return false;
+    const int used = snprintf(
+        path, bytes, "%s%s/libcoll/conv-%016" PRIx64 ".txt", own ? cache : home,
+        own ? "" : "/.cache", hash(strchr(first + strlen("conv "), ' ')));
+    return used > 0 && (size_t)used < bytes;
 }
 
 static bool read_line(const char *line, struct known *k)
@@ -142,10 +153,10 @@ static void write_known(FILE *to)
 static void load(void)
 {
     char path[PATH_MAX], error[200], first[300];
-    if (!file_path(path, sizeof(path)))
+    first_line(first, sizeof(first));
+    if (!file_path(path, sizeof(path), first))
         return;
     char *text = file_text(path, 1 << 20, error, sizeof(error));
-    first_line(first, sizeof(first));
     if (text && !strncmp(text, first, strlen(first)))
         read_known(text + strlen(first));
     free(text);
@@ -156,7 +167,8 @@ static void store(void)
 {
     char path[PATH_MAX], error[PATH_MAX + 100], first[300];
     struct new_file f;
-    if (!file_path(path, sizeof(path)))
+    first_line(first, sizeof(first));
+    if (!file_path(path, sizeof(path), first))
         return;
     for (char *slash = path; (slash = strchr(slash + 1, '/'));) {
         *slash = '\0';
@@ -167,7 +179,6 @@ static void store(void)
     }
     if (file_begin(&f, path, error, sizeof(error)))
         return;
-    first_line(first, sizeof(first));
     fputs(first, f.stream);
     write_known(f.stream);
     file_commit(&f, error, sizeof(error));

@@ -9,8 +9,9 @@
 #include "coll/coll.h"
 
 /* "auto": by rule. "measured": each layer's passes are timed once on a machine,
- * and what was the fastest is kept in ~/.cache/libcoll/conv.txt (or
- * $XDG_CACHE_HOME/libcoll/conv.txt) for later runs. "gemm", "direct",
+ * and what was the fastest is kept in ~/.cache/libcoll (or
+ * $XDG_CACHE_HOME/libcoll), in a file for each kind of machine and instruction
+ * set, for later runs. "gemm", "direct",
  * "winograd", "strassen": that, where it can. For nets that are created afterwards, whose
  * images are shared out over so many threads, and what conv_allow_bf16() has
  * set: with it "direct" is conv_bf16, and the other three are not valid. Not
