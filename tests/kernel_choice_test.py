@@ -225,6 +225,16 @@ def test_other_names_are_refused():
         tap.expect(expected in error and error.count('\n') == 1, error)
 
 
+@tap.case
+def test_a_wrong_line_of_a_net_is_said_with_its_file():
+    path = os.path.join(FOLDER.name, 'wrong.net')
+    with open(path, 'w', encoding='ascii') as file:
+        file.write(NET.replace('64 1x1', '64 1x1 bad'))
+    error = train('--net', path, status=2)
+    tap.expect(error.startswith(f'coll_train: --net {path}: line 6, column 13: '
+                                '"bad"'), error)
+
+
 train('--kernel', 'measured')
 HEAD = kept().splitlines()
 sys.exit(tap.run())

@@ -139,6 +139,7 @@ struct train_settings settings_of(const struct options *o)
                     o->milestones, wrong);
     struct train_settings s = {
         .net_text = net_option(&train_program, o->net),
+        .net_name = o->net,
         .data = o->data,
         .strategy = o->strategy,
         .optimiser = o->optimizer,

@@ -22,6 +22,7 @@
 
 struct train_settings {
     const char *net_text, *data, *strategy, *optimiser;
+    const char *net_name;     /* for messages; NULL: it has none */
     long epochs, steps;       /* steps > 0: so many in all, not epochs */
     long batch, global_batch; /* per rank; global_batch > 0 counts instead */
     long accumulate; /* so many batches make a step, with their gradients

@@ -81,6 +81,13 @@ static int refuse_stripes(struct train *t)
                       t->settings.strategy);
 }
 
+static int bad_net(struct train *t, const char *why)
+{
+    const char *name = t->settings.net_name;
+    return train_fail(t, 2, "--net%s%s: %s", name ? " " : "", name ? name : "",
+                      why);
+}
+
 /* Training goes without test images, if that part is missing as a whole. */
 static int open_images(struct train *t)
 {
@@ -88,7 +95,7 @@ static int open_images(struct train *t)
     char text[512];
     struct shape wanted;
     if (net_takes(s->net_text, &wanted, text, sizeof(text)))
-        return train_fail(t, 2, "--net: %s", text);
+        return bad_net(t, text);
     if (dataset_open(&t->train, s->data, DATASET_TRAIN, wanted, text,
                      sizeof(text))
         || dataset_open(&t->test, s->data, DATASET_TEST, wanted, text,
@@ -317,14 +324,14 @@ static int build(struct train *t)
     if (status)
         return train_comm_failed(t, status);
     if (net_create(&t->net, t->settings.net_text, t->pass, text, sizeof(text)))
-        return train_fail(t, 2, "--net: %s", text);
+        return bad_net(t, text);
     status = kernel_agree(t->comm, true);
     if (status)
         return train_comm_failed(t, status);
     if (net_fits(&t->net, &t->train, text, sizeof(text))
         || (t->test.ops
             && net_fits(&t->net, &t->test, text, sizeof(text))))
-        return train_fail(t, 2, "--net: %s", text);
+        return bad_net(t, text);
     if (s->deterministic && net_fix_sums(&t->net, text, sizeof(text)))
         return train_fail(t, 1, "--deterministic: %s", text);
     const int nthreads = t->settings.threads ? (int)t->settings.threads : 1;
