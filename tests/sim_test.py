@@ -289,6 +289,19 @@ def every_candidate_is_explained():
 
 
 @tap.case
+def one_host_is_served_by_its_memory():
+    """As in a job; the ranks of two hosts are not."""
+    for per_host, chosen in (8, 'node_direct'), (4, 'hierarchical'):
+        done = subprocess.run(
+            [os.path.join(BUILD, 'coll_info'), '--explain', 'allreduce',
+             '--cluster', 'node:2 (2us 1GB/s)', '-n', '8', '--ranks-per-host',
+             str(per_host), '1M', '--json'], env=ENV, text=True,
+            capture_output=True, timeout=100, check=True)
+        found = json.loads(done.stdout)['explain']['candidates']
+        check([c['algorithm'] for c in found if c['chosen']] == [chosen], found)
+
+
+@tap.case
 def what_more_ranks_are_served_by_is_not_explained():
     done = subprocess.run(
         [os.path.join(BUILD, 'coll_info'), '--explain', 'allreduce',
