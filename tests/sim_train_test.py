@@ -4,9 +4,13 @@
 
 Usage: sim_train_test.py BUILD_DIR [WORD...]; prints TAP, as sim_test.py does.
 """
+import os
 import sys
 
 sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                '..', 'benchmarks', 'papers'))
+import nets  # noqa: E402
 import tap  # noqa: E402
 from sim_kit import (  # noqa: E402
     ALPHA, BETA, FLAT, check, close, closed_forms, results, sim)
@@ -29,11 +33,11 @@ def train(*args):
 
 @tap.case
 def gradients_of_a_net_are_four_bytes_a_parameter():
-    for net, parameters in (('alexnet', 62378344), ('vgg16', 138357544),
-                            ('resnet50', 25557032), ('lenet', 431080)):
-        found = train('--net', net, '--step-ms', 100, '-n', 2, '--algo',
+    for path in nets.NETS.glob('*.net'):
+        found = train('--net', path.stem, '--step-ms', 100, '-n', 2, '--algo',
                       'ring')
-        check(found['gradient_bytes'] == 4 * parameters, net)
+        check(found['gradient_bytes'] == 4 * sum(nets.tensors(path.stem)), path)
+    check(sum(nets.tensors('alexnet')) == 60965224, 'alexnet has groups')
 
 
 @tap.case

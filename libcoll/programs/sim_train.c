@@ -15,17 +15,22 @@
 #include "base/log.h"
 #include "programs/sim_train.h"
 
-/* Layer by layer; AlexNet without groups, GoogLeNet without its side heads. */
+/* As coll_train has them (trainer/nets). */
 static const struct {
     const char *name;
     double parameters;
 } nets[] = {
-    {"alexnet",   62378344 },
-    {"vgg16",     138357544},
-    {"vgg19",     143667240},
-    {"resnet50",  25557032 },
-    {"googlenet", 6998552  },
-    {"lenet",     431080   },
+    {"alexnet",           60965224 },
+    {"alexnet_ungrouped", 62378344 },
+    {"alexnet_bn",        62396104 },
+    {"vgg16",             138357544},
+    {"vgg19",             143667240},
+    {"resnet18",          11689512 },
+    {"resnet20",          272474   },
+    {"resnet50",          25557032 },
+    {"googlenet",         6998552  },
+    {"lenet",             431080   },
+    {"lenet5",            61706    },
 };
 enum { NNETS = sizeof(nets) / sizeof(nets[0]) };
 
