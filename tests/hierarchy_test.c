@@ -14,7 +14,7 @@
 #include "thorough.h"
 #include "weights.h"
 
-enum { MAX_RANKS = 48 };
+enum { USUAL_RANKS = 48, MAX_RANKS = 512 };
 
 static bool rooted(const struct algo *algo)
 {
@@ -196,7 +196,7 @@ Test(hierarchy, every_plan_is_right_on_any_tree, .timeout = 600)
     for (unsigned seed = 1; seed <= cases(60, 9); seed++) {
         struct cluster c;
         draw_state = seed;
-        make_cluster(&c, 2 + draw(MAX_RANKS - 2), seed % 3 == 0);
+        make_cluster(&c, 2 + draw(USUAL_RANKS - 2), seed % 3 == 0);
         const size_t n = (size_t)c.layout.nranks;
         const size_t counts[] = {0, 1, 7, n - 1, n, n + 1, 61, 331};
         for (int a = 0; a < nplanned; a++) {
@@ -327,7 +327,7 @@ Test(hierarchy, levels_in_levels_in_levels_are_right, .timeout = 600)
     for (unsigned seed = 1; seed <= seeds; seed++) {
         struct layout l;
         draw_state = seed;
-        const int n = 2 + draw(MAX_RANKS - 2);
+        const int n = 2 + draw(USUAL_RANKS - 2);
         const size_t m = (size_t)n;
         const size_t counts[] = {0, 1, 7, m - 1, m, m + 1, 97, 389};
         nest(&l, n, 1 + (int)seed % 3);
@@ -356,6 +356,64 @@ Test(hierarchy, levels_in_levels_in_levels_are_right, .timeout = 600)
     }
     cr_assert_geq(deepest, (int)seeds / 6);
     cr_assert_lt(without, 3 * 150 / 20, "%d", without);
+}
+
+/* As many as the selector takes them for: ranks of hosts in equal groups, the
+ * last host with fewer ranks. */
+Test(hierarchy, many_ranks_get_their_sums_too, .timeout = 600)
+{
+    static const struct {
+        int n, of_host, of_group;
+    } runs[] = {
+        {160, 1,  16},
+        {160, 10, 4 },
+        {256, 16, 4 },
+        {321, 8,  8 },
+        {512, 2,  16},
+    };
+    for (size_t i = thorough() ? 0 : 4; i < sizeof(runs) / sizeof(runs[0]);
+         i++) {
+        static struct cluster c;
+        const int n = runs[i].n;
+        for (int r = 0; r < n; r++) {
+            c.hosts[r] = (uint64_t)(r / runs[i].of_host);
+            c.group_of[r] = r / runs[i].of_group; /* of host r */
+        }
+        const struct layout_groups groups = {
+            1 + (n - 1) / runs[i].of_host / runs[i].of_group,
+            c.group_of,
+            {2e-6, 1e-9, 0},
+            1e-9
+        };
+        const struct layout_costs costs = {
+            .local = {1e-7, 1e-10, 0},
+              .remote = {1e-6, 5e-10, 0}
+        };
+        cr_assert_eq(
+            layout_create(&c.layout, n, c.hosts, NULL, &groups, &costs),
+            COLL_OK, "%s", fail_sentence());
+        int tried = 0;
+        for (int a = 0; a < nplanned; a++) {
+            const bool parts = in_parts(&algos[a]);
+            struct trial t = {
+                .algo = &algos[a],
+                .layout = &c.layout,
+                .order = parts ? ORDER_GIVEN : ORDER_BLOCK,
+                .root = rooted(&algos[a]) ? n / 3 : 0,
+                .segments = 4,
+                .count = parts ? (size_t)n : 1031,
+                .seed = (unsigned)i,
+            };
+            if ((by_levels(&algos[a])
+                 || !strcmp(algos[a].full_name, "allreduce_leaders"))
+                && has_plan(&t)) {
+                run(&t);
+                tried++;
+            }
+        }
+        layout_free(&c.layout);
+        cr_assert_geq(tried, 5, "%d", tried);
+    }
 }
 
 /* Two groups of two hosts: each byte of the vector crosses once each way. */
