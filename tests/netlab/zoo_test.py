@@ -23,7 +23,7 @@ import launch  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv[1])
 # A job that works has time; who waits in vain does not need it.
-JOIN_SECONDS = {True: 5, False: 2}
+JOIN_SECONDS = {True: 10, False: 2}
 MOST_SECONDS = 20
 HOSTS = 3
 WAYS = ['root', 'id']
@@ -31,8 +31,8 @@ CASES = []
 
 
 def case(works, says='', rails=(), **settings):
-    """Marks a test; its name is the claim. works: an error will not do. says:
-    a word that some rank's error must have; there must be one. rails:
+    """Marks a test; its name is the claim. works: there must be no error, or one
+    on all ranks. says: a word that some rank's error must have. rails:
     interfaces of rank 0's host that must carry messages, in order. settings:
     variables of all ranks.
     """
@@ -65,8 +65,8 @@ def check(ranks, outs, errs, ended, works, says):
     if not ended:
         raise tap.Wrong(f'not over after {MOST_SECONDS} s')
     if all(rank.status == 0 for rank in ranks):
-        if says:
-            raise tap.Wrong(f'the job works; nobody speaks of "{says}"')
+        if not works:
+            raise tap.Wrong('the job works')
         return
     if works:
         raise tap.Wrong('the job failed')
@@ -185,23 +185,23 @@ def ipv6_addresses_alone():
     return netlab.Lab(layout(ipv6=True))
 
 
-@case(works=False)
+@case(works=True)
 def a_black_hole_listed_first():
     return netlab.Lab(layout(), hole)
 
 
-@case(works=False)
+@case(works=True)
 def a_network_without_others_listed_first():
     return netlab.Lab(layout(), deaf)
 
 
-@case(works=False)
+@case(works=True)
 def a_black_hole_on_one_host():
     return netlab.Lab(layout(),
                       lambda lab, h: h == 1 and hole(lab, h))
 
 
-@case(works=False)
+@case(works=True)
 def the_same_address_on_all_hosts_listed_first():
     return netlab.Lab(layout(), same_address)
 
