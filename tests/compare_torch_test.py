@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: MIT
 """benchmarks/compare_torch.py: usage compare_torch_test.py BUILD_FOLDER. Skips
 without PyTorch."""
+import gzip
 import json
 import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -69,6 +71,40 @@ def test_several_ranks_of_both():
     row = compared(1, '--ranks', '2')
     tap.expect(row['ranks'] == 2 and 0 <= row['coll_share'] <= 1, row)
     tap.expect(0 <= row['torch_share'] < 1, row)
+
+
+def write_images(folder, part, count, lies=0):
+    """Ten kinds, told by where a bar is; the first labels are lies."""
+    kinds = [i % 10 for i in range(count)]
+    with open(os.path.join(folder, part + '-images-idx3-ubyte'), 'wb') as to:
+        to.write(struct.pack('>4i', 0x803, count, 28, 28))
+        for kind in kinds:
+            to.write(bytes(200 * (x // 2 == kind) for x in range(28)) * 28)
+    with gzip.open(os.path.join(folder, part + '-labels-idx1-ubyte.gz'),
+                   'wb') as to:
+        to.write(struct.pack('>2i', 0x801, count)
+                 + bytes((kind + (i < lies)) % 10
+                         for i, kind in enumerate(kinds)))
+
+
+@tap.case
+def test_how_soon_both_learn():
+    with tempfile.TemporaryDirectory() as folder:
+        write_images(folder, 'train', 640)
+        write_images(folder, 't10k', 200, 20)
+        for goal, status in ('0.15', 0), ('0.9999', 1):
+            done = subprocess.run(
+                [os.path.join(FOLDER, 'compare_accuracy.py'), folder, '--build',
+                 BUILD, '--seeds', '1', '--goal', goal, '--json',
+                 os.path.join(folder, 'json')], text=True, capture_output=True,
+                check=False, timeout=120)
+            tap.expect(done.returncode == status, done.stdout, done.stderr)
+            with open(os.path.join(folder, 'json'), encoding='utf-8') as found:
+                row, = json.load(found)
+            tap.expect(('times as long' in done.stdout) == (status == 0), done)
+            tap.expect((row['torch'][0] is None) == (status == 1), row)
+    soon, last = row['coll_train']
+    tap.expect(0.15 < last and (soon is None) == (last < 0.9999), row)
 
 
 @tap.case
