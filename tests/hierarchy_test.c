@@ -63,16 +63,12 @@ struct cluster {
     int group_of[MAX_RANKS];
 };
 
-static void make_cluster(struct cluster *c, int n, bool shuffled)
+/* Its hosts in so many groups whose link they share, if that is said. */
+static void create_layout(struct cluster *c, int n, int ngroups, bool shared)
 {
-    const int nhosts = 1 + draw(n), ngroups = 1 + draw(5);
-    for (int r = 0; r < n; r++)
-        c->hosts[r] = (uint64_t)(shuffled ? draw(nhosts) : r * nhosts / n);
-    for (int h = 0; h < MAX_RANKS; h++)
-        c->group_of[h] = shuffled ? draw(ngroups) : h * ngroups / nhosts;
     const struct layout_groups groups = {
         ngroups, c->group_of, {2e-6, 1e-9, 0},
-          draw(2) ? 1e-9 : 0
+          shared ? 1e-9 : 0
     };
     const struct layout_costs costs = {
         .local = {1e-7, 1e-10, 0},
@@ -80,6 +76,16 @@ static void make_cluster(struct cluster *c, int n, bool shuffled)
     };
     cr_assert_eq(layout_create(&c->layout, n, c->hosts, NULL, &groups, &costs),
                  COLL_OK, "%s", fail_sentence());
+}
+
+static void make_cluster(struct cluster *c, int n, bool shuffled)
+{
+    const int nhosts = 1 + draw(n), ngroups = 1 + draw(5);
+    for (int r = 0; r < n; r++)
+        c->hosts[r] = (uint64_t)(shuffled ? draw(nhosts) : r * nhosts / n);
+    for (int h = 0; h < MAX_RANKS; h++)
+        c->group_of[h] = shuffled ? draw(ngroups) : h * ngroups / nhosts;
+    create_layout(c, n, ngroups, draw(2));
 }
 
 struct trial {
@@ -248,17 +254,7 @@ Test(hierarchy, small_trees_are_all_right, .timeout = 600)
                 c.hosts[r] = host += r > 0 && (bits >> (r - 1) & 1);
             for (int h = 0; h < MAX_RANKS; h++)
                 c.group_of[h] = h < (int)(host + 1) / 2 ? 0 : 1;
-            const struct layout_groups groups = {
-                2, c.group_of, {2e-6, 1e-9, 0},
-                  1e-9
-            };
-            const struct layout_costs costs = {
-                .local = {1e-7, 1e-10, 0},
-                  .remote = {1e-6, 5e-10, 0}
-            };
-            cr_assert_eq(
-                layout_create(&c.layout, n, c.hosts, NULL, &groups, &costs),
-                COLL_OK);
+            create_layout(&c, n, 2, true);
             for (int a = 0; a < nplanned; a++)
                 if (by_levels(&algos[a])
                     || !strcmp(algos[a].full_name, "allreduce_leaders"))
@@ -379,19 +375,8 @@ Test(hierarchy, many_ranks_get_their_sums_too, .timeout = 600)
             c.hosts[r] = (uint64_t)(r / runs[i].of_host);
             c.group_of[r] = r / runs[i].of_group; /* of host r */
         }
-        const struct layout_groups groups = {
-            1 + (n - 1) / runs[i].of_host / runs[i].of_group,
-            c.group_of,
-            {2e-6, 1e-9, 0},
-            1e-9
-        };
-        const struct layout_costs costs = {
-            .local = {1e-7, 1e-10, 0},
-              .remote = {1e-6, 5e-10, 0}
-        };
-        cr_assert_eq(
-            layout_create(&c.layout, n, c.hosts, NULL, &groups, &costs),
-            COLL_OK, "%s", fail_sentence());
+        create_layout(&c, n, 1 + (n - 1) / runs[i].of_host / runs[i].of_group,
+                      true);
         int tried = 0;
         for (int a = 0; a < nplanned; a++) {
             const bool parts = in_parts(&algos[a]);
