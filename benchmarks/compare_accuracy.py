@@ -3,12 +3,12 @@
 """How soon coll_train and PyTorch learn what LeNet can, on this machine.
 
     benchmarks/compare_accuracy.py FOLDER [--build build] [--goal 0.99]
-        [--seeds 1,2,3] [--threads 1] [--json FILE]
+        [--seeds 1,2,3] [--threads 1] [--steps 3300] [--json FILE]
 
 FOLDER has MNIST's IDX files, packed by gzip or not. Each side goes by the recipe
 with which it was the soonest of those tried: PyTorch with batches of 64 and one
 cycle of up to 0.05 in 2.5 epochs; coll_train with batches of 32, up to 0.02 and a
-cosine in 1.76 epochs. Both run in turn, in processes of their own, with as many
+cosine in 1.76 epochs (--steps). Both run in turn, in processes of their own, with as many
 threads. Seconds are those of training until test images were first seen to be told
 so well: PyTorch's are looked at four times an epoch, coll_train's after each epoch
 and at the end, and neither's looking counts.
@@ -31,7 +31,7 @@ TORCH = os.path.join(HERE, 'torch_accuracy.py')
 TORCH_RECIPE = ['2.5', '64', '0.05']  # epochs, batch, highest rate
 OWN_RECIPE = ['--batch', '32', '--lr', '0.02', '--momentum', '0.9',
               '--weight-decay', '0.001', '--schedule', 'cosine', '--warmup',
-              '300', '--steps', '3300', '--epochs', '9']
+              '300']
 
 
 def run_torch(o, seed):
@@ -47,8 +47,9 @@ def run_coll(o, seed):
     with tempfile.TemporaryDirectory() as folder:
         log = os.path.join(folder, 'log')
         run([os.path.join(o.build, 'coll_train'), '--net', 'lenet', '--data',
-             f'mnist:{o.folder}', *OWN_RECIPE, '--threads', str(o.threads),
-             '--seed', str(seed), '--log', log], COLL_STORE='off')
+             f'mnist:{o.folder}', *OWN_RECIPE, '--steps', str(o.steps),
+             '--threads', str(o.threads), '--seed', str(seed), '--log', log],
+            COLL_STORE='off')
         with open(log, encoding='utf-8') as file:
             rows = [json.loads(line) for line in file]
     spent, first, last = 0.0, None, 0.0
@@ -69,14 +70,15 @@ def parse_options():
     parser.add_argument('--goal', type=float, default=0.99)
     parser.add_argument('--seeds', default='1,2,3')
     parser.add_argument('--threads', type=int, default=1)
+    parser.add_argument('--steps', type=int, default=3300)
     parser.add_argument('--json', metavar='FILE')
     o = parser.parse_args()
     try:
         o.seeds = [int(seed) for seed in o.seeds.split(',')]
     except ValueError:
         parser.error(f'--seeds: found "{o.seeds}", valid is like 1,2,3')
-    if not 0 < o.goal < 1 or o.threads < 1:
-        parser.error('--goal is between 0 and 1, --threads above 0')
+    if not 0 < o.goal < 1 or o.threads < 1 or o.steps < 301:
+        parser.error('--goal is between 0 and 1, --threads above 0, --steps above 300')
     if not os.path.isdir(o.folder):
         parser.error(f'found "{o.folder}", valid is a folder of IDX files')
     o.folder = os.path.abspath(o.folder)

@@ -4,8 +4,8 @@
 
     torch_accuracy.py FOLDER NET THREADS EPOCHS BATCH LR SEED GOAL
 
-trains on IDX files (packed by gzip or not) with a one-cycle schedule, momentum 0.9
-and weight decay 0.0005, and prints the seconds of training after which the test
+trains on IDX files (packed by gzip or not) with a one-cycle schedule, which moves
+momentum, too, and weight decay 0.0005, and prints the seconds of training after which the test
 images were first seen to be told with that accuracy ("never"), then the last
 accuracy. They are looked at four times an epoch, which does not count.
 """
@@ -66,7 +66,7 @@ def main():
     x, y = load(folder, 'train', shape)
     test = load(folder, 't10k', shape)
     optimizer = torch.optim.SGD(net.parameters(), lr=rate, momentum=0.9,
-                                weight_decay=5e-4)
+                                weight_decay=5e-4)  # OneCycleLR: 0.95 to 0.85
     an_epoch = len(x) // batch
     total = max(1, int(an_epoch * epochs))
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate,

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""benchmarks/compare_torch.py: usage compare_torch_test.py BUILD_FOLDER. Skips
-without PyTorch."""
+"""benchmarks/compare_torch.py and compare_accuracy.py: usage compare_torch_test.py
+BUILD_FOLDER. Skips without PyTorch."""
 import gzip
 import json
 import os
@@ -95,8 +95,8 @@ def test_how_soon_both_learn():
         for goal, status in ('0.15', 0), ('0.9999', 1):
             done = subprocess.run(
                 [os.path.join(FOLDER, 'compare_accuracy.py'), folder, '--build',
-                 BUILD, '--seeds', '1', '--goal', goal, '--json',
-                 os.path.join(folder, 'json')], text=True, capture_output=True,
+                 BUILD, '--seeds', '1', '--goal', goal, '--steps', '400',
+                 '--json', os.path.join(folder, 'json')], text=True, capture_output=True,
                 check=False, timeout=120)
             tap.expect(done.returncode == status, done.stdout, done.stderr)
             with open(os.path.join(folder, 'json'), encoding='utf-8') as found:

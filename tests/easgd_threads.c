@@ -413,8 +413,8 @@ static int bytes_fall_with_tau(void)
     return good;
 }
 
-/* Between hosts with one rank each. Of replicated centres 2^k only: others fold
- * in, as pairs would have to be made all to all otherwise. */
+/* Between hosts with one rank each. Of replicated centres 2^k only: of
+ * other numbers some ranks fold into others first. */
 static int carries_no_more(const struct way *way, int n)
 {
     double mean = 0, most = 0;

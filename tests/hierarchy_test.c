@@ -354,8 +354,7 @@ Test(hierarchy, levels_in_levels_in_levels_are_right, .timeout = 600)
     cr_assert_lt(without, 3 * 150 / 20, "%d", without);
 }
 
-/* As many as the selector takes them for: ranks of hosts in equal groups, the
- * last host with fewer ranks. */
+/* Hundreds of ranks; of 321 the last host and its group are smaller. */
 Test(hierarchy, many_ranks_get_their_sums_too, .timeout = 600)
 {
     static const struct {

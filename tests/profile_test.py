@@ -282,7 +282,7 @@ def check_trace(path, rank):
 
 
 EIGHT = ['1 reading images', '2 initialising', '3 exchange inside a host',
-         '4 waiting for the reader', '5 with other hosts or servers',
+         '4 waiting for the reader', '5 exchange, hosts and servers',
          '6 forward and backward', '7 update of the weights',
          '8 update of the centre', 'evaluation and checkpoints', 'rest', 'all']
 KEYS = ['read', 'init', 'inside', 'data', 'outside', 'compute', 'update',
@@ -370,10 +370,10 @@ def test_the_log_has_the_parts_of_each_step():
 def test_exchanges_are_inside_a_host_or_not():
     rows, _, _ = broken_down(2)
     expect(rows['3 exchange inside a host'][0] > 0, rows)
-    expect(rows['5 with other hosts or servers'][0] == 0, rows)
+    expect(rows['5 exchange, hosts and servers'][0] == 0, rows)
     rows, _, _ = broken_down(2, messages=True)
     expect(rows['3 exchange inside a host'][0] == 0, rows)
-    expect(rows['5 with other hosts or servers'][0] > 0, rows)
+    expect(rows['5 exchange, hosts and servers'][0] > 0, rows)
 
 
 @case

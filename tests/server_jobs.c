@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "server_jobs.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,5 +221,6 @@ static void do_round(const void *context, double *x)
 double job_radius(const struct server_job *job, int nworkers)
 {
     const struct round r = {job, nworkers};
+    assert(nworkers == 1 || job->rule != rule_momentum);
     return stability_radius(1 + 3 * nworkers, do_round, &r);
 }

@@ -51,7 +51,8 @@ void job_oracle(const struct server_job *, int nworkers,
                 const struct service *order, double *centre, double *weights);
 
 /* The spectral radius of that for the round in which each of so many workers
- * has its tau steps in turn: errors shrink where it is below 1. */
+ * has its tau steps in turn: errors shrink where it is below 1. With
+ * rule_momentum of one worker. */
 double job_radius(const struct server_job *, int nworkers);
 
 #endif

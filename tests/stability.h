@@ -4,6 +4,7 @@
 #ifndef TESTS_STABILITY_H
 #define TESTS_STABILITY_H
 
+#include <assert.h>
 #include <math.h>
 
 enum { STABILITY_SIZE = 32 };
@@ -34,6 +35,7 @@ static inline double stability_radius(int n, stability_round *round,
                                       const void *context)
 {
     double m[STABILITY_SIZE][STABILITY_SIZE], log_most = 0, power = 1;
+    assert(n <= STABILITY_SIZE);
     for (int j = 0; j < n; j++) {
         double x[STABILITY_SIZE] = {0};
         x[j] = 1;

@@ -52,7 +52,7 @@ enum part breakdown_enter(struct breakdown *b, enum part part)
     return before;
 }
 
-void breakdown_lend(struct breakdown *b, enum part part, double seconds)
+void breakdown_charge(struct breakdown *b, enum part part, double seconds)
 {
     if (!b)
         return;
@@ -74,7 +74,7 @@ static const struct row {
     {PART_INITIALISE, PART_INITIALISE, "init",    "2 initialising"               },
     {PART_INSIDE,     PART_INSIDE,     "inside",  "3 exchange inside a host"     },
     {PART_DATA,       PART_DATA,       "data",    "4 waiting for the reader"     },
-    {PART_OUTSIDE,    PART_OUTSIDE,    "outside", "5 with other hosts or servers"},
+    {PART_OUTSIDE,    PART_OUTSIDE,    "outside", "5 exchange, hosts and servers"},
     {PART_FORWARD,    PART_BACKWARD,   "compute", "6 forward and backward"       },
     {PART_UPDATE,     PART_UPDATE,     "update",  "7 update of the weights"      },
     {PART_CENTRE,     PART_CENTRE,     "centre",  "8 update of the centre"       },

@@ -5,7 +5,7 @@
  * Every moment belongs to one part: whoever begins something says so, and what
  * it returns to afterwards. It is always measured, as that is a look at the
  * clock a few times a step. Of a rank's own thread; others' time is not seen,
- * but for that of the threads of a server (breakdown_lend()).
+ * but for the mean of a server's threads (breakdown_charge()).
  */
 #ifndef TRAINER_BREAKDOWN_H
 #define TRAINER_BREAKDOWN_H
@@ -45,9 +45,9 @@ void breakdown_start(struct breakdown *, double began);
  * has ended, to come back to. NULL is allowed: nothing is measured. */
 enum part breakdown_enter(struct breakdown *, enum part);
 
-/* So many seconds of the part at work were another's: what other threads did
- * while this one waited for them. NULL is allowed. */
-void breakdown_lend(struct breakdown *, enum part, double seconds);
+/* Takes so many seconds from the part at work and gives them to another: to what
+ * other threads did while this one waited for them. NULL is allowed. */
+void breakdown_charge(struct breakdown *, enum part, double seconds);
 
 /* Seconds of parts 3 to 5. */
 double breakdown_communication(const double seconds[PARTS]);

@@ -5,7 +5,7 @@
  *     8 64 56 56 64 1 3 3 1 1 1 1 1 1 0 forward f32 winograd
  *
  * with the images of one thread first.
- * A file of another machine, or one that cannot be read, is written anew.
+ * A file of another format, or one that cannot be read, is written anew.
  * Nothing is lost with it but time. */
 #include "kernel_choice.h"
 
@@ -76,7 +76,6 @@ static const struct conv_method *find(const char *name)
 
 /* --- the file ------------------------------------------------------------- */
 
-/* Of what it holds for: homes are shared by machines that differ. */
 static uint64_t hash(const char *text)
 {
     uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
@@ -92,6 +91,8 @@ static void first_line(char *text, size_t bytes)
     snprintf(text, bytes, "conv 6 %s %s\n", conv_isa()->name, machine);
 }
 
+/* Named after what it holds for, as homes are shared by machines that differ;
+ * not after its format, so that an older one is replaced. */
 static bool file_path(char *path, size_t bytes, const char *first)
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -377,9 +378,8 @@ static const struct conv_method *force(const struct conv *c,
 int kernel_choose(const char *name, int nthreads, char *error,
                   size_t error_bytes)
 {
-    const char *const names[] = {"auto",     "direct",   "gemm",
-                                 "measured", "strassen", "winograd",
-                                 NULL};
+    const char *const names[] = {"auto",     "direct",   "gemm", "measured",
+                                 "strassen", "winograd", NULL};
     forced = strcmp(name, conv_bf16.name) ? find(name) : NULL;
     if (conv_bf16_allowed() && forced && forced != &conv_direct) {
         snprintf(error, error_bytes,

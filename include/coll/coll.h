@@ -623,7 +623,8 @@ coll_status coll_explain_candidates(coll_comm *comm, const char *collective,
 /* The same for a cluster that is not here: nranks ranks, ranks_per_host of them
  * on each of the first hosts of a description (coll_topo_load()), and bytes of
  * the whole vector: what one rank holds in the end of an allgather, or at first
- * of a reduce-scatter. Obeys COLL_ALGO. INVALID beyond 2048 ranks, whose prices
+ * of a reduce-scatter. Obeys COLL_ALGO; ranks that are all on one host share its
+ * memory, with a processor for each. INVALID beyond 2048 ranks, whose prices
  * would take minutes. */
 coll_status coll_explain_cluster(const char *spec, int nranks,
                                  int ranks_per_host, const char *collective,

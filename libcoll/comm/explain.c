@@ -365,7 +365,7 @@ coll_status coll_explain_cluster(const char *spec, int nranks,
         status = select_rules(select, setting_text(SETTING_ALGO), "COLL_ALGO");
     if (status == COLL_OK)
         status = lay_out(&layout, topo, nranks, ranks_per_host);
-    if (nranks <= ranks_per_host) /* with a processor for each */
+    if (nranks > 1 && nranks <= ranks_per_host) /* with a processor for each */
         select->node = (struct select_node){nranks, NODE_INLINE_BEST};
     layout.by_hosts =
         ranks_per_host > 1 && ranks_per_host < nranks ? ranks_per_host : 0;

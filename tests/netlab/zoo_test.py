@@ -31,8 +31,8 @@ CASES = []
 
 
 def case(works, says='', rails=(), **settings):
-    """Marks a test; its name is the claim. works: there must be no error, or one
-    on all ranks. says: a word that some rank's error must have. rails:
+    """Marks a test; its name is the claim. works: no rank may fail; else all
+    must, and say why. says: a word that some rank's error must have. rails:
     interfaces of rank 0's host that must carry messages, in order. settings:
     variables of all ranks.
     """

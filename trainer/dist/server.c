@@ -180,7 +180,7 @@ coll_status server_run(struct server *s, long n, long *done)
         s->order == SERVER_AT_ONCE ? server_run_at_once(s) : run_one_by_one(s);
     *done = s->tickets.next;
     if (s->order == SERVER_AT_ONCE)
-        breakdown_lend(s->time, PART_CENTRE, seconds_of_threads(s));
+        breakdown_charge(s->time, PART_CENTRE, seconds_of_threads(s));
     breakdown_enter(s->time, before);
     return status;
 }
