@@ -209,9 +209,7 @@ Test(servers, first_come_does_what_the_equations_say_in_the_order_it_took)
 
 /* --- Stability ------------------------------------------------------------ */
 
-/* Whether all weights stay small, or all grow without bound, as the radius
- * says.
- */
+/* Whether all weights stay small, or all grow without bound: by the radius. */
 static int stays_or_not(coll_comm *comm, int rank, int n)
 {
     const bool stays = job_radius(&job, n - 1) < 1;
