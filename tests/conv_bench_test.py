@@ -380,6 +380,36 @@ def test_bf16_is_right_on_every_isa():
     check([r['kernel'] for r in found['results']] == 5 * ['bf16'], found)
 
 
+HALVED = '''net halved
+input 3x12x12
+conv 32 3x3 pad 1
+batchnorm
+relu
+conv 32 3x3 pad 1
+relu
+conv 48 1x1
+dense 10
+softmax_loss
+'''
+
+
+@tap.slow_case
+def test_memory_is_as_the_net_has_it():
+    def memory(net, *words):
+        found, out = measured('--net', net, '--dtype', 'bf16', *words, *QUICK)
+        return ([(r['shape']['x_dtype'], r['shape']['y_dtype'])
+                 for r in found['results'] if r['pass'] == 'fwd'], out)
+    with tempfile.TemporaryDirectory() as folder:
+        net = own_net(folder, HALVED)
+        seen, out = memory(net, '--isa', 'avx2' if 'avx2' in isas() else 'auto')
+        check(seen == 3 * [('f32', 'f32')] and 'in memory' not in out, out)
+        if not run('--isa', 'amx', '--dtype', 'bf16', '--list')[0]:
+            wanted = [('f32', 'f32'), ('f32', 'bf16'), ('bf16', 'f32')]
+            for kernel in ('auto', 'direct'):
+                seen, out = memory(net, '--kernel', kernel)
+                check(seen == wanted and '# of 2 shapes x or y' in out, out)
+
+
 @tap.case
 def test_images_of_many_channels_are_blocked():
     with tempfile.TemporaryDirectory() as folder:

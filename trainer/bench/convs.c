@@ -6,20 +6,9 @@
 #include <string.h>
 
 #include "layer/conv.h"
+#include "net/fuse.h"
 #include "net/parse.h"
-
-/* As the net decides it: all that read the images take them plain. */
-static bool images_are_plain(const struct net *net)
-{
-    for (int i = 0; i < net->nlayers; i++) {
-        const struct layer *l = &net->layers[i];
-        for (int k = 0; k < l->ninputs; k++)
-            if (l->from[k] < 0
-                && (!l->ops->takes_plain || !l->ops->takes_plain(l)))
-                return false;
-    }
-    return true;
-}
+#include "net/place.h"
 
 static bool same(const struct net_conv *a, const struct net_conv *b)
 {
@@ -30,7 +19,8 @@ static bool same(const struct net_conv *a, const struct net_conv *b)
            && x->stride_h == y->stride_h && x->stride_w == y->stride_w
            && x->pad_h == y->pad_h && x->pad_w == y->pad_w
            && x->dilation_h == y->dilation_h && x->dilation_w == y->dilation_w
-           && x->plain == y->plain && a->bias == b->bias
+           && x->plain == y->plain && x->half_x == y->half_x
+           && x->half_y == y->half_y && a->bias == b->bias
            && a->data_gradient == b->data_gradient;
 }
 
@@ -47,19 +37,20 @@ static void add(struct net_convs *to, const struct net_conv *c)
 
 static void collect(struct net *net, struct net_convs *to)
 {
-    const bool plain = images_are_plain(net);
+    net_fuse(net);
+    net_lay_out(net);
     for (int i = 0; i < net->nlayers; i++) {
         struct layer *l = &net->layers[i];
         bool below = false; /* something before it learns */
         for (int k = 0; k < l->ninputs; k++)
             below |= l->from[k] >= 0 && net->layers[l->from[k]].learns;
-        l->learns = below || l->nparams;
-        l->plain = plain && l->from[0] < 0;
         if (strcmp(l->ops->name, "conv"))
             continue;
         struct net_conv c = {.conv = conv_of(l, l->in.n),
                              .bias = !l->option.window.no_bias,
                              .data_gradient = below};
+        c.conv.half_x = l->half_x;
+        c.conv.half_y = l->half;
         if (*l->name)
             snprintf(c.layer, sizeof(c.layer), "%s", l->name);
         else

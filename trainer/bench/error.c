@@ -64,19 +64,6 @@ struct conv error_conv(const struct conv *of, const struct conv_method *m,
     return c;
 }
 
-/* An arena of count floats as plain ones; the caller frees. */
-static float *plain_copy(const float *from, int n, int c, int h, int w,
-                         bool plain)
-{
-    const size_t count = (size_t)n * (size_t)c * (size_t)h * (size_t)w;
-    float *to = malloc(count * sizeof(float));
-    if (to && plain)
-        memcpy(to, from, count * sizeof(float));
-    else if (to)
-        conv_to_plain(from, to, n, c, h, w);
-    return to;
-}
-
 static double compare(const float *found, const double *wanted, size_t count)
 {
     double largest = 0, off = 0;
@@ -112,8 +99,8 @@ double error_of(const struct conv *of, bool bias, const struct conv_method *m,
         return error;
     spoil(&o, pass);
     operands_run(&o, &c, m, pass);
-    float *x = plain_copy(o.x.x, c.n, c.c, c.h, c.w, c.plain);
-    float *y = plain_copy(o.y.x, c.n, c.k, c.out_h, c.out_w, false);
+    float *x = operands_plain_x(&o, &c);
+    float *y = operands_plain_y(&o, &c);
     double *wanted = calloc(count[pass], sizeof(*wanted));
     const float *const found[] = {[CONV_FORWARD] = y,
                                   [CONV_BACKWARD_DATA] = x,

@@ -47,7 +47,9 @@ static bool add_shape(cJSON *row, const struct conv *c)
            && add(shape, "stride", c->stride_h, 10)
            && add(shape, "pad", c->pad_h, 10)
            && add(shape, "dilation", c->dilation_h, 10)
-           && cJSON_AddBoolToObject(shape, "plain", c->plain);
+           && cJSON_AddBoolToObject(shape, "plain", c->plain)
+           && add_string(shape, "x_dtype", c->half_x ? "bf16" : "f32")
+           && add_string(shape, "y_dtype", c->half_y ? "bf16" : "f32");
 }
 
 static bool add_result(cJSON *list, const struct bench_result *r)

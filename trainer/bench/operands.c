@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/conv_pack.h"
 #include "kernels/conv_size.h"
 #include "random.h"
 
@@ -16,17 +17,59 @@ static void fill(float *x, size_t count, uint64_t seed, uint64_t first)
 }
 
 /* An image at a time, so that no second copy of all of them is needed. */
-static int fill_blocked(float *x, int n, int c, int h, int w, uint64_t seed)
+static int fill_blocked(float *x, int n, int c, int h, int w, bool half,
+                        uint64_t seed)
 {
     const size_t image = (size_t)c * (size_t)h * (size_t)w;
+    const size_t blocked = conv_blocked(1, c, h, w);
     float *plain = malloc(image * sizeof(float));
-    for (int i = 0; plain && i < n; i++) {
+    float *whole = half ? malloc(blocked * sizeof(float)) : NULL;
+    const bool ok = plain && (whole || !half);
+    for (int i = 0; ok && i < n; i++, x += blocked >> half) {
         fill(plain, image, seed, (uint64_t)i * image);
-        conv_to_blocked(plain, x + (size_t)i * conv_blocked(1, c, h, w), 1, c,
-                        h, w);
+        conv_to_blocked(plain, half ? whole : x, 1, c, h, w);
+        if (half)
+            conv_isa_bf16()->round->row(whole, x, blocked);
     }
+    free(whole);
     free(plain);
-    return plain ? 0 : -1;
+    return ok ? 0 : -1;
+}
+
+/* The other way round. */
+static float *plain_of(const float *x, int n, int c, int h, int w, bool half)
+{
+    const size_t blocked = conv_blocked(n, c, h, w);
+    float *plain =
+        malloc((size_t)n * (size_t)c * (size_t)h * (size_t)w * sizeof(float));
+    float *whole = half ? malloc(blocked * sizeof(float)) : NULL;
+    for (size_t i = 0; whole && i < blocked; i++) {
+        const uint32_t bits = (uint32_t)((const uint16_t *)x)[i] << 16;
+        memcpy(&whole[i], &bits, sizeof(bits));
+    }
+    if (plain && (whole || !half)) {
+        conv_to_plain(half ? whole : x, plain, n, c, h, w);
+    } else {
+        free(plain);
+        plain = NULL;
+    }
+    free(whole);
+    return plain;
+}
+
+float *operands_plain_x(const struct operands *o, const struct conv *c)
+{
+    if (!c->plain)
+        return plain_of(o->x.x, c->n, c->c, c->h, c->w, c->half_x);
+    float *x = malloc(conv_inputs(c) * sizeof(float));
+    if (x)
+        memcpy(x, o->x.x, conv_inputs(c) * sizeof(float));
+    return x;
+}
+
+float *operands_plain_y(const struct operands *o, const struct conv *c)
+{
+    return plain_of(o->y.x, c->n, c->k, c->out_h, c->out_w, c->half_y);
 }
 
 static int fill_inputs(struct operands *o, const struct conv *c,
@@ -36,9 +79,11 @@ static int fill_inputs(struct operands *o, const struct conv *c,
     if (pass != CONV_BACKWARD_DATA && c->plain)
         fill(o->x.x, conv_inputs(c), SEED_X, 0);
     else if (pass != CONV_BACKWARD_DATA)
-        failed = fill_blocked(o->x.x, c->n, c->c, c->h, c->w, SEED_X);
+        failed =
+            fill_blocked(o->x.x, c->n, c->c, c->h, c->w, c->half_x, SEED_X);
     if (pass != CONV_FORWARD && !failed)
-        failed = fill_blocked(o->y.x, c->n, c->k, c->out_h, c->out_w, SEED_Y);
+        failed = fill_blocked(o->y.x, c->n, c->k, c->out_h, c->out_w, c->half_y,
+                              SEED_Y);
     if (pass != CONV_BACKWARD_WEIGHTS)
         fill(o->w.x, conv_weights(c), SEED_W, 0);
     if (o->bias.x)
@@ -61,8 +106,10 @@ int operands_create(struct operands *o, const struct conv *c, bool bias,
         pass == CONV_BACKWARD_WEIGHTS ? (size_t)crew_size(crew) - 1 : 0;
     *o = (struct operands){.crew = crew};
     if (arena_alloc(&o->x, c->plain ? conv_inputs(c)
-                                    : conv_blocked(c->n, c->c, c->h, c->w))
-        || arena_alloc(&o->y, conv_blocked(c->n, c->k, c->out_h, c->out_w))
+                                    : conv_blocked(c->n, c->c, c->h, c->w)
+                                          >> c->half_x)
+        || arena_alloc(&o->y, conv_blocked(c->n, c->k, c->out_h, c->out_w)
+                                  >> c->half_y)
         || arena_alloc(&o->w, conv_weights(c))
         || (bias && arena_alloc(&o->bias, (size_t)c->k))
         || arena_alloc(&o->scratch,

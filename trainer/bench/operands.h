@@ -16,10 +16,15 @@ struct operands {
 };
 
 /* Inputs are random in [-1, 1] and depend on nothing but the shape; the result
- * is zero. -1: no memory, and nothing to free. */
+ * is zero. -1: no memory, and nothing to free. What the convolution has as bf16
+ * (half_x, half_y) the method must, too. */
 int operands_create(struct operands *, const struct conv *, bool bias,
                     const struct conv_method *, enum conv_pass, struct crew *);
 void operands_free(struct operands *);
+
+/* Numbers of x or y, (N, C, H, W); the caller frees. NULL: no memory. */
+float *operands_plain_x(const struct operands *, const struct conv *);
+float *operands_plain_y(const struct operands *, const struct conv *);
 
 /* The pass, once: each thread for some of the images, as a net does it. */
 void operands_run(struct operands *, const struct conv *,

@@ -37,6 +37,15 @@ static void print_subject(const struct bench *b)
     printf("# %s\n", b->machine);
 }
 
+/* Shapes of which a tensor at least is bf16 in memory. */
+static int count_halved(const struct bench *b)
+{
+    int count = 0;
+    for (int i = 0; i < b->convs.count; i++)
+        count += b->convs.all[i].conv.half_x || b->convs.all[i].conv.half_y;
+    return count;
+}
+
 void table_head(const struct bench *b)
 {
     const struct bench_options *o = b->options;
@@ -55,6 +64,10 @@ void table_head(const struct bench *b)
         printf("# %s has no instructions for bf16, so its products are made of "
                "floats, which is slow\n",
                o->isa);
+    if (count_halved(b))
+        printf("# of %d shapes x or y, or both, are bf16 in memory, as the net "
+               "has them in training\n",
+               count_halved(b));
     printf("# error: max |found - definition in double| / max |definition|, "
            "where the shape is\n"
            "#   large on fewer images, rows and columns; wrong above its "

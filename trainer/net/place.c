@@ -219,6 +219,14 @@ static int place(struct net *net, struct places *p)
     return 0;
 }
 
+void net_lay_out(struct net *net)
+{
+    net->plain = all_take_plain(net);
+    for (int i = 0; i < net->nlayers; i++)
+        mark(net, i);
+    net_halve(net);
+}
+
 int net_place(struct net *net)
 {
     const size_t n = (size_t)net->nlayers;
@@ -230,10 +238,7 @@ int net_place(struct net *net)
     };
     net->y = calloc(n, sizeof(*net->y));
     net->dy = calloc(n, sizeof(*net->dy));
-    net->plain = all_take_plain(net);
-    for (int i = 0; i < net->nlayers; i++)
-        mark(net, i);
-    net_halve(net);
+    net_lay_out(net);
     const bool fits =
         p.buffers && p.y && p.dy && p.over_dy && net->y && net->dy;
     const int failed = fits ? place(net, &p) : -1;

@@ -5,9 +5,12 @@
 
 #include "net/net.h"
 
-/* Of a net whose layers are known: sets plain and the layers' learns, adds and
- * plain; allocates work, y, dy, images and spare. -1 if there is no memory;
- * what was set is net_free()'s. */
+/* How tensors lie in memory, of a net whose layers are known and fused: sets
+ * plain and the layers' learns, adds, plain, half and half_x. */
+void net_lay_out(struct net *);
+
+/* The same, and where: allocates work, y, dy, images and spare. -1 if there is
+ * no memory; what was set is net_free()'s. */
 int net_place(struct net *);
 
 #endif
