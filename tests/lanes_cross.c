@@ -107,7 +107,7 @@ static void same(const float *found, const float *want, size_t count, bool half,
 
 static void norm_of(const struct norm *n, size_t positions)
 {
-    const struct norm_loops *loops = lanes()->norm;
+    const struct norm_loops *loops = norm_loops(n);
     const size_t count = positions * BLOCK;
     float *x = eighths(count, 5), *dy = eighths(count, 6), *y = unset(count),
           *dx = unset(count), *want_y = unset(count), *want_dx = unset(count);
@@ -183,19 +183,19 @@ static void rounding(void)
     for (int c = 0; c < BLOCK; c++)
         ones[c] = n.of_x[c] = 1;
     const float zeros[BLOCK] = {0};
-    lanes()->norm->forward(&n, some, NULL, y, 1);
+    norm_loops(&n)->forward(&n, some, NULL, y, 1);
     require(!memcmp(y, wanted, sizeof(y)), "%s: y is rounded otherwise", isa);
     n = (struct norm){.half_x = true};
     for (int c = 0; c < BLOCK; c++)
         n.of_dy[c] = 1;
-    lanes()->norm->backward(&n, some, zeros, dx, 1);
+    norm_loops(&n)->backward(&n, some, zeros, dx, 1);
     require(!memcmp(dx, wanted, sizeof(dx)), "%s: dx is rounded otherwise",
             isa);
     const uint32_t nan = 0x7fffffff; /* were it rounded up, it would be -0 */
     float x[BLOCK] = {0};
     memcpy(x, &nan, sizeof(nan));
     n.of_x[0] = 0;
-    lanes()->norm->backward(&n, x, zeros, dx, 1);
+    norm_loops(&n)->backward(&n, x, zeros, dx, 1);
     uint16_t half;
     memcpy(&half, dx, sizeof(half));
     const uint32_t bits = (uint32_t)half << 16;

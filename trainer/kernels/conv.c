@@ -11,19 +11,24 @@
 
 #include "kernels/conv_amx.h"
 #include "kernels/conv_pack.h"
+#include "kernels/norm.h"
 
 static const struct isa {
     const struct conv_isa *floats, *bf16;
+    const struct norm_loops *norms, *half_norms;
     const char *name;
 } all[] = {
-#define ISA(name) {&conv_isa_##name, &conv_isa_bf16_##name, #name},
+#define ISA(name)                                                              \
+    {&conv_isa_##name, &conv_isa_bf16_##name, &norm_##name, &norm_bf16_##name, \
+     #name},
 #include "kernels/isas.def"
 #undef ISA
 };
 enum { NISAS = sizeof(all) / sizeof(all[0]) };
 
 static const struct isa *isa;
-static const struct conv_isa *bf16; /* with it */
+static const struct conv_isa *bf16;         /* with it */
+static const struct norm_loops *half_norms; /* with that */
 
 static const struct isa *best_isa(const char *name)
 {
@@ -106,6 +111,8 @@ static void use(const struct isa *found)
 {
     isa = found;
     bf16 = best_bf16(found);
+    half_norms =
+        without_amx(found) == found->bf16 ? found->half_norms : found->norms;
 }
 
 const char *conv_use(const char *name)
@@ -143,6 +150,13 @@ bool conv_bf16_fast(void)
 const struct lanes *lanes(void)
 {
     return conv_isa()->lanes;
+}
+
+const struct norm_loops *norm_loops(const struct norm *n)
+{
+    if (!isa)
+        use(best_isa(NULL));
+    return n->half_x || n->half_y ? half_norms : isa->norms;
 }
 
 bool conv_set_outputs(struct conv *c)

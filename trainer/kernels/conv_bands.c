@@ -17,7 +17,8 @@ struct conv_bands conv_bands_of(const struct conv_view *v, int weights,
                                 int images)
 {
     const int per_block = v->place * CONV_BLOCK * (v->ntaps ? v->ntaps : 1);
-    const size_t most = v->deep > CONV_BLOCK ? WIDE_BAND : BAND;
+    const bool wide = v->deep > CONV_BLOCK;
+    const size_t most = wide ? WIDE_BAND : BAND;
     struct conv_bands b = {.rows = v->rows, .images = images};
     b.blocks = weights / per_block;
     b.blocks = conv_even_parts(v->blocks, b.blocks < 1 ? 1 : b.blocks);
@@ -31,5 +32,7 @@ struct conv_bands conv_bands_of(const struct conv_view *v, int weights,
         return b;
     b.block = (size_t)view_rows(v, b.rows) * v->row;
     b.image = b.block * (size_t)b.blocks;
+    if (wide && b.image)
+        b.images = conv_least(images, conv_most(1, (int)(most / b.image)));
     return b;
 }

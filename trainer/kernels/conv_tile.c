@@ -41,6 +41,10 @@ INLINE reg add_product(reg sum, operand a, operand b)
  * enough, and of NEON's two gcc keeps some in memory. */
 enum { AT_ONCE = CONV_LANES == 8 ? 2 : 1 };
 
+/* Channels whose weights AVX-512 asks for before they are read: a tile goes
+ * through all of them for a few positions, and they lie in the second cache. */
+enum { AHEAD = 8 };
+
 /* A w that several products read: gcc would load it for each of some, and two
  * loads a cycle are all there are. */
 INLINE operand once_loaded(operand w)
@@ -87,6 +91,9 @@ INLINE const float *add(reg acc[][TILE_POSITIONS], const float *x,
 #pragma GCC unroll AT_ONCE
     for (int c = 0; !by_w && c < nc; c++, x++, w += nk * CONV_BLOCK) {
         operand wk[TILE_BLOCKS * PARTS];
+#pragma GCC unroll 16
+        for (int k = 0; k < nk && CONV_LANES == 16; k++)
+            __builtin_prefetch(w + (AHEAD * nk + k) * CONV_BLOCK);
 #pragma GCC unroll 16
         for (int k = 0; k < held; k++) {
             const operand wx = operands(w + k * LANES);

@@ -4,7 +4,6 @@
 
 #include "kernels/code.h"
 #include "kernels/lrn.h"
-#include "kernels/norm.h"
 #include "kernels/pool.h"
 #include "kernels/quarters.h"
 #include "kernels/reg.h"
@@ -75,7 +74,6 @@ const struct lanes NAME(lanes_, CONV_ISA) = {
     .sum = sum,
     .code = &NAME(code_, CONV_ISA),
     .lrn = &NAME(lrn_, CONV_ISA),
-    .norm = &NAME(norm_, CONV_ISA),
     .pool = &NAME(pool_, CONV_ISA),
     .quarters = &NAME(quarters_, CONV_ISA),
     .rows = &NAME(rows_, CONV_ISA),

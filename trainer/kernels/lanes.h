@@ -17,7 +17,6 @@ struct lanes {
                 size_t positions, double *sums, double *products);
     const struct code_loops *code;
     const struct lrn_loops *lrn;
-    const struct norm_loops *norm;
     const struct pool_loops *pool;
     const struct quarters_loops *quarters;
     const struct rows_loops *rows;

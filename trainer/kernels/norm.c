@@ -2,13 +2,23 @@
 /* As conv_tile.c: CONV_LANES floats in a register. */
 #include "kernels/norm.h"
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 #include "kernels/reg.h"
 
-enum { SHORT = 64 };
+#ifdef CONV_BF16
+#define LOOPS norm_bf16_
+#else
+#define LOOPS norm_
+#endif
+
+enum { SHORT = 64, AHEAD = 2048 }; /* positions; bytes */
+
+/* What is read so much later is asked for, whose lines processors do not all
+ * foresee. */
+INLINE void ask(const float *x, size_t i, bool half)
+{
+    if (i % (half ? 32 : 16) == 0)
+        __builtin_prefetch((const char *)x + (i << (half ? 1 : 2)) + AHEAD);
+}
 
 /* Number i and those behind it. To stream: without reading the line first,
  * where that can be said and a line is written at once. */
@@ -60,6 +70,7 @@ INLINE void finish(bool stream)
 INLINE void add_moments(struct row *s, struct row *q, const float *x, size_t i,
                         const struct row *shift, bool half)
 {
+    ask(x, i, half);
 #pragma GCC unroll 4
     for (int k = 0; k < PARTS; k++, i += LANES) {
         const reg d = load_from(x, (ptrdiff_t)i, half) - shift->part[k];
@@ -136,6 +147,9 @@ INLINE void forward_of(const struct norm *n, const float *x, const float *more,
     for (size_t i = 0; i < positions * BLOCK;)
 #pragma GCC unroll 4
         for (int k = 0; k < PARTS; k++, i += LANES) {
+            ask(x, i, w.half_x);
+            if (more)
+                ask(more, i, w.half_y);
             reg v =
                 load_from(x, (ptrdiff_t)i, w.half_x) * t.part[k] + p.part[k];
             if (more)
@@ -167,6 +181,8 @@ INLINE void add_products(struct row *s, struct row *q, const float *dy,
                          const struct row *p, const struct row *mean,
                          struct ways w)
 {
+    ask(dy, i, w.half_y);
+    ask(x, i, w.half_x);
 #pragma GCC unroll 4
     for (int k = 0; k < PARTS; k++, i += LANES) {
         const reg v = load_from(x, (ptrdiff_t)i, w.half_x);
@@ -208,6 +224,8 @@ INLINE void backward_of(const struct norm *n, const float *dy, const float *x,
     for (size_t i = 0; i < positions * BLOCK;)
 #pragma GCC unroll 4
         for (int k = 0; k < PARTS; k++, i += LANES) {
+            ask(dy, i, w.half_y);
+            ask(x, i, w.half_x);
             const reg v = load_from(x, (ptrdiff_t)i, w.half_x);
             const reg d = passed(load_from(dy, (ptrdiff_t)i, w.half_y), v,
                                  t.part[k], p.part[k], w.relu);
@@ -223,7 +241,7 @@ static void backward(const struct norm *n, const float *dy, const float *x,
     BY_ALL(n, STREAMS, backward_of, n, dy, x, dx, positions);
 }
 
-const struct norm_loops NAME(norm_, CONV_ISA) = {
+const struct norm_loops NAME(LOOPS, CONV_ISA) = {
     .moments = moments,
     .forward = forward,
     .sums = sums,

@@ -37,7 +37,12 @@ struct norm_loops {
                      float *dx, size_t positions);
 };
 
-#define ISA(name) extern const struct norm_loops norm_##name;
+/* Those for it, of the instruction set that lanes() has, with what rounds to
+ * bf16 fast where the processor has it. */
+const struct norm_loops *norm_loops(const struct norm *);
+
+#define ISA(name)                                                              \
+    extern const struct norm_loops norm_##name, norm_bf16_##name;
 #include "kernels/isas.def"
 #undef ISA
 

@@ -7,6 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include "tensor.h"
 
 #define GLUE(a, b) a##b
@@ -48,11 +52,15 @@ INLINE reg load_from(const float *x, ptrdiff_t i, bool half)
 /* To nearest even; what is no number stays none. */
 INLINE half_vec rounded(reg v)
 {
+#if defined(__AVX512BF16__) && CONV_LANES == 16
+    return (half_vec)_mm512_cvtneps_pbh((__m512)v);
+#else
     const word_vec bits = (word_vec)v, none = (word_vec)(v != v);
     const word_vec near = bits + 0x7fff + (bits >> 16 & 1);
     const word_vec quiet = bits | 1U << 22;
     return __builtin_convertvector(((quiet & none) | (near & ~none)) >> 16,
                                    half_vec);
+#endif
 }
 
 /* The other way round. */

@@ -133,7 +133,7 @@ static const float *dy_at(const struct block *k, size_t run)
 static void moments(const struct block *k, size_t run, size_t count,
                     struct sums *s)
 {
-    lanes()->norm->moments(&k->norm, x_at(k, run), count, s->a, s->b);
+    norm_loops(&k->norm)->moments(&k->norm, x_at(k, run), count, s->a, s->b);
 }
 
 /* The first position's numbers. */
@@ -227,7 +227,7 @@ static const struct layer *sum_of(const struct layer *l)
 static void write_y(const struct block *k, size_t run, size_t count)
 {
     const size_t at = run >> k->norm.half_y;
-    lanes()->norm->forward(&k->norm, x_at(k, run),
+    norm_loops(&k->norm)->forward(&k->norm, x_at(k, run),
                            sum_of(k->l) ? k->x[1].x + at : NULL, k->to + at,
                            count);
 }
@@ -253,13 +253,13 @@ static void forward_block(struct block *k, struct crew *crew)
 static void gradients(const struct block *k, size_t run, size_t count,
                       struct sums *s)
 {
-    lanes()->norm->sums(&k->norm, dy_at(k, run), x_at(k, run), count, s->a,
+    norm_loops(&k->norm)->sums(&k->norm, dy_at(k, run), x_at(k, run), count, s->a,
                         s->b);
 }
 
 static void write_dx(const struct block *k, size_t run, size_t count)
 {
-    lanes()->norm->backward(&k->norm, dy_at(k, run), x_at(k, run),
+    norm_loops(&k->norm)->backward(&k->norm, dy_at(k, run), x_at(k, run),
                             k->to + (run >> k->l->half_x), count);
 }
 

@@ -216,8 +216,9 @@ static void backward_bias(struct layer *l, struct tensor dy)
         for (int i = 0; i < dy.shape.n; i++) {
             const struct channel_run r = channel_run(l->out, i, b);
             if (l->half)
-                lanes()->norm->moments(&of_halves, dy.x + (r.first >> l->half),
-                                       r.count, sums, squares);
+                norm_loops(&of_halves)
+                    ->moments(&of_halves, dy.x + (r.first >> l->half), r.count,
+                              sums, squares);
             else
                 lanes()->sum(dy.x + r.first, NULL, NULL, r.count, sums, NULL);
         }
