@@ -243,6 +243,26 @@ Test(layout, what_a_description_leaves_out_is_measured_level_by_level)
     }
 }
 
+Test(layout, has_all_levels_that_a_description_may_have)
+{
+    static const char spec[] =
+        "a:2 (9us 1GB/s) b:2 (8us 1GB/s) c:2 (7us 1GB/s) d:2 (6us 1GB/s) "
+        "e:2 (5us 1GB/s) f:2 (4us 1GB/s) g:2 (3us 1GB/s) host:2 (2us 1GB/s)";
+    char error[256];
+    coll_topo *topo;
+    struct layout l;
+    cr_assert_eq(coll_topo_load(&topo, spec, "spec", error, sizeof(error)),
+                 COLL_OK, "%s", error);
+    cr_assert_eq(layout_create(&l, 256, NULL, topo, NULL, &fast), COLL_OK);
+    cr_assert_eq(l.net.nlevels, 8);
+    for (int k = 0; k < 8; k++) {
+        cr_expect_eq(l.net.level[k].ngroups, 2 << k);
+        cr_expect_float_eq(l.net.level[k].link.alpha, (9 - k) * 1e-6, 1e-12);
+    }
+    layout_free(&l);
+    coll_topo_free(topo);
+}
+
 /* Also at an end of its octave, a factor 1.4 from the middle that is priced. */
 Test(select, a_prediction_is_for_the_size_asked)
 {

@@ -87,7 +87,7 @@ static void add_level(struct layout *l, struct sim_level level,
 {
     const int n = l->net.nlevels;
     const int outer = n ? l->net.level[n - 1].ngroups : 1;
-    if (level.ngroups == outer || n == SIM_LEVELS)
+    if (level.ngroups == outer)
         return;
     l->net.level[n] = level;
     snprintf(l->level_name[n], sizeof(l->level_name[n]), "%s", name);
@@ -132,9 +132,11 @@ static coll_status add_described(struct layout *l, const coll_topo *topo,
 {
     const int n = l->nranks, size = coll_topo_size(topo);
     const int nlevels = coll_topo_get(topo, object[0])->level + 1;
-    for (int k = 0; k < nlevels && k < SIM_LEVELS; k++) {
-        /* More levels than fit: the hosts' is the last that is left out. */
-        const int level = k == SIM_LEVELS - 1 ? nlevels - 1 : k;
+    if (nlevels > SIM_LEVELS)
+        return fail(COLL_ERR_INVALID, "topo",
+                    "the description has %d levels, at most %d are valid",
+                    nlevels, SIM_LEVELS);
+    for (int level = 0; level < nlevels; level++) {
         int *group_of = l->group_of + (size_t)l->net.nlevels * (size_t)n;
         coll_topo_link link = {0};
         for (int r = 0; r < n; r++)

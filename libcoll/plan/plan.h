@@ -49,7 +49,7 @@ _Static_assert(sizeof(struct step) == 32, "two steps to a cache line");
 
 /* Groups of positions inside groups, outermost level first. A group is a run
  * of neighbours: group g of a level is positions [first[g], first[g + 1]). */
-enum { PLAN_LEVELS = 6 };
+enum { PLAN_LEVELS = 8 };
 struct plan_tree {
     int nlevels;
     struct plan_level {

@@ -28,7 +28,7 @@
 #include "transport/flows.h"
 #include "transport/transport.h"
 
-enum { SIM_LEVELS = 6 };
+enum { SIM_LEVELS = 8 }; /* as many as a description has */
 
 struct sim_link {
     double alpha, beta; /* seconds; seconds per byte */
