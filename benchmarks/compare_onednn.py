@@ -12,8 +12,8 @@ what it takes by itself (auto); peer_onednn.c, which is built here, times oneDNN
 by the same rule: direct beside direct, auto beside auto. Who begins changes from
 round to round. oneDNN has every tensor in the order that it likes best, reorders
 none and adds no biases, while conv_bench repacks the weights each time. With bf16
-oneDNN has it in memory; conv_bench has floats there, and rounds them. A net is
-written as NAME:IMAGES, or FILE:IMAGES.
+both have it in memory, conv_bench where the net has. A net is written as
+NAME:IMAGES, or FILE:IMAGES.
 
 Printed is a table in Markdown: for each pass GFLOP/s over the net (times x p50,
 multiply-adds of the definition; median of the rounds), the median of the rounds'
