@@ -7,8 +7,9 @@
 
 #include "kernels/conv_view.h"
 
-/* Floats of the copy of an image's band, at most; and of one with blocks of 32
- * channels, as processors that have wide tiles have second caches of 2 MiB. */
+/* Floats of the copy of an image's band, at most; and with blocks of 32 channels
+ * of all images', as processors that have wide tiles have second caches of 2
+ * MiB. A single image's may be more where it wants all inputs at once. */
 enum { BAND = 65536, WIDE_BAND = 1 << 18 };
 
 struct conv_bands {

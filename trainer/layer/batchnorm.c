@@ -228,8 +228,8 @@ static void write_y(const struct block *k, size_t run, size_t count)
 {
     const size_t at = run >> k->norm.half_y;
     norm_loops(&k->norm)->forward(&k->norm, x_at(k, run),
-                           sum_of(k->l) ? k->x[1].x + at : NULL, k->to + at,
-                           count);
+                                  sum_of(k->l) ? k->x[1].x + at : NULL,
+                                  k->to + at, count);
 }
 
 static void forward_block(struct block *k, struct crew *crew)
@@ -253,14 +253,14 @@ static void forward_block(struct block *k, struct crew *crew)
 static void gradients(const struct block *k, size_t run, size_t count,
                       struct sums *s)
 {
-    norm_loops(&k->norm)->sums(&k->norm, dy_at(k, run), x_at(k, run), count, s->a,
-                        s->b);
+    norm_loops(&k->norm)->sums(&k->norm, dy_at(k, run), x_at(k, run), count,
+                               s->a, s->b);
 }
 
 static void write_dx(const struct block *k, size_t run, size_t count)
 {
     norm_loops(&k->norm)->backward(&k->norm, dy_at(k, run), x_at(k, run),
-                            k->to + (run >> k->l->half_x), count);
+                                   k->to + (run >> k->l->half_x), count);
 }
 
 /* dx = a dy + c x + d, with one number of each a channel: mean and deviation
