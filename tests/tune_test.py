@@ -22,6 +22,7 @@ TUNE = os.path.join(BUILD, 'coll_tune')
 ENV = {k: v for k, v in os.environ.items() if not k.startswith('COLL_')}
 SHORT = ['allreduce', '-b', '64', '-e', '4K', '-f', '64', '-n', '60']
 HEADER = '# libcoll learned 1'
+SHAPE = re.compile(r'# 3 ranks on 1 host, rank 0 on \S+')
 # Algorithm names may have digits; a time has a unit.
 LINE = re.compile(r'(allreduce|reduce|broadcast|reduce_scatter|allgather|gather|'
                   r'scatter|alltoall|barrier) (\d+) ([a-z][a-z0-9_]*) (given|block|round_robin) '
@@ -72,8 +73,8 @@ def lines_of(path):
     with open(path, encoding='utf-8') as file:
         text = file.read()
     check(text.endswith('\n'), 'cut off:', text[-80:])
-    first, *rest = text.splitlines()
-    check(first == HEADER, first)
+    first, shape, *rest = text.splitlines()
+    check(first == HEADER and SHAPE.fullmatch(shape), first, shape)
     found = [LINE.fullmatch(line) for line in rest]
     check(rest and all(found), rest)
     return [(m[1], int(m[2]), m[3], m[4], float(m[5]), int(m[6]))
@@ -266,6 +267,7 @@ def test_show_lists_what_is_stored(store):
     rows = lines_of(path)
     out, err = succeeds('--show', ranks=1, store=store)
     check(err == '' and path in out and f'{len(rows)} time' in out, out, err)
+    check(re.search(r'^  3 ranks on 1 host, rank 0 on \S+$', out, re.M), out)
     for row in rows:
         check(row[2] in out, row, out)
     # the fastest of each length is marked
@@ -282,7 +284,7 @@ def test_show_lists_what_is_stored(store):
         file.write('oops\n')
     status, out, err = tune('--show', ranks=1, store=store)
     check(status == 1 and rows[0][2] in out, status, out)
-    check(err.startswith(f'coll_tune: {path}:{len(rows) + 2}: found "oops"'),
+    check(err.startswith(f'coll_tune: {path}:{len(rows) + 3}: found "oops"'),
           err)
 
 
@@ -378,6 +380,30 @@ def test_the_plot_is_a_png(store):
     check(sorted(os.listdir(store)) == ['kept', 'out.png'], os.listdir(store))
 
 
+def test_show_draws_what_was_stored_last(store):
+    kept, path = os.path.join(store, 'kept'), os.path.join(store, 'out.png')
+    succeeds(*SHORT, store=kept)
+    last = only_file(kept)
+    other = os.path.join(kept, 'learned-0123456789abcdef.txt')
+    lines = [HEADER, 'reduce 64 chain given 5 us 3', 'barrier 1 dissemination given 5 us 3']
+    with open(other, 'w', encoding='utf-8') as file:
+        file.write('\n'.join([*lines, '']))
+    os.utime(other, (1, 1))
+    sizes = {}
+    for words, said in (([], last), (['allreduce'], last), (['barrier'], None)):
+        out, err = succeeds('--show', *words, '--plot', path, ranks=1, store=kept)
+        check(f'Of these {last} is drawn' in out and err == '', out, err)
+        check(('could be drawn' in out) == (said is None), words, out)
+        check(os.path.exists(path) == (said is not None), words)
+        if said:
+            with open(path, 'rb') as file:
+                picture = file.read()
+            check(picture[:8] == b'\x89PNG\r\n\x1a\n')
+            sizes[len(words)] = picture[16:24] # width and height
+            os.remove(path)
+    check(sizes[0] != sizes[1], 'a panel for each collective', sizes)
+
+
 def test_limits_end_a_length(store):
     path = os.path.join(store, 'out.json')
     succeeds('allreduce', '-b', '64K', '-e', '64K', '-n', '1000000000',
@@ -399,6 +425,7 @@ def test_bad_options_get_one_line_and_status_2(store):
             (['--show', '--forget'], 'valid is one'),
             (['--forget', 'barrier'], 'valid is no collective'),
             (['--show', '--json', 'x'], '--json'),
+            (['--forget', '--plot', 'x'], '--plot'),
             (['--iterashuns', '3'], 'did you mean --iterations?'),
             (['--json', '/nowhere/x'], '/nowhere/x: cannot be written'),
             (['--plot', store], 'cannot be written')):

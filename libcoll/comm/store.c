@@ -147,7 +147,8 @@ void store_load(coll_comm *c)
         return;
     const locale_t locale = uselocale(plain_locale());
     for (int number = 2; fgets(line, sizeof(line), file); number++)
-        if (!links_begin(line) && !read_line(&c->select.prices, line))
+        if (*line != '#' && !links_begin(line)
+            && !read_line(&c->select.prices, line))
             log_line(COLL_LOG_WARN, "store", "%s:%d: not understood", path,
                      number);
     uselocale(locale);
@@ -265,6 +266,14 @@ static void write_links(const coll_comm *c, FILE *file)
         links_print(&lines[i], file);
 }
 
+/* For people: the name of the file is a hash. */
+static void write_shape(const coll_comm *c, FILE *file)
+{
+    fprintf(file, "# %d rank%s on %d host%s, rank 0 on %s\n", c->nranks,
+            c->nranks == 1 ? "" : "s", c->nhosts, c->nhosts == 1 ? "" : "s",
+            c->ranks[0].hostname);
+}
+
 /* It appears whole. False: errno says why not. */
 static bool write_file(const coll_comm *c, char *path)
 {
@@ -277,6 +286,7 @@ static bool write_file(const coll_comm *c, char *path)
         return false;
     const locale_t locale = uselocale(plain_locale());
     fputs(header, file);
+    write_shape(c, file);
     write_links(c, file);
     write_times(c, file);
     uselocale(locale);

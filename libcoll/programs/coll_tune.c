@@ -58,7 +58,8 @@ static const struct option_row rows[] = {
      .help = "write the results as JSON"},
     {.name = "plot", .arg = "FILE.png", .kind = OPTION_TEXT,
      .out = &options.plot,
-     .help = "draw time over length of all that was measured"},
+     .help = "draw time over length of all that was measured; with --show, of "
+             "what was stored last"},
     {.name = "show", .kind = OPTION_FLAG, .out = &options.show,
      .help = "run nothing; show what is stored"},
     {.name = "forget", .kind = OPTION_FLAG, .out = &options.forget,
@@ -69,7 +70,7 @@ static const struct option_row rows[] = {
 static const struct program program = {
     .name = "coll_tune",
     .usage = "collrun -n RANKS coll_tune [COLLECTIVE|all] [OPTION...]\n"
-             "coll_tune --show [COLLECTIVE]\n"
+             "coll_tune --show [COLLECTIVE] [--plot FILE.png]\n"
              "coll_tune --forget",
     .summary = "Runs collectives until libcoll has tried its algorithms on the "
                "ranks of a job,\nshows what they took, and stores it for later "
@@ -136,9 +137,10 @@ static void check_options(const char *collective)
                     "--forget: found \"%s\", valid is no collective: "
                     "all is deleted",
                     collective);
-    if ((options.show || options.forget) && (options.json || options.plot))
-        options_die(&program, "%s: only valid without %s",
-                    options.json ? "--json" : "--plot", stored);
+    if ((options.show || options.forget) && options.json)
+        options_die(&program, "--json: only valid without %s", stored);
+    if (options.forget && options.plot)
+        options_die(&program, "--plot: only valid without --forget");
     if (options.min_bytes > options.max_bytes)
         options_die(&program, "-b: found %zu, which is more than -e %zu",
                     options.min_bytes, options.max_bytes);
@@ -169,7 +171,7 @@ static int about_stored(const char *collective)
         printf("Nothing is stored: %s.\n", why);
         return end_output(0);
     }
-    return end_output(options.show ? tune_show(folder, collective)
+    return end_output(options.show ? tune_show(folder, collective, options.plot)
                                    : tune_forget(folder));
 }
 
@@ -297,13 +299,18 @@ static int report(const struct run *run, const char *note,
                   const struct tune_files *before)
 {
     struct tune_files now = {.n = 0};
+    char subtitle[64];
     struct tune_report t = {
         .results = run->results,
         .n = run->n,
         .nranks = run->job.nranks,
         .dtype = options.dtype,
         .note = note,
+        .subtitle = subtitle,
+        .marked = "chosen",
     };
+    snprintf(subtitle, sizeof(subtitle), "%d ranks, measured by coll_tune",
+             t.nranks);
     if (note) {
         printf("%s\n", note);
     } else {

@@ -296,7 +296,7 @@ static bool add_chart(const struct tune_report *t, const char *collective,
         .title = "Time over length",
         .x_label = "bytes of the vector",
         .y_label = collective,
-        .marked = "chosen",
+        .marked = t->marked,
         .x_scale = CHART_BYTES,
         .y_scale = CHART_SECONDS,
         .series = calloc((size_t)p->ncurves + 1, sizeof(*chart->series)),
@@ -310,7 +310,6 @@ static bool add_chart(const struct tune_report *t, const char *collective,
 static bool plot_to(const struct tune_report *t, FILE *file)
 {
     struct picture p = {.ncurves = 0};
-    char subtitle[160];
     bool ok = find_curves(t, &p);
     for (int i = 0; ok && i < t->n; i++)
         if (has_length(&t->results[i])
@@ -318,9 +317,7 @@ static bool plot_to(const struct tune_report *t, FILE *file)
                 || strcmp(p.charts[p.ncharts - 1].y_label,
                           t->results[i].collective)))
             ok = add_chart(t, t->results[i].collective, &p);
-    snprintf(subtitle, sizeof(subtitle), "%d ranks, measured by coll_tune",
-             t->nranks);
-    p.charts[0].subtitle = subtitle;
+    p.charts[0].subtitle = t->subtitle;
     if (ok)
         ok = chart_write(p.charts, p.ncharts, file);
     else

@@ -12,6 +12,7 @@ struct tune_report {
     const char *dtype;
     const char *note;   /* why nothing was learned; NULL: something was */
     const char *stored; /* the file; NULL: none */
+    const char *subtitle, *marked; /* the plot's: whose times, what has rings */
 };
 
 void tune_table_head(int nranks);

@@ -38,9 +38,14 @@ bool tune_list(const char *folder, struct tune_files *);
 const struct tune_file *tune_new(const struct tune_files *before,
                                  const struct tune_files *now);
 
-/* For people; collective NULL: all. Returns the exit status: 1, and a line on
- * stderr for each, if there are lines that cannot be understood. */
-int tune_show(const char *folder, const char *collective);
+/* tune_list(), with a line on stderr if it fails. */
+bool tune_list_or_say(const char *folder, struct tune_files *);
+
+/* tune_show.c. For people; collective NULL: all. plot, unless NULL, becomes a
+ * picture of the file that was stored last. Returns the exit status: 1, and a
+ * line on stderr for each, if there are lines that cannot be understood or it
+ * cannot be written. */
+int tune_show(const char *folder, const char *collective, const char *plot);
 
 /* Deletes them, and says what. Returns the exit status. */
 int tune_forget(const char *folder);
