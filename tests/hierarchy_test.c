@@ -432,6 +432,58 @@ Test(hierarchy, a_slow_link_carries_the_vector_once_each_way)
     layout_free(&l);
 }
 
+/* What so many hosts of so many ranks take for bytes, in one segment. */
+static double time_of(int nhosts, int ranks, size_t bytes,
+                      struct layout_costs costs)
+{
+    uint64_t hosts[256];
+    struct layout l;
+    double seconds = 0;
+    for (int r = 0; r < nhosts * ranks; r++)
+        hosts[r] = (uint64_t)(r / ranks);
+    cr_assert_eq(layout_create(&l, nhosts * ranks, hosts, NULL, NULL, &costs),
+                 COLL_OK);
+    cr_assert_eq(price_one(&l, algo_find(ALLREDUCE, "hierarchical"),
+                           ORDER_BLOCK, 1, bytes, NULL, &seconds),
+                 COLL_OK, "%s", fail_sentence());
+    layout_free(&l);
+    return seconds;
+}
+
+/* There and back: up to eight tell each other at once, more in halves. */
+static double rounds_of(int members)
+{
+    double rounds = 0;
+    for (int n = members; n > 1; n /= 2)
+        rounds += 2;
+    return members <= 8 ? 2 : rounds;
+}
+
+/* Inside 2 (g - 1)/g of the vector by each rank's port. Outside 2 (G - 1)/G of
+ * a slice of 1/g for each rank, and all g of them by the port that they share.
+ * Two hosts exchange what they have, in one round. */
+Test(hierarchy, takes_what_its_levels_take)
+{
+    const double bytes = 1 << 20;
+    for (int hosts = 2; hosts <= 16; hosts *= 2)
+        for (int ranks = 2; ranks <= 16; ranks *= 2) {
+            const struct layout_costs costs = {
+                .local = {3e-7, 1e-10, 0},
+                  .remote = {2e-6, 5e-10, 0}
+            };
+            const double inside = 2 * (ranks - 1.0) / ranks * bytes;
+            const double outside = 2 * (hosts - 1.0) / hosts * bytes;
+            const double wanted =
+                rounds_of(ranks) * costs.local.alpha + inside * costs.local.beta
+                + (hosts == 2 ? 1 : rounds_of(hosts)) * costs.remote.alpha
+                + outside * costs.remote.beta;
+            const double found = time_of(hosts, ranks, (size_t)bytes, costs);
+            cr_assert_float_eq(found, wanted, 1e-9 * wanted,
+                               "%d hosts of %d: %.12g s, wanted %.12g", hosts,
+                               ranks, found, wanted);
+        }
+}
+
 /* Hosts of so many ranks; 0 ends the list. */
 static void check_uneven(const int *sizes, int segments)
 {

@@ -345,6 +345,33 @@ Test(plan_costs, two_trees_share_at_most_one_inner_rank)
     }
 }
 
+/* On 2^k ranks 2 k rounds, and two vectors through the busiest port but for the
+ * first and the last segments, which fill and empty the trees. */
+Test(plan_costs, two_trees_take_twice_the_vector_in_the_end)
+{
+    for (int k = 2; k <= 6; k++)
+        for (int segments = 1; segments <= PLAN_SEGMENTS_MAX; segments *= 2) {
+            const double bytes = 1 << 24;
+            struct rehearsal c = {
+                .plan = plan_allreduce_double_binary_tree,
+                .nranks = 1 << k,
+                .segments = segments,
+                .count = 1 << 24,
+                .elem_bytes = 1,
+                .net = {.link = {0, 1 / bytes, 0}},
+            };
+            double wire, latency;
+            cr_assert_eq(rehearse(&c, &wire), COLL_OK);
+            c.net.link = (struct sim_link){1, 0, 0};
+            cr_assert_eq(rehearse(&c, &latency), COLL_OK);
+            cr_assert_float_eq(wire, 2 + (2 * k - 3.0) / segments, 1e-9,
+                               "%d ranks, %d segments: %.12g vectors", c.nranks,
+                               segments, wire);
+            cr_assert(segments > 1 || fabs(latency - 2 * k) < 1e-9,
+                      "%d ranks: %g rounds", c.nranks, latency);
+        }
+}
+
 /* Where the blocks end up, as swCaffe's text has it: the largest exchange is
  * with the partner at distance p/2 in one order, at distance 1 in the other. */
 Test(plan_costs, step_orders_differ_in_who_gets_the_half)
