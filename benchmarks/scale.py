@@ -25,7 +25,7 @@ from simulator import ENV, simulate  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 REAL = {"shared memory": ({}, (2, 4, 8, 16, 32, 64)),
-        "ucx": ({"COLL_TRANSPORT": "ucx"}, (2, 4, 8, 16))}
+        "ucx": ({"COLL_TRANSPORT": "ucx"}, (2, 4, 8, 16, 32, 64))}
 # JSON key, heading, factor
 REAL_COLUMNS = (("init_s", "init ms", 1e3), ("first_s", "first ms", 1e3),
                 ("later_s", "later us", 1e6),

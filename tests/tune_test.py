@@ -385,14 +385,14 @@ def test_show_draws_what_was_stored_last(store):
     succeeds(*SHORT, store=kept)
     last = only_file(kept)
     other = os.path.join(kept, 'learned-0123456789abcdef.txt')
-    lines = [HEADER, 'reduce 64 chain given 5 us 3', 'barrier 1 dissemination given 5 us 3']
+    lines = [HEADER, 'barrier 1 dissemination given 5 us 3']
     with open(other, 'w', encoding='utf-8') as file:
         file.write('\n'.join([*lines, '']))
     os.utime(other, (1, 1))
     sizes = {}
     for words, said in (([], last), (['allreduce'], last), (['barrier'], None)):
         out, err = succeeds('--show', *words, '--plot', path, ranks=1, store=kept)
-        check(f'Of these {last} is drawn' in out and err == '', out, err)
+        check(f'--plot is of {last}, which' in out and err == '', out, err)
         check(('could be drawn' in out) == (said is None), words, out)
         check(os.path.exists(path) == (said is not None), words)
         if said:
@@ -402,6 +402,11 @@ def test_show_draws_what_was_stored_last(store):
             sizes[len(words)] = picture[16:24] # width and height
             os.remove(path)
     check(sizes[0] != sizes[1], 'a panel for each collective', sizes)
+    # no panel for what this version does not know
+    with open(other, 'a', encoding='utf-8') as file:
+        file.write(''.join(f'scan{i} 64 ring given 5 us 3\n' for i in range(40)))
+    out, err = succeeds('--show', '--plot', path, ranks=1, store=kept)
+    check('could be drawn' in out and 'scan39' in out and err == '', out, err)
 
 
 def test_limits_end_a_length(store):

@@ -178,9 +178,20 @@ static void show_file(const struct tune_file *f, const struct stored *stored,
 /* --- the plot ---------------------------------------------------------------
  */
 
-/* The rows of one collective, as a job would report them; NULL: no memory. The
- * results and the first one's candidates, which are all of them, are the
- * caller's; they point into rows. */
+static bool is_drawn(const char *name, const char *collective)
+{
+    const char *known;
+    if (collective)
+        return !strcmp(name, collective);
+    for (int i = 0; (known = tune_collective(i)); i++)
+        if (!strcmp(name, known))
+            return true;
+    return false; /* another version's */
+}
+
+/* The rows of one collective, or of all, as a job would report them; NULL: no
+ * memory. The results and the first one's candidates, which are all of them,
+ * are the caller's; they point into rows. */
 static struct tune_result *results_of(const struct row *rows, int n,
                                       const char *collective, int *nresults)
 {
@@ -196,7 +207,7 @@ static struct tune_result *results_of(const struct row *rows, int n,
     for (int i = 0; i < n; i++) {
         const struct row *r = &rows[i];
         const bool first = is_first(rows, i);
-        if (collective && strcmp(collective, r->collective))
+        if (!is_drawn(r->collective, collective))
             continue;
         if (first)
             results[(*nresults)++] =
@@ -268,7 +279,7 @@ int tune_show(const char *folder, const char *collective, const char *plot)
         free(stored.rows);
     }
     if (plot && shown > 1)
-        printf("\nOf these %s is drawn, which was stored last.\n", last->path);
+        printf("\n--plot is of %s, which was stored last.\n", last->path);
     if (!shown)
         printf("Nothing is stored in %s.\n", folder);
     free(files.file);
