@@ -22,7 +22,7 @@ TUNE = os.path.join(BUILD, 'coll_tune')
 ENV = {k: v for k, v in os.environ.items() if not k.startswith('COLL_')}
 SHORT = ['allreduce', '-b', '64', '-e', '4K', '-f', '64', '-n', '60']
 HEADER = '# libcoll learned 1'
-SHAPE = re.compile(r'# 3 ranks on 1 host, rank 0 on \S+')
+SHAPE = re.compile(r'# 3 ranks on 1 host \(rank 0: \S+\)')
 # Algorithm names may have digits; a time has a unit.
 LINE = re.compile(r'(allreduce|reduce|broadcast|reduce_scatter|allgather|gather|'
                   r'scatter|alltoall|barrier) (\d+) ([a-z][a-z0-9_]*) (given|block|round_robin) '
@@ -267,7 +267,7 @@ def test_show_lists_what_is_stored(store):
     rows = lines_of(path)
     out, err = succeeds('--show', ranks=1, store=store)
     check(err == '' and path in out and f'{len(rows)} time' in out, out, err)
-    check(re.search(r'^  3 ranks on 1 host, rank 0 on \S+$', out, re.M), out)
+    check(re.search(r'^  3 ranks on 1 host \(rank 0: \S+\)$', out, re.M), out)
     for row in rows:
         check(row[2] in out, row, out)
     # the fastest of each length is marked

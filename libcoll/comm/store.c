@@ -269,7 +269,7 @@ static void write_links(const coll_comm *c, FILE *file)
 /* For people: the name of the file is a hash. */
 static void write_shape(const coll_comm *c, FILE *file)
 {
-    fprintf(file, "# %d rank%s on %d host%s, rank 0 on %s\n", c->nranks,
+    fprintf(file, "# %d rank%s on %d host%s (rank 0: %s)\n", c->nranks,
             c->nranks == 1 ? "" : "s", c->nhosts, c->nhosts == 1 ? "" : "s",
             c->ranks[0].hostname);
 }
