@@ -6,11 +6,12 @@
  *   links 91ca53af80d24be7 inside 11 us 2.5 us 0.12 GB/s across 30 us ...
  *   allreduce 1048576 ring block 123.4 us 9
  *
- * The job, for people; what a communicator measured of its links (links.h), a line for each of the
- * last few to end, the last one first; collective, least bytes of the class of
- * sizes, algorithm, order of the ranks, time, samples. The file's name is a
- * hash of the ranks' layout, of the settings that say by what they reach one
- * another, and of rank 0's host. It appears whole, by rename.
+ * The job, for people; what a communicator measured of its links (links.h), a
+ * line for each of the last few to end, the last one first; collective, least
+ * bytes of the class of sizes, algorithm, order of the ranks, time, samples.
+ * The file's name is a hash of the ranks' layout, of the settings that say by
+ * what they reach one another, and of rank 0's host. It appears whole, by
+ * rename.
  */
 #ifndef COMM_STORE_H
 #define COMM_STORE_H
