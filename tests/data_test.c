@@ -2,8 +2,10 @@
 /* Data sets in IDX files, whatever can be wrong in those, and synthetic ones;
  * the sampler. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -294,12 +296,12 @@ Test(sampler, takes_every_image_once_an_epoch)
     }
 }
 
-Test(sampler, ranks_share_the_stream_of_one)
+static void expect_shared_stream(enum shuffle shuffle)
 {
     enum { COUNT = 103, RANKS = 4, BATCH = 6 };
     struct sampler one, many;
-    sampler_create(&one, COUNT, 9, SHUFFLE_ALL);
-    sampler_create(&many, COUNT, 9, SHUFFLE_ALL);
+    sampler_create(&one, COUNT, 9, shuffle);
+    sampler_create(&many, COUNT, 9, shuffle);
     const long steps = sampler_steps(COUNT, RANKS * BATCH);
     for (long i = 0; i < 3 * steps; i++) {
         const struct share all =
@@ -317,13 +319,19 @@ Test(sampler, ranks_share_the_stream_of_one)
     sampler_free(&many);
 }
 
-Test(sampler, depends_on_seed_and_epoch_only)
+Test(sampler, ranks_share_the_stream_of_one)
+{
+    expect_shared_stream(SHUFFLE_ALL);
+    expect_shared_stream(SHUFFLE_DRAW);
+}
+
+static void expect_seed_and_epoch_only(enum shuffle shuffle)
 {
     enum { COUNT = 50 };
     struct sampler a, b;
     uint32_t kept[COUNT];
-    sampler_create(&a, COUNT, 1, SHUFFLE_ALL);
-    sampler_create(&b, COUNT, 2, SHUFFLE_ALL);
+    sampler_create(&a, COUNT, 1, shuffle);
+    sampler_create(&b, COUNT, 2, shuffle);
     memcpy(kept, sampler_share(&a, 4, 0, 0, 1, COUNT).images, sizeof(kept));
     cr_assert(memcmp(kept, sampler_share(&b, 4, 0, 0, 1, COUNT).images,
                      sizeof(kept)));
@@ -333,6 +341,39 @@ Test(sampler, depends_on_seed_and_epoch_only)
                       sizeof(kept)));
     sampler_free(&a);
     sampler_free(&b);
+}
+
+Test(sampler, depends_on_seed_and_epoch_only)
+{
+    expect_seed_and_epoch_only(SHUFFLE_ALL);
+    expect_seed_and_epoch_only(SHUFFLE_DRAW);
+}
+
+/* B of the papers: with replacement. Of n places each image misses all with
+ * (1 - 1 / n)^n, about 1 / e; the number that does is within 6 deviations. */
+Test(sampler, drawn_images_come_with_replacement)
+{
+    enum { COUNT = 60000, EPOCHS = 3 };
+    struct sampler s;
+    cr_assert_eq(sampler_create(&s, COUNT, 7, SHUFFLE_DRAW), 0);
+    int *seen = calloc(COUNT, sizeof(*seen));
+    for (long epoch = 0; epoch < EPOCHS; epoch++) {
+        const struct share all = sampler_share(&s, epoch, 0, 0, 1, COUNT);
+        int missed = 0, most = 0, before = 0;
+        for (int i = 0; i < COUNT; i++)
+            before += seen[i] == 0;
+        for (int i = 0; i < COUNT; i++)
+            seen[all.images[i]]++;
+        for (int i = 0; i < COUNT; i++) {
+            missed += seen[i] == 0;
+            most = seen[i] > most ? seen[i] : most;
+        }
+        const double expected = exp(-1) * before;
+        cr_expect_float_eq(missed, expected, 6 * sqrt(expected), "%d", missed);
+        cr_expect(most > 1 && most < 30, "%d", most);
+    }
+    free(seen);
+    sampler_free(&s);
 }
 
 /* How many of `nstripes` equal files a share touches; it also adds itself to

@@ -95,7 +95,7 @@ def stripes_are_refused_where_they_mean_nothing():
            done.stderr)
     done = train(2, f'shards:{SHARDS}', '--shuffle', 'stripes', '--strategy',
                  'async-sgd', '--lr', '0.001', '--momentum', '0')
-    expect(done.returncode == 2 and 'valid is all' in done.stderr, done.stderr)
+    expect(done.returncode == 2 and 'valid are all' in done.stderr, done.stderr)
     stripes = '--shuffle', 'stripes', '--checkpoint', checkpoint
     done = train(2, f'shards:{SHARDS}', *stripes, '--steps', '3')
     expect(done.returncode == 0, done.stderr)

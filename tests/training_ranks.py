@@ -179,8 +179,8 @@ def exchanges_are_few(folder):
               found == {count}, f"({found} {calls[-5:]})")
 
 
-def augmented(folder):
-    """Ranks change the images as one does; noise shows any difference."""
+def images(folder):
+    """Ranks change and draw the images as one does; noise shows any difference."""
     noise = random.Random(1)
     for name in [f"data_batch_{i}.bin" for i in range(1, 6)] \
             + ["test_batch.bin"]:
@@ -192,14 +192,19 @@ def augmented(folder):
     net = os.path.join(folder, "tiny.net")
     with open(net, "w") as file:
         file.write("input 3x32x32\navgpool 4x4\ndense 10\nsoftmax_loss\n")
-    options = ["--steps", "30", "--net", net, "--data", "cifar10:" + folder,
-               "--augment"]
-    one, two = (os.path.join(folder, f"augmented{n}.ckpt") for n in (1, 2))
-    train(1, one, *options)
-    train(2, two, *options)
-    error = distance(export(two), export(one))
-    check("2 ranks augment images as 1 rank does", error < 1e-5,
-          f"(relative difference {error:.2g})")
+    options = ["--steps", "30", "--net", net, "--data", "cifar10:" + folder]
+    plain, one, two = (os.path.join(folder, f"images{n}.ckpt")
+                       for n in range(3))
+    train(1, plain, *options)
+    for words in ["--augment"], ["--shuffle", "draw"]:
+        train(1, one, *options, *words)
+        train(2, two, *options, *words)
+        error = distance(export(two), export(one))
+        check(f"{' '.join(words)}: 2 ranks take the images of 1 rank",
+              error < 1e-5, f"(relative difference {error:.2g})")
+        other = distance(export(plain), export(one))
+        check(f"{' '.join(words)}: they are other images", other > 1e-3,
+              f"(relative difference {other:.2g})")
 
 
 def resume(folder):
@@ -393,7 +398,7 @@ def main():
         exchanges(folder)
         exchanges_are_few(folder)
         if THOROUGH:
-            augmented(folder)
+            images(folder)
         resume(folder)
         resume_accumulated(folder)
         stop(folder)

@@ -237,17 +237,21 @@ Test(training, resumes_only_what_fits)
     start(&t, &s);
     cr_assert_eq(train_run(&t, 3, NULL), 0);
     train_close(&t);
-    struct train_settings wrong[] = {s, s, s, s, s};
+    struct train_settings wrong[] = {s, s, s, s, s, s};
     wrong[0].seed = 8;
     wrong[1].batch = 9;
     wrong[2].data = "synthetic:99x1x12x12";
     wrong[3].net_text = "net other\ninput 1x12x12\ndense 10\nsoftmax_loss\n";
     wrong[4].resume = file("b");
     wrong[4].resume_optional = false;
-    static const char *const say[] = {
-        "--seed was 7, found 8", "--global-batch 8 keeps it",
-        "100 images of synthetic", "another net", "cannot read"};
-    for (int i = 0; i < 5; i++) {
+    wrong[5].shuffle = SHUFFLE_DRAW;
+    static const char *const say[] = {"--seed was 7, found 8",
+                                      "--global-batch 8 keeps it",
+                                      "100 images of synthetic",
+                                      "another net",
+                                      "cannot read",
+                                      "found 100 of synthetic --shuffle draw"};
+    for (int i = 0; i < 6; i++) {
         cr_assert_eq(train_open_data(&t, &wrong[i]), 0);
         cr_assert_eq(train_open(&t, comm), 2);
         cr_assert(strstr(t.error, say[i]), "%s", t.error);

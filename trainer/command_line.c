@@ -27,9 +27,9 @@ static const struct option_row train_rows[] = {
      "their classes), folder:PATH (a folder of them for each class)"},
     {0, "augment", NULL, OPTION_FLAG, &o.augment, 0, 0, NULL,
      "crop and mirror training images by chance (cifar10, shards, folder)"},
-    {0, "shuffle", "HOW", OPTION_TEXT, &o.shuffle, 0, 0, "all|stripes",
-     "all images in any order (default); or, of shards, runs of images as they "
-     "lie, each rank from a part of its own"},
+    {0, "shuffle", "HOW", OPTION_TEXT, &o.shuffle, 0, 0, "all|draw|stripes",
+     "all images in any order (default); each drawn from all; or, of shards, "
+     "runs of images as they lie, each rank from a part of its own"},
     {0, "epochs", "N", OPTION_INT, &o.epochs, 1, 1e6, NULL,
      "passes over the training set (default 1)"},
     {0, "steps", "N", OPTION_INT, &o.steps, 1, 1e12, NULL,

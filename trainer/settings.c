@@ -151,8 +151,9 @@ struct train_settings settings_of(const struct options *o)
         .unbound = !strcmp(o->bind, "none"),
         .seed = (uint64_t)o->seed,
         .augment = o->augment,
-        .shuffle =
-            strcmp(o->shuffle, "stripes") ? SHUFFLE_ALL : SHUFFLE_STRIPES,
+        .shuffle = !strcmp(o->shuffle, "stripes") ? SHUFFLE_STRIPES
+                   : !strcmp(o->shuffle, "draw")  ? SHUFFLE_DRAW
+                                                  : SHUFFLE_ALL,
         .partition = o->partition,
         .prefetch = !strcmp(o->prefetch, "on")    ? PREFETCH_ON
                     : !strcmp(o->prefetch, "off") ? PREFETCH_OFF

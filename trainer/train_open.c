@@ -36,10 +36,14 @@ int train_comm_failed(struct train *t, coll_status status)
 
 void train_data_name(const struct train *t, char *name, size_t bytes)
 {
+    static const char *const shuffles[] = {
+        [SHUFFLE_ALL] = "",
+        [SHUFFLE_STRIPES] = " --shuffle stripes",
+        [SHUFFLE_DRAW] = " --shuffle draw",
+    };
     snprintf(name, bytes, "%s%s%s", t->train.ops->name,
              t->settings.augment ? " --augment" : "",
-             t->settings.shuffle == SHUFFLE_STRIPES ? " --shuffle stripes"
-                                                    : "");
+             shuffles[t->settings.shuffle]);
 }
 
 /* Who serves has other floats of its own than who works. */
@@ -77,7 +81,7 @@ static int refuse_stripes(struct train *t)
                           t->train.ops->name);
     return train_fail(t, 2,
                       "--shuffle: found stripes with --strategy %s, whose "
-                      "workers take what comes, valid is all",
+                      "workers take what comes, valid are all and draw",
                       t->settings.strategy);
 }
 

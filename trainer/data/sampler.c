@@ -15,7 +15,7 @@ int sampler_create(struct sampler *s, size_t count, uint64_t seed,
     s->order = malloc(count * sizeof(*s->order));
     if (shuffle == SHUFFLE_STRIPES) /* there are at most as many runs */
         s->runs = malloc(count * sizeof(*s->runs));
-    return s->order && (s->runs || shuffle == SHUFFLE_ALL) ? 0 : -1;
+    return s->order && (s->runs || shuffle != SHUFFLE_STRIPES) ? 0 : -1;
 }
 
 void sampler_free(struct sampler *s)
@@ -43,13 +43,20 @@ static void permute(uint32_t *order, size_t count, uint64_t seed)
     }
 }
 
-static struct share share_all(struct sampler *s, long epoch, long step,
-                              int rank, int nranks, int batch)
+static void draw(uint32_t *order, size_t count, uint64_t seed)
+{
+    for (size_t i = 0; i < count; i++)
+        order[i] = random_below(seed, i, (uint32_t)count);
+}
+
+static struct share share_dealt(struct sampler *s, long epoch, long step,
+                                int rank, int nranks, int batch)
 {
     const size_t global = (size_t)nranks * (size_t)batch,
                  start = (size_t)step * global;
     if (s->epoch != epoch)
-        permute(s->order, s->count, random_u64(s->seed, (uint64_t)epoch));
+        (s->shuffle == SHUFFLE_DRAW ? draw : permute)(
+            s->order, s->count, random_u64(s->seed, (uint64_t)epoch));
     s->epoch = epoch;
     const size_t present =
         s->count - start < global ? s->count - start : global;
@@ -94,6 +101,6 @@ struct share sampler_share(struct sampler *s, long epoch, long step, int rank,
                            int nranks, int batch)
 {
     assert(step < sampler_steps(s->count, (long)nranks * batch));
-    return (s->shuffle == SHUFFLE_ALL ? share_all : share_stripes)(
+    return (s->shuffle == SHUFFLE_STRIPES ? share_stripes : share_dealt)(
         s, epoch, step, rank, nranks, batch);
 }

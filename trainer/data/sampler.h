@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Which images a rank takes in a step: every image once an epoch, in global
- * batches of nranks * batch images. The last batch of an epoch may be short,
- * shorter on some ranks than on others, or empty there.
+/* Which images a rank takes in a step, in global batches of nranks * batch
+ * images; an epoch is as many as there are, each once but for SHUFFLE_DRAW. The
+ * last batch of an epoch may be short, shorter on some ranks than on others, or
+ * empty there.
  *
  * SHUFFLE_ALL: one seeded permutation of all images per epoch; rank r takes the
  * r-th contiguous part of each global batch. So k ranks with batch b see
  * exactly the images of one rank with batch k * b.
+ *
+ * SHUFFLE_DRAW: likewise, but each place of the permutation is drawn from all
+ * images (You, Buluc, Demmel, SC17, draw b at random for every iteration): an
+ * epoch is as many, of which some come again and about 1 / e never.
  *
  * SHUFFLE_STRIPES, for images in files that lie apart (Li et al., CLUSTER 2018,
  * deal theirs over 32 disk arrays): each rank has a part of the images as they
@@ -28,11 +33,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum shuffle { SHUFFLE_ALL, SHUFFLE_STRIPES };
+enum shuffle { SHUFFLE_ALL, SHUFFLE_STRIPES, SHUFFLE_DRAW };
 
 struct sampler {
     enum shuffle shuffle;
-    uint32_t *order; /* of this epoch: the permutation, or the parts in turn */
+    uint32_t *order; /* of this epoch: all to be dealt, or the parts in turn */
     uint32_t *runs;  /* SHUFFLE_STRIPES: in which order whole batches come */
     size_t count;    /* images; below 2^32 */
     uint64_t seed;
