@@ -15,6 +15,7 @@
 #include "comm/config.h"
 #include "comm/copy.h"
 #include "comm/here.h"
+#include "comm/inlined.h"
 #include "comm/progress.h"
 #include "comm/reach.h"
 #include "comm/request.h"
@@ -151,7 +152,8 @@ static coll_status make_node(coll_comm *c)
                                    : COLL_OK;
     c->job.node = c->node;
     if (c->node && c->nhosts == 1)
-        c->select.node = (struct select_node){c->nranks, c->node->inline_bytes};
+        c->select.node = (struct select_node){c->nranks, c->node->inline_bytes,
+                                              c->node->inline_bytes};
     return status;
 }
 
@@ -242,6 +244,8 @@ static coll_status set_up(coll_comm *c)
         status = c->parent && c->same ? copy_rails(c) : comm_reach(c);
     if (status == COLL_OK)
         status = comm_connect(c);
+    if (status == COLL_OK)
+        status = inlined_measure(c);
     if (status == COLL_OK)
         status = comm_price(c);
     if (status == COLL_OK)

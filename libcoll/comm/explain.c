@@ -366,7 +366,8 @@ coll_status coll_explain_cluster(const char *spec, int nranks,
     if (status == COLL_OK)
         status = lay_out(&layout, topo, nranks, ranks_per_host);
     if (nranks > 1 && nranks <= ranks_per_host) /* with a processor for each */
-        select->node = (struct select_node){nranks, NODE_INLINE_BEST};
+        select->node =
+            (struct select_node){nranks, NODE_INLINE_BEST, NODE_INLINE_BEST};
     layout.by_hosts =
         ranks_per_host > 1 && ranks_per_host < nranks ? ranks_per_host : 0;
     if (status == COLL_OK)

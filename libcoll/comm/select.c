@@ -49,6 +49,8 @@ static double node_seconds(const struct select_node *node, enum algo_way way,
 static size_t inline_best(const struct select *s, enum coll_kind kind)
 {
     const bool moves = kind_has_parts(kind) && !kind_reduces(kind);
+    if (kind == ALLREDUCE)
+        return s->node.allreduce_bytes;
     return moves ? 2 * s->node.inline_bytes : s->node.inline_bytes;
 }
 

@@ -15,8 +15,10 @@
 
 /* What node/ offers where all ranks are on one host. */
 struct select_node {
-    int nranks;          /* 0: nothing */
-    size_t inline_bytes; /* the longest vector that NODE_INLINE is best for */
+    int nranks; /* 0: nothing */
+    /* The longest vector that NODE_INLINE is best for, and in an allreduce,
+     * which is measured (inlined.h). */
+    size_t inline_bytes, allreduce_bytes;
 };
 
 /* The candidates of half an octave of sizes, as learn.h numbers them. */
