@@ -99,6 +99,17 @@ def unequal_rails_are_no_slower_than_the_better_one():
 
 
 @case
+@of_times
+def what_is_measured_and_learned_uses_both_rails_too():
+    usual = {'COLL_CALIBRATE': 'on', 'COLL_ADAPT': 'on', 'COLL_ALGO': ''}
+    _, alone = allreduces(2, 4 * MIB, rails=1, **usual)
+    for rail_rate, part, most in ((), 0.5, 0.7), ((25e6,), 0.2, 0.95):
+        found, us = allreduces(2, 4 * MIB, rail_rate=rail_rate, **usual)
+        expect(abs(found[1] / sum(found) - part) < 0.05, found)
+        expect(us < most * alone, us, 'us,', alone, 'by one')
+
+
+@case
 def short_messages_keep_to_the_first_rail():
     found, _ = allreduces(2, 64 << 10, times=20)
     expect(found[1] < 0.01 * found[0], found)
