@@ -3,8 +3,8 @@
  * slot of shared memory (node_inline), rather than read it where it lies
  * (node_direct). The one costs a copy, the other one exchange more, and what
  * these cost depends on where the cores are: node.h assumes 2 KiB, and between
- * the cores of a virtual machine a copy of 4 KiB was faster by a third. So it is
- * measured. Of other collectives the assumed lengths were right there, too.
+ * the cores of a virtual machine a copy of 4 KiB was faster by a quarter. So it
+ * is measured. Of other collectives that were tried none gained there.
  */
 #ifndef COMM_INLINED_H
 #define COMM_INLINED_H
@@ -19,9 +19,10 @@ size_t inlined_best(const float inlined[INLINED_SIZES],
                     const float direct[INLINED_SIZES]);
 
 /* Collective, while a communicator is made: sets select.node.allreduce_bytes,
- * alike on all ranks. Takes about half a millisecond, and five at the most. It
- * leaves all as it is where there are several hosts, where ranks take turns on
- * the processors, and where nothing is to be measured (COLL_CALIBRATE). */
+ * alike on all ranks. Takes about half a millisecond; once five are over it
+ * gives up and leaves what is assumed. It leaves all as it is where there are
+ * several hosts, where ranks take turns on the processors, and where nothing is
+ * to be measured (COLL_CALIBRATE). */
 coll_status inlined_measure(coll_comm *);
 
 #endif
