@@ -22,7 +22,7 @@ from inside import tap  # noqa: E402
 import lab as netlab  # noqa: E402
 
 BUILD = pathlib.Path(sys.argv[1]).resolve()
-TIMES = tap.cases(12, 2)
+TIMES = tap.cases(6, 2)
 ENV = {k: v for k, v in os.environ.items()
        if not k.startswith('COLL_') or k == 'COLL_RECORDER'}
 
