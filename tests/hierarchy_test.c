@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "comm/price.h"
 #include "exec/rehearse.h"
+#include "price_all.h"
 #include "thorough.h"
 #include "weights.h"
 

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "comm/hosts.h"
 #include "comm/price.h"
+#include "price_all.h"
 #include "thorough.h"
 
 static const struct layout_costs costs = {

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "comm/select.h"
+#include "price_all.h"
 
 static const struct layout_costs fast = {
     .local = {1e-6, 1e-10, 0},

@@ -355,11 +355,3 @@ coll_status price_within(struct prices *prices, const struct layout *l,
     free(p);
     return status;
 }
-
-coll_status price_all(struct prices *prices, const struct layout *l,
-                      double max_messages, double max_seconds)
-{
-    return price_within(prices, l,
-                        &(struct price_limits){.messages = max_messages,
-                                               .seconds = max_seconds});
-}

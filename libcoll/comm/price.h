@@ -84,15 +84,12 @@ bool price_pipelines(const struct layout *, const struct algo *,
 #define PRICE_MAX_SECONDS  2.0
 #define PRICE_NODE_SECONDS 0.05 /* where node/ serves all but forced plans */
 
-/* max_messages: so many may be simulated in one rehearsal; a candidate that
- * needs more has no price, and is only taken when nothing else is allowed.
- * max_seconds: of this thread's processor time. What would take longer is left
- * out, the least promising first. */
-coll_status price_all(struct prices *, const struct layout *,
-                      double max_messages, double max_seconds);
-
+/* messages: so many may be simulated in one rehearsal; a candidate that needs
+ * more has no price, and is only taken when nothing else is allowed. seconds:
+ * of this thread's processor time. What would take longer is left out, the
+ * least promising first. */
 struct price_limits {
-    double messages, seconds; /* as above */
+    double messages, seconds;
     int in_pairs; /* 1: results are to be IN_PAIRS: price also what combines in
                      ONE_PASS, and most exactly what may serve them */
     int all;      /* 1: rehearse also what bounds rule out, to prove them */

@@ -291,9 +291,10 @@ static coll_status choose(struct job *job, size_t bytes, struct candidate *c)
 {
     struct select_choice choice;
     coll_status status = COLL_OK;
+    const struct price_limits limits = {.messages = max_messages,
+                                        .seconds = 1e9};
     if (!job->priced)
-        status =
-            price_all(&job->select.prices, job->net.layout, max_messages, 1e9);
+        status = price_within(&job->select.prices, job->net.layout, &limits);
     if (status == COLL_OK && !job->priced)
         status = select_rules(&job->select, "", "replay");
     job->priced = status == COLL_OK;
