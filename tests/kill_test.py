@@ -117,7 +117,7 @@ def all_through_init(run, nranks, victim):
     """At moments spread evenly until it is over before the killer comes."""
     def at(microseconds):
         return killed(run, nranks, victim, 'init', str(microseconds))
-    moments, end = tap.cases(24, 8), 1000
+    moments, end = tap.cases(16, 8), 1000
     while at(end):
         expect(end < 1e6 * MOST_SECONDS, 'joining never ends')
         end *= 2
