@@ -217,7 +217,7 @@ def test_one_algorithm_is_forced():
 @tap.slow_case
 def test_cold_runs_too():
     # an iteration writes twice the last-level cache, which takes its time
-    for collective in 'allreduce', 'alltoall':
+    for collective in 'allreduce', 'alltoall', 'broadcast':
         results(collective, '--cold', '-b', '8', '-e', '8', '-n', 2, '-w', 0)
 
 
