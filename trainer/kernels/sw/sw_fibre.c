@@ -3,28 +3,13 @@
 
 #include <stdint.h>
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define SW_TSAN 1
-#endif
-#if __has_feature(address_sanitizer)
-#define SW_ASAN 1
-#endif
-#endif
 #if defined(__SANITIZE_THREAD__)
-#define SW_TSAN 1
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-#define SW_ASAN 1
-#endif
-
-#if defined(SW_TSAN)
 void *__tsan_get_current_fiber(void);
 void *__tsan_create_fiber(unsigned flags);
 void __tsan_destroy_fiber(void *);
 void __tsan_switch_to_fiber(void *, unsigned flags);
 #endif
-#if defined(SW_ASAN)
+#if defined(__SANITIZE_ADDRESS__)
 void __asan_unpoison_memory_region(const volatile void *, size_t);
 #endif
 
@@ -49,18 +34,18 @@ void sw_fibre_start(struct sw_fibre *f, unsigned char *stack,
     f->here.uc_link = NULL;
     makecontext(&f->here, (void (*)(void))enter, 2,
                 (unsigned)(self >> 16 >> 16), (unsigned)self);
-#if defined(SW_ASAN)
+#if defined(__SANITIZE_ADDRESS__)
     /* What an earlier function marked there, which never returned. */
     __asan_unpoison_memory_region(stack, SW_STACK_BYTES);
 #endif
-#if defined(SW_TSAN)
+#if defined(__SANITIZE_THREAD__)
     f->sanitizer = __tsan_create_fiber(0);
 #endif
 }
 
 void sw_fibre_resume(struct sw_fibre *f)
 {
-#if defined(SW_TSAN)
+#if defined(__SANITIZE_THREAD__)
     f->sanitizer_caller = __tsan_get_current_fiber();
     __tsan_switch_to_fiber(f->sanitizer, 0);
 #endif
@@ -69,7 +54,7 @@ void sw_fibre_resume(struct sw_fibre *f)
 
 void sw_fibre_pause(struct sw_fibre *f)
 {
-#if defined(SW_TSAN)
+#if defined(__SANITIZE_THREAD__)
     __tsan_switch_to_fiber(f->sanitizer_caller, 0);
 #endif
     swapcontext(&f->here, &f->caller);
@@ -78,7 +63,7 @@ void sw_fibre_pause(struct sw_fibre *f)
 void sw_fibre_end(struct sw_fibre *f)
 {
     (void)f;
-#if defined(SW_TSAN)
+#if defined(__SANITIZE_THREAD__)
     __tsan_destroy_fiber(f->sanitizer);
 #endif
 }
