@@ -20,9 +20,6 @@
 #define BIT_OPERATORS(bits, V)                                                 \
     OPERATOR(sum_##bits, V, x + y)                                             \
     OPERATOR(prod_##bits, V, x *y)                                             \
-    OPERATOR(band_##bits, V, x &y)                                             \
-    OPERATOR(bor_##bits, V, x | y)                                             \
-    OPERATOR(bxor_##bits, V, x ^ y)                                            \
     OPERATOR(land_##bits, V, -((x != (V){0}) & (y != (V){0})))                 \
     OPERATOR(lor_##bits, V, -((x | y) != (V){0}))
 
@@ -30,6 +27,9 @@ BIT_OPERATORS(8, vec_u8)
 BIT_OPERATORS(16, vec_u16)
 BIT_OPERATORS(32, vec_u32)
 BIT_OPERATORS(64, vec_u64)
+OPERATOR(band, vec_u8, x &y)
+OPERATOR(bor, vec_u8, x | y)
+OPERATOR(bxor, vec_u8, x ^ y)
 
 static inline vec choose(vec mask, vec yes, vec no)
 {

@@ -141,7 +141,7 @@ INLINED void combine_all(const struct layout *m, vec (*op)(vec, vec),
 /* Combines what lies at so many bytes from the start of each operand. */
 INLINED void step(const struct layout *m, vec (*op)(vec, vec),
                   vec (*divide)(vec, int), const struct operands *o, size_t at,
-                  int nvectors, size_t bytes)
+                  int nvectors, size_t bytes, bool stream)
 {
     vec acc[MOST_PARTS];
     const int k = m->nparts;
@@ -150,7 +150,7 @@ INLINED void step(const struct layout *m, vec (*op)(vec, vec),
         acc[v] = divide(acc[v], o->divisor);
     for (int j = 0; j < o->ndst; j++) {
         char *const to = (char *)o->dst[j] + at;
-        if (o->stream && (uintptr_t)to % m->vector_bytes == 0)
+        if (stream && (uintptr_t)to % m->vector_bytes == 0)
             for (int v = 0; v < nvectors; v++)
                 m->store(to + (size_t)v * bytes, acc + v * k, bytes, true);
         else
@@ -175,12 +175,14 @@ INLINED size_t part_of(const struct layout *m, size_t rest)
 }
 
 /* Blocks of vectors, and smaller parts in front of them, up to where a line of
- * dst[0] starts if the stores stream, and behind them. */
+ * dst[0] starts if the stores stream, and behind them. A block of one vector is
+ * a part like others. */
 INLINED void loop(const struct layout *m, vec (*op)(vec, vec),
                   vec (*divide)(vec, int), const struct operands *o, size_t end)
 {
     const size_t whole = m->vector_bytes, elem = m->elem_bytes;
     const size_t block = whole * (size_t)m->nvectors;
+    const bool blocks = m->nvectors > 1;
     const size_t to_line = -(uintptr_t)o->dst[0] % LINE;
     size_t edge = !o->stream ? 0 : to_line < end ? to_line : end;
     size_t at = 0;
@@ -188,18 +190,18 @@ INLINED void loop(const struct layout *m, vec (*op)(vec, vec),
         for (size_t bytes; at < edge; at += bytes) {
             bytes = part_of(m, edge - at);
             if (takes_any(m))
-                step(m, op, divide, o, at, 1, bytes);
+                step(m, op, divide, o, at, 1, bytes, !blocks && o->stream);
             else if (bytes == whole)
-                step(m, op, divide, o, at, 1, whole);
+                step(m, op, divide, o, at, 1, whole, false);
             else if (WORD < whole && WORD > elem && bytes == WORD)
-                step(m, op, divide, o, at, 1, WORD);
+                step(m, op, divide, o, at, 1, WORD, false);
             else
-                step(m, op, divide, o, at, 1, elem);
+                step(m, op, divide, o, at, 1, elem, false);
         }
         if (at == end)
             break;
-        for (; end - at >= block; at += block)
-            step(m, op, divide, o, at, m->nvectors, whole);
+        for (; blocks && end - at >= block; at += block)
+            step(m, op, divide, o, at, m->nvectors, whole, o->stream);
         edge = end;
     }
     if (o->stream)
@@ -253,9 +255,6 @@ INLINED void combine(const struct layout *m, vec (*op)(vec, vec),
 #define BIT_KERNELS(bits)                                                      \
     KERNEL(sum_bits##bits, whole##bits, sum_##bits, false)                     \
     KERNEL(prod_bits##bits, whole##bits, prod_##bits, false)                   \
-    KERNEL(band_bits##bits, whole##bits, band_##bits, false)                   \
-    KERNEL(bor_bits##bits, whole##bits, bor_##bits, false)                     \
-    KERNEL(bxor_bits##bits, whole##bits, bxor_##bits, false)                   \
     KERNEL(land_bits##bits, whole##bits, land_##bits, false)                   \
     KERNEL(lor_bits##bits, whole##bits, lor_##bits, false)
 
@@ -266,13 +265,28 @@ INLINED void combine(const struct layout *m, vec (*op)(vec, vec),
                    divide_##name)
 
 /* wide: what it is computed in. */
-#define FLOAT_KERNELS(name, layout, wide)                                      \
-    KERNEL(name##_sum, layout, sum_##wide, true)                               \
+#define FLOAT_KERNELS(name, layout, wide, busy)                                \
+    KERNEL(name##_sum, layout, sum_##wide, busy)                               \
     KERNEL(name##_prod, layout, prod_##wide, false)                            \
     KERNEL(name##_min, layout, min_##wide, false)                              \
     KERNEL(name##_max, layout, max_##wide, false)                              \
     AVERAGE_KERNEL(name##_avg, layout, sum_##wide, name##_sum, divide_##wide)
 
+/* The same in numbers of any size. */
+#define WIDER_KERNEL(name, bits)                                               \
+    static void name##_bits##bits(KERNEL_ARGUMENTS)                            \
+    {                                                                          \
+        name##_bits8(dst, ndst, src, nsrc, n *(bits / 8), divisor, stream);    \
+    }
+#define WIDER_KERNELS(name)                                                    \
+    KERNEL(name##_bits8, whole8, name, false)                                  \
+    WIDER_KERNEL(name, 16)                                                     \
+    WIDER_KERNEL(name, 32)                                                     \
+    WIDER_KERNEL(name, 64)
+
+WIDER_KERNELS(band)
+WIDER_KERNELS(bor)
+WIDER_KERNELS(bxor)
 BIT_KERNELS(8)
 BIT_KERNELS(16)
 BIT_KERNELS(32)
@@ -285,12 +299,12 @@ ORDER_KERNELS(i32, 32)
 ORDER_KERNELS(u32, 32)
 ORDER_KERNELS(i64, 64)
 ORDER_KERNELS(u64, 64)
-FLOAT_KERNELS(f16, f16, f32)
-FLOAT_KERNELS(bf16, bf16, f32)
-FLOAT_KERNELS(f8e4m3, f8e4m3, f32)
-FLOAT_KERNELS(f8e5m2, f8e5m2, f32)
-FLOAT_KERNELS(f32, whole32, f32)
-FLOAT_KERNELS(f64, whole64, f64)
+FLOAT_KERNELS(f16, f16, f32, true)
+FLOAT_KERNELS(bf16, bf16, f32, true)
+FLOAT_KERNELS(f8e4m3, f8e4m3, f32, false)
+FLOAT_KERNELS(f8e5m2, f8e5m2, f32, false)
+FLOAT_KERNELS(f32, whole32, f32, true)
+FLOAT_KERNELS(f64, whole64, f64, true)
 
 /* In the order of enum coll_op. */
 #define INTEGER(name, bits)                                                    \
