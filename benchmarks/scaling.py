@@ -173,9 +173,9 @@ def on_hosts(o, net, batch, steps, turn):
         found['backward'] = backward_ms(out)
 
     def job():
-        (took,), _, exchange = train(o, net, batch, steps, o.ranks)
+        (took,), _, share = train(o, net, batch, steps, o.ranks)
         found['step'] = settled_mean(took)
-        found['exchange'] = exchange * found['step']
+        found['exchange'] = share * found['step']
 
     def exchange():
         found['sum'] = sum_ms(o, net)

@@ -83,7 +83,8 @@ def test_what_a_network_exposes_is_what_steps_take_longer():
                < 1e-9 * found['step'], found)
     most = max(0, found['sum'] - found['backward']) + found['computing'] / 10
     tap.expect(abs(found['most'] - most) < 1e-9 * most, found)
-    tap.expect(0 < found['exchange'] < found['step'], found)
+    # which may be below 0: the slowest rank's lateness is a mean of others'
+    tap.expect(abs(found['exchange']) < found['step'], found)
 
 
 @tap.case
