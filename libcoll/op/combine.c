@@ -11,7 +11,13 @@
 #include "op/convert.h"
 #include "op/isas.h"
 
+/* With sanitizers' checks in it the code that each kernel has to itself would
+ * take minutes to compile, so there all share it. */
+#ifdef KERNELS_SHARE
+#define INLINED static
+#else
 #define INLINED static inline __attribute__((always_inline))
+#endif
 
 /* LEVELS: as many as there are bits in the number of fours of sources. */
 enum { LINE = 64, MOST_PARTS = 4, LEVELS = 30 };

@@ -66,44 +66,44 @@ INLINE const float *again(const float *w)
  * channels; returns the w that follow. Where sums, w and one x are a register
  * too many, those of 16 floats let products read the last w from memory; others
  * hold all x and one w, if these are fewer. */
-INLINE const float *add(reg acc[][TILE_POSITIONS], const float *x,
-                        ptrdiff_t step, const float *w, int nc, const int nk,
-                        const int parts, const int nq, const int lo,
-                        const int hi)
+PER_CASE const float *add(reg acc[][TILE_POSITIONS], const float *x,
+                          ptrdiff_t step, const float *w, int nc, const int nk,
+                          const int parts, const int nq, const int lo,
+                          const int hi)
 {
     const bool full = parts * (nq + 1) == CONV_REGISTERS;
     const bool by_w = full && CONV_LANES < 16 && nq < parts;
     const int held = parts - (full && CONV_LANES == 16);
-#pragma GCC unroll AT_ONCE
+    UNROLL(AT_ONCE)
     for (int c = 0; by_w && c < nc; c++, x++, w += nk * CONV_BLOCK) {
         operand ones[TILE_POSITIONS];
-#pragma GCC unroll 16
+        UNROLL(16)
         for (int q = lo; q < hi; q++)
             ones[q] = repeated(x + q * step);
-#pragma GCC unroll 16
+        UNROLL(16)
         for (int k = 0; k < parts; k++) {
             const operand wk = operands(w + k * LANES);
-#pragma GCC unroll 16
+            UNROLL(16)
             for (int q = lo; q < hi; q++)
                 acc[k][q] = add_product(acc[k][q], wk, ones[q]);
         }
     }
-#pragma GCC unroll AT_ONCE
+    UNROLL(AT_ONCE)
     for (int c = 0; !by_w && c < nc; c++, x++, w += nk * CONV_BLOCK) {
         operand wk[TILE_BLOCKS * PARTS];
-#pragma GCC unroll 16
+        UNROLL(16)
         for (int k = 0; k < nk && CONV_LANES == 16; k++)
             __builtin_prefetch(w + (AHEAD * nk + k) * CONV_BLOCK);
-#pragma GCC unroll 16
+        UNROLL(16)
         for (int k = 0; k < held; k++) {
             const operand wx = operands(w + k * LANES);
             wk[k] = hi - lo > 1 ? once_loaded(wx) : wx;
         }
         const float *last = w + held * LANES;
-#pragma GCC unroll 16
+        UNROLL(16)
         for (int q = lo; q < hi; q++) {
             const operand one = repeated(x + q * step);
-#pragma GCC unroll 16
+            UNROLL(16)
             for (int k = 0; k < parts; k++)
                 acc[k][q] = add_product(
                     acc[k][q], k < held ? wk[k] : operands(last = again(last)),
@@ -113,8 +113,8 @@ INLINE const float *add(reg acc[][TILE_POSITIONS], const float *x,
     return w;
 }
 
-INLINE void tile(const struct conv_tile *t, const ptrdiff_t step,
-                 const int halves, const int nq)
+PER_CASE void tile(const struct conv_tile *t, const ptrdiff_t step,
+                   const int halves, const int nq)
 {
     const int nk = (halves + 1) / 2;
     const int parts = halves * PARTS / 2;
@@ -122,16 +122,17 @@ INLINE void tile(const struct conv_tile *t, const ptrdiff_t step,
     const float *w = t->w;
     /* What is written at the end, or what the next tile adds to. */
     const float *soon = t->y + (t->bias ? 0 : nq * t->y_step);
-#pragma GCC unroll 16
-    for (int k = 0; k < nk; k++)
-#pragma GCC unroll 16
+    UNROLL(16)
+    for (int k = 0; k < nk; k++) {
+        UNROLL(16)
         for (int q = 0; q < nq; q++)
             __builtin_prefetch(soon + (size_t)k * t->y_block + q * t->y_step,
                                1);
-#pragma GCC unroll 16
+    }
+    UNROLL(16)
     for (int k = 0; k < parts; k++) {
         const float *from = t->y + (size_t)(k / PARTS) * t->y_block;
-#pragma GCC unroll 16
+        UNROLL(16)
         for (int q = 0; q < nq; q++)
             acc[k][q] =
                 load(t->bias ? t->bias + k * LANES
@@ -141,10 +142,11 @@ INLINE void tile(const struct conv_tile *t, const ptrdiff_t step,
         const int nc = b + 1 < t->nblocks ? PLACE : t->last;
         const float *block = t->x + (size_t)b * t->x_block;
         w += t->before * nc * nk * CONV_BLOCK;
-        if (t->ahead)
-#pragma GCC unroll 16
+        if (t->ahead) {
+            UNROLL(16)
             for (int q = 0; q < nq; q++)
                 __builtin_prefetch(block + t->ahead + q * step);
+        }
         for (int i = 0; i < t->ntaps; i++) {
             const float *x = block + t->tap[i];
             int lo = 0, hi = nq;
@@ -167,19 +169,19 @@ INLINE void tile(const struct conv_tile *t, const ptrdiff_t step,
         }
         w += t->after * nc * nk * CONV_BLOCK;
     }
-#pragma GCC unroll 16
+    UNROLL(16)
     for (int k = 0; k < parts; k++) {
         float *to = t->y + (size_t)(k / PARTS) * t->y_block + k % PARTS * LANES;
-#pragma GCC unroll 16
+        UNROLL(16)
         for (int q = 0; q < nq; q++)
             store(to + q * t->y_step, acc[k][q]);
     }
     if (halves % 2 == 0 || !t->bias)
         return;
-#pragma GCC unroll 16
+    UNROLL(16)
     for (int k = parts; k < nk * PARTS; k++) {
         float *to = t->y + (size_t)(k / PARTS) * t->y_block + k % PARTS * LANES;
-#pragma GCC unroll 16
+        UNROLL(16)
         for (int q = 0; q < nq; q++)
             store(to + q * t->y_step, load(t->bias + k * LANES));
     }
@@ -209,28 +211,28 @@ INLINE int banks(const int halves, const int nc)
 }
 
 /* acc += x dy of one position. */
-INLINE void add_one(reg acc[][TILE_BLOCKS * PARTS], const struct conv_sum *t,
-                    const float *x, const float *dy, const int parts,
-                    const int nc)
+PER_CASE void add_one(reg acc[][TILE_BLOCKS * PARTS], const struct conv_sum *t,
+                      const float *x, const float *dy, const int parts,
+                      const int nc)
 {
     operand dyk[TILE_BLOCKS * PARTS];
-#pragma GCC unroll 16
+    UNROLL(16)
     for (int k = 0; k < parts; k++)
         dyk[k] = operands(dy + (size_t)(k / PARTS) * t->dy_block
                           + k % PARTS * LANES);
-#pragma GCC unroll 16
+    UNROLL(16)
     for (int c = 0; c < nc; c++) {
         const operand one = repeated(x + c);
-#pragma GCC unroll 16
+        UNROLL(16)
         for (int k = 0; k < parts; k++)
             acc[c][k] = add_product(acc[c][k], dyk[k], one);
     }
 }
 
 /* Of all positions of all images, `step` at a time. */
-INLINE void add_all(reg acc[][TILE_BLOCKS * PARTS], const struct conv_sum *t,
-                    const int parts, const int nc, const int step,
-                    const bool fetches)
+PER_CASE void add_all(reg acc[][TILE_BLOCKS * PARTS], const struct conv_sum *t,
+                      const int parts, const int nc, const int step,
+                      const bool fetches)
 {
     for (int i = 0; i < t->images; i++) {
         const float *x_soon = t->x_soon + i * t->x_image;
@@ -244,7 +246,7 @@ INLINE void add_all(reg acc[][TILE_BLOCKS * PARTS], const struct conv_sum *t,
                     x_soon = fetch(x_soon, t->x_lines);
                     dy_soon = fetch(dy_soon, t->dy_lines);
                 }
-#pragma GCC unroll 2
+                UNROLL(2)
                 for (int j = 0; j < step;
                      j++, x += CONV_BLOCK, dy += CONV_BLOCK)
                     add_one(acc + j * nc, t, x, dy, parts, nc);
@@ -255,31 +257,33 @@ INLINE void add_all(reg acc[][TILE_BLOCKS * PARTS], const struct conv_sum *t,
     }
 }
 
-INLINE void sum(const struct conv_sum *t, const int halves, const int nc)
+PER_CASE void sum(const struct conv_sum *t, const int halves, const int nc)
 {
     const int nk = (halves + 1) / 2;
     const int parts = halves * PARTS / 2;
     const int step = banks(halves, nc);
     reg acc[CONV_BLOCK][TILE_BLOCKS * PARTS] = {0};
-#pragma GCC unroll 16
-    for (int c = 0; c < nc; c++)
-#pragma GCC unroll 16
+    UNROLL(16)
+    for (int c = 0; c < nc; c++) {
+        UNROLL(16)
         for (int k = 0; k < parts; k++)
             acc[c][k] = load(t->dw + c * nk * CONV_BLOCK + k * LANES);
-            /* The next sums. */
-#pragma GCC unroll 16
+    }
+    /* The next sums. */
+    UNROLL(16)
     for (int c = 0; c < nc * nk; c++)
         __builtin_prefetch(t->dw + (nc * nk + c) * CONV_BLOCK, 1);
     if (t->x_lines || t->dy_lines)
         add_all(acc, t, parts, nc, step, true);
     else
         add_all(acc, t, parts, nc, step, false);
-#pragma GCC unroll 16
-    for (int c = 0; c < nc; c++)
-#pragma GCC unroll 16
+    UNROLL(16)
+    for (int c = 0; c < nc; c++) {
+        UNROLL(16)
         for (int k = 0; k < parts; k++)
             store(t->dw + c * nk * CONV_BLOCK + k * LANES,
                   step > 1 ? acc[c][k] + acc[nc + c][k] : acc[c][k]);
+    }
 }
 
 #define TILE(halves, nq)                                                       \

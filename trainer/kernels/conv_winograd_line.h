@@ -33,7 +33,7 @@ enum { INFINITE = 5 }; /* of F(4, 3) */
 
 /* The `wide` of a tile of inputs to places, of so many outputs. What these do
  * without is zeros, here and below. */
-INLINE void times_b(const reg *d, reg *v, const int wide, int outputs)
+PER_CASE void times_b(const reg *d, reg *v, const int wide, int outputs)
 {
     if (wide == 6 && outputs == 1) {
         v[0] = 4.f * (d[0] - d[1]);
@@ -81,7 +81,7 @@ INLINE void times_b(const reg *d, reg *v, const int wide, int outputs)
     }
 }
 
-INLINE void times_b_back(const reg *v, reg *d, const int wide, int outputs)
+PER_CASE void times_b_back(const reg *v, reg *d, const int wide, int outputs)
 {
     if (wide == 6 && outputs == 1) {
         d[0] = 4.f * v[0];
@@ -130,7 +130,7 @@ INLINE void times_b_back(const reg *v, reg *d, const int wide, int outputs)
 }
 
 /* Places to 4 outputs, or fewer. */
-INLINE void times_a(const reg *m, reg *y, const int wide, int outputs)
+PER_CASE void times_a(const reg *m, reg *y, const int wide, int outputs)
 {
     if (wide == 6 && outputs == 1) {
         y[0] = m[0] + m[1] + m[INFINITE];
@@ -165,7 +165,7 @@ INLINE void times_a(const reg *m, reg *y, const int wide, int outputs)
     }
 }
 
-INLINE void times_a_back(const reg *y, reg *m, const int wide, int outputs)
+PER_CASE void times_a_back(const reg *y, reg *m, const int wide, int outputs)
 {
     if (wide == 6 && outputs < 4) {
         const reg a = outputs == 3 ? y[0] + y[2] : y[0];
@@ -194,7 +194,7 @@ INLINE void times_a_back(const reg *y, reg *m, const int wide, int outputs)
 }
 
 /* The `wide` - 3 of a kernel to places. */
-INLINE void times_g(const reg *g, reg *u, const int wide)
+PER_CASE void times_g(const reg *g, reg *u, const int wide)
 {
     if (wide == 6) {
         const reg a = g[0] + g[2], c = g[0] + 4.f * g[2], d = 2.f * g[1];
@@ -221,7 +221,7 @@ INLINE void times_g(const reg *g, reg *u, const int wide)
     }
 }
 
-INLINE void times_g_back(const reg *u, reg *g, const int wide)
+PER_CASE void times_g_back(const reg *u, reg *g, const int wide)
 {
     if (wide == 6) {
         const reg a = (u[1] + u[2]) * (-1.f / 6);

@@ -19,7 +19,7 @@
         0, 1 << 0 | 1 << 2 | 1 << 3, 31                                        \
     }
 
-INLINE void times_b(const reg *d, reg *v, const int wide, int outputs)
+PER_CASE void times_b(const reg *d, reg *v, const int wide, int outputs)
 {
     (void)wide;
     if (outputs == 1) {
@@ -36,7 +36,7 @@ INLINE void times_b(const reg *d, reg *v, const int wide, int outputs)
     v[4] = d[3];
 }
 
-INLINE void times_b_back(const reg *v, reg *d, const int wide, int outputs)
+PER_CASE void times_b_back(const reg *v, reg *d, const int wide, int outputs)
 {
     (void)wide;
     d[0] = v[0];
@@ -51,7 +51,7 @@ INLINE void times_b_back(const reg *v, reg *d, const int wide, int outputs)
     d[4] = v[2];
 }
 
-INLINE void times_a(const reg *m, reg *y, const int wide, int outputs)
+PER_CASE void times_a(const reg *m, reg *y, const int wide, int outputs)
 {
     (void)wide;
     if (outputs == 1) {
@@ -63,7 +63,7 @@ INLINE void times_a(const reg *m, reg *y, const int wide, int outputs)
     y[1] = m[1] + m[2] + m[4];
 }
 
-INLINE void times_a_back(const reg *y, reg *m, const int wide, int outputs)
+PER_CASE void times_a_back(const reg *y, reg *m, const int wide, int outputs)
 {
     (void)wide;
     if (outputs == 1) {
@@ -76,7 +76,7 @@ INLINE void times_a_back(const reg *y, reg *m, const int wide, int outputs)
     m[2] = m[4] = y[1];
 }
 
-INLINE void times_g(const reg *g, reg *u, const int wide)
+PER_CASE void times_g(const reg *g, reg *u, const int wide)
 {
     (void)wide;
     u[0] = g[0];
@@ -85,7 +85,7 @@ INLINE void times_g(const reg *g, reg *u, const int wide)
     u[3] = u[4] = g[1];
 }
 
-INLINE void times_g_back(const reg *u, reg *g, const int wide)
+PER_CASE void times_g_back(const reg *u, reg *g, const int wide)
 {
     (void)wide;
     g[0] = u[0] + u[1];

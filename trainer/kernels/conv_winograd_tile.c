@@ -25,8 +25,6 @@ enum { SIDE = 4, KERNEL = WINOGRAD_WIDE + 1 - SIDE };
 
 #include "kernels/conv_tile.h"
 
-#define UNROLL _Pragma("GCC unroll 8")
-
 enum { WIDE = WINOGRAD_WIDE };
 
 static const unsigned has[WINOGRAD_SIDE + 1] = HAS;
@@ -46,7 +44,7 @@ INLINE void load_inside(const float *x, size_t next, const int size, int from,
 
 INLINE void load_all(const float *x, size_t next, const int size, reg *d)
 {
-    UNROLL
+    UNROLL(8)
     for (int i = 0; i < size; i++)
         d[i] = load(x + (size_t)i * next);
 }
@@ -54,31 +52,31 @@ INLINE void load_all(const float *x, size_t next, const int size, reg *d)
 /* Of places those which are had, and zeros. */
 INLINE void load_places(const float *m, size_t next, unsigned places, reg *d)
 {
-    UNROLL
+    UNROLL(8)
     for (int i = 0; i < WIDE; i++)
         d[i] = in(places, i) ? load(m + (size_t)i * next) : (reg){0};
 }
 
 INLINE void gather(reg (*t)[WIDE], int i, const int size, reg *d)
 {
-    UNROLL
+    UNROLL(8)
     for (int j = 0; j < size; j++)
         d[j] = t[j][i];
 }
 
 /* The second half of what goes to places: each row of them that is had. */
-INLINE void to_places(reg (*t)[WIDE], float *v, size_t next,
-                      void (*times)(const reg *, reg *, int, int),
-                      const int size, unsigned places, int rows, int columns)
+PER_CASE void to_places(reg (*t)[WIDE], float *v, size_t next,
+                        void (*times)(const reg *, reg *, int, int),
+                        const int size, unsigned places, int rows, int columns)
 {
-    UNROLL
+    UNROLL(8)
     for (int i = 0; i < WIDE; i++) {
         if (!in(has[rows], i))
             continue;
         reg d[WIDE], to[WIDE];
         gather(t, i, size, d);
         times(d, to, WIDE, columns);
-        UNROLL
+        UNROLL(8)
         for (int j = 0; j < WIDE; j++)
             if (in(places, j))
                 store(v + (size_t)(WIDE * i + j) * next, to[j]);
@@ -90,7 +88,7 @@ INLINE void input_part(float *x, size_t row, const struct conv_edge *edge,
 {
     reg t[WIDE][WIDE], d[WIDE];
     if (!edge) {
-        UNROLL
+        UNROLL(8)
         for (int j = 0; j < WIDE; j++) {
             load_all(x + j * CONV_BLOCK, row, WIDE, d);
             times_b(d, t[j], WIDE, SIDE);
@@ -115,7 +113,7 @@ INLINE void input_back_part(float *x, size_t row, const struct conv_edge *edge,
     reg t[WIDE][WIDE], d[WIDE], to[WIDE];
     if (!edge)
         edge = &all;
-    UNROLL
+    UNROLL(8)
     for (int j = 0; j < WIDE; j++) {
         load_places(v + (size_t)j * next, WIDE * next,
                     in(has[edge->columns], j) ? has[edge->rows] : 0, d);
@@ -131,24 +129,24 @@ INLINE void input_back_part(float *x, size_t row, const struct conv_edge *edge,
 }
 
 /* bias NULL: to what is there. */
-INLINE void output_to(const float *m, size_t next, const float *bias, float *y,
-                      size_t row, int rows, int columns)
+PER_CASE void output_to(const float *m, size_t next, const float *bias,
+                        float *y, size_t row, int rows, int columns)
 {
     const reg more = bias ? load(bias) : (reg){0};
     reg t[WIDE][WIDE], d[WIDE], to[WIDE];
-    UNROLL
+    UNROLL(8)
     for (int j = 0; j < WIDE; j++) {
         load_places(m + (size_t)j * next, WIDE * next,
                     in(has[columns], j) ? has[rows] : 0, d);
         times_a(d, t[j], WIDE, rows);
     }
-    UNROLL
+    UNROLL(8)
     for (int i = 0; i < SIDE; i++) {
         if (i == rows)
             break;
         gather(t, i, WIDE, d);
         times_a(d, to, WIDE, columns);
-        UNROLL
+        UNROLL(8)
         for (int j = 0; j < SIDE; j++) {
             float *at = y + (size_t)i * row + j * CONV_BLOCK;
             if (j < columns)
@@ -173,7 +171,7 @@ INLINE void output_back_part(const float *dy, size_t row, int rows, int columns,
 {
     reg t[WIDE][WIDE], d[WIDE];
     if (rows == SIDE && columns == SIDE) {
-        UNROLL
+        UNROLL(8)
         for (int j = 0; j < SIDE; j++) {
             load_all(dy + j * CONV_BLOCK, row, SIDE, d);
             times_a_back(d, t[j], WIDE, SIDE);

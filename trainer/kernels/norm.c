@@ -79,8 +79,8 @@ INLINE void add_moments(struct row *s, struct row *q, const float *x, size_t i,
     }
 }
 
-INLINE void moments_of(const float *x, const float *shift, size_t positions,
-                       double *sums, double *squares, bool half)
+PER_CASE void moments_of(const float *x, const float *shift, size_t positions,
+                         double *sums, double *squares, bool half)
 {
     const struct row off = row_of(shift);
     for (size_t done = 0, end; done < positions; done = end) {
@@ -139,8 +139,9 @@ struct ways {
             BY_HALVES(n, past, f, false, __VA_ARGS__);                         \
     } while (0)
 
-INLINE void forward_of(const struct norm *n, const float *x, const float *more,
-                       float *y, size_t positions, struct ways w)
+PER_CASE void forward_of(const struct norm *n, const float *x,
+                         const float *more, float *y, size_t positions,
+                         struct ways w)
 {
     const struct row t = row_of(n->times), p = row_of(n->plus);
     const reg zero = {0};
@@ -193,9 +194,9 @@ INLINE void add_products(struct row *s, struct row *q, const float *dy,
     }
 }
 
-INLINE void sums_of(const struct norm *n, const float *dy, const float *x,
-                    size_t positions, double *sums, double *products,
-                    struct ways w)
+PER_CASE void sums_of(const struct norm *n, const float *dy, const float *x,
+                      size_t positions, double *sums, double *products,
+                      struct ways w)
 {
     const struct row t = row_of(n->times), p = row_of(n->plus),
                      mean = row_of(n->mean);
@@ -215,8 +216,8 @@ static void sums(const struct norm *n, const float *dy, const float *x,
     BY_ALL(n, false, sums_of, n, dy, x, positions, to, products);
 }
 
-INLINE void backward_of(const struct norm *n, const float *dy, const float *x,
-                        float *dx, size_t positions, struct ways w)
+PER_CASE void backward_of(const struct norm *n, const float *dy, const float *x,
+                          float *dx, size_t positions, struct ways w)
 {
     const struct row t = row_of(n->times), p = row_of(n->plus),
                      a = row_of(n->of_dy), b = row_of(n->of_x),

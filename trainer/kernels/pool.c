@@ -73,30 +73,31 @@ struct ways {
 };
 
 /* Number `from` is where the window begins, which may lie before the plane. */
-INLINE void largest(const float *x, ptrdiff_t from, ptrdiff_t row,
-                    struct part rows, struct part columns, float *y,
-                    ptrdiff_t to, unsigned char *notes, struct ways w)
+PER_CASE void largest(const float *x, ptrdiff_t from, ptrdiff_t row,
+                      struct part rows, struct part columns, float *y,
+                      ptrdiff_t to, unsigned char *notes, struct ways w)
 {
     for (int k = 0; k < PARTS; k++, from += LANES, to += LANES) {
         reg best = load_from(x, from + rows.first * row + columns.first * BLOCK,
                              w.half);
         mask note = (mask){0} + (rows.first * w.kernel_w + columns.first);
-#pragma GCC unroll 3
-        for (int i = rows.first; i < rows.end; i++)
-#pragma GCC unroll 3
+        UNROLL(3)
+        for (int i = rows.first; i < rows.end; i++) {
+            UNROLL(3)
             for (int j = columns.first; j < columns.end; j++) {
                 const reg v = load_from(x, from + i * row + j * BLOCK, w.half);
                 const mask more = v > best;
                 best = choose(more, v, best);
                 note = (more & (i * w.kernel_w + j)) | (~more & note);
             }
+        }
         store_from(y, to, best, w.half);
         put_note(notes + (size_t)to * w.note_bytes, note, w.note_bytes);
     }
 }
 
-INLINE void forward_of(const struct pool *p, const float *x, float *y,
-                       unsigned char *notes, struct ways w)
+PER_CASE void forward_of(const struct pool *p, const float *x, float *y,
+                         unsigned char *notes, struct ways w)
 {
     const ptrdiff_t row = (ptrdiff_t)p->w * BLOCK;
     const struct part whole[] = {
@@ -150,9 +151,9 @@ INLINE reg given(const unsigned char *notes, const float *dy, ptrdiff_t at,
 }
 
 /* Element (r, c), of any window, to number `to` of dx. */
-INLINE void gather(const struct pool *p, const unsigned char *notes,
-                   const float *dy, float *dx, ptrdiff_t to, int r, int c,
-                   struct ways w)
+PER_CASE void gather(const struct pool *p, const unsigned char *notes,
+                     const float *dy, float *dx, ptrdiff_t to, int r, int c,
+                     struct ways w)
 {
     const struct part rows =
                           around(r, w.kernel_h, w.stride_h, p->pad, p->out_h),
@@ -175,30 +176,32 @@ INLINE void gather(const struct pool *p, const unsigned char *notes,
  * the first is at number `at` of dy, of square windows that all lie inside:
  * `down` is the row of that window. Takes `periods` times as many as the
  * stride. */
-INLINE void gather_row(const unsigned char *notes, const float *dy,
-                       ptrdiff_t at, ptrdiff_t row, float *dx, ptrdiff_t to,
-                       int periods, int down, struct ways w)
+PER_CASE void gather_row(const unsigned char *notes, const float *dy,
+                         ptrdiff_t at, ptrdiff_t row, float *dx, ptrdiff_t to,
+                         int periods, int down, struct ways w)
 {
     const int kernel = w.kernel_h, stride = w.stride_h;
-    for (int n = 0; n < periods; n++, at += BLOCK)
-#pragma GCC unroll 4
+    for (int n = 0; n < periods; n++, at += BLOCK) {
+        UNROLL(4)
         for (int right = 0; right < stride; right++, to += BLOCK)
             for (int k = 0; k < PARTS; k++) {
                 reg sum = {0};
-#pragma GCC unroll 4
-                for (int i = (kernel - 1 - down) / stride; i >= 0; i--)
-#pragma GCC unroll 4
+                UNROLL(4)
+                for (int i = (kernel - 1 - down) / stride; i >= 0; i--) {
+                    UNROLL(4)
                     for (int j = (kernel - 1 - right) / stride; j >= 0; j--)
                         sum = given(
                             notes, dy, at + k * LANES - i * row - j * BLOCK,
                             (down + i * stride) * kernel + right + j * stride,
                             w, sum);
+                }
                 store_from(dx, to + k * LANES, sum, w.half);
             }
+    }
 }
 
-INLINE void square_backward(const struct pool *p, const unsigned char *notes,
-                            const float *dy, float *dx, struct ways w)
+PER_CASE void square_backward(const struct pool *p, const unsigned char *notes,
+                              const float *dy, float *dx, struct ways w)
 {
     const int kernel = w.kernel_h, stride = w.stride_h;
     const ptrdiff_t row = (ptrdiff_t)p->out_w * BLOCK;
@@ -217,7 +220,7 @@ INLINE void square_backward(const struct pool *p, const unsigned char *notes,
         const ptrdiff_t to = (ptrdiff_t)r * p->w * BLOCK;
         for (int c = 0; inner && c < first; c++)
             gather(p, notes, dy, dx, to + c * BLOCK, r, c, w);
-#pragma GCC unroll 4
+        UNROLL(4)
         for (int q = 0; inner && q < stride; q++)
             if (q == down)
                 gather_row(notes, dy, at, row, dx, to + first * BLOCK, periods,
@@ -227,8 +230,8 @@ INLINE void square_backward(const struct pool *p, const unsigned char *notes,
     }
 }
 
-INLINE void any_backward(const struct pool *p, const unsigned char *notes,
-                         const float *dy, float *dx, struct ways w)
+PER_CASE void any_backward(const struct pool *p, const unsigned char *notes,
+                           const float *dy, float *dx, struct ways w)
 {
     ptrdiff_t to = 0;
     for (int r = 0; r < p->h; r++)

@@ -17,6 +17,18 @@
 #define NAME(a, b) GLUE(a, b)
 #define INLINE     static inline __attribute__((always_inline))
 
+/* A function with code of its own for each case of its constant arguments. With
+ * sanitizers' checks in it that takes minutes to compile, so there the cases
+ * share it. */
+#ifdef KERNELS_SHARE
+#define PER_CASE static
+#define UNROLL(times)
+#else
+#define PER_CASE      INLINE
+#define PRAGMA(words) _Pragma(#words)
+#define UNROLL(times) PRAGMA(GCC unroll times)
+#endif
+
 enum { LANES = CONV_LANES, PARTS = BLOCK / LANES };
 
 typedef float reg __attribute__((vector_size(4 * CONV_LANES)));

@@ -79,57 +79,59 @@ INLINE void ask(struct ahead *a)
  */
 
 /* One term. */
-INLINE void step(reg sums[][HIGH], const float *near, const float *by,
-                 size_t by_row, const int nrows, const int nregs)
+PER_CASE void step(reg sums[][HIGH], const float *near, const float *by,
+                   size_t by_row, const int nrows, const int nregs)
 {
     reg v[HIGH];
-#pragma GCC unroll 4
+    UNROLL(4)
     for (int k = 0; k < nregs; k++)
         v[k] = load(near + k * LANES);
-#pragma GCC unroll 8
+    UNROLL(8)
     for (int i = 0; i < nrows; i++) {
         const reg one = by[(size_t)i * by_row] - (reg){0};
-#pragma GCC unroll 4
+        UNROLL(4)
         for (int k = 0; k < nregs; k++)
             sums[i][k] += one * v[k];
     }
 }
 
-INLINE void tile(const struct rows_sum *s, int row, const float *near,
-                 struct ahead *ahead, const int nrows, const int nregs)
+PER_CASE void tile(const struct rows_sum *s, int row, const float *near,
+                   struct ahead *ahead, const int nrows, const int nregs)
 {
     float *to = s->to + (size_t)row * s->to_next;
     const float *by = s->by + (size_t)row * s->by_row;
     const size_t by_row = s->by_row, by_term = s->by_term;
     struct ahead next = *ahead;
     reg sums[WIDE][HIGH];
-#pragma GCC unroll 8
-    for (int i = 0; i < nrows; i++)
-#pragma GCC unroll 4
+    UNROLL(8)
+    for (int i = 0; i < nrows; i++) {
+        UNROLL(4)
         for (int k = 0; k < nregs; k++) {
             float *at = to + (size_t)i * s->to_next + k * LANES;
             __builtin_prefetch(at + SPAN, 1, 2);
             sums[i][k] = s->add ? load(at) : (reg){0};
         }
+    }
     int t = 0;
     for (; t + STRIDE <= s->terms; t += STRIDE) {
         ask(&next);
-#pragma GCC unroll 4
+        UNROLL(4)
         for (int i = 0; i < STRIDE; i++, near += SPAN, by += by_term)
             step(sums, near, by, by_row, nrows, nregs);
     }
     for (; t < s->terms; t++, near += SPAN, by += by_term)
         step(sums, near, by, by_row, nrows, nregs);
-#pragma GCC unroll 8
-    for (int i = 0; i < nrows; i++)
-#pragma GCC unroll 4
+    UNROLL(8)
+    for (int i = 0; i < nrows; i++) {
+        UNROLL(4)
         for (int k = 0; k < nregs; k++)
             store(to + (size_t)i * s->to_next + k * LANES, sums[i][k]);
+    }
     *ahead = next;
 }
 
-INLINE void tiles(const struct rows_sum *s, const float *near,
-                  struct ahead *ahead, const int nregs)
+PER_CASE void tiles(const struct rows_sum *s, const float *near,
+                    struct ahead *ahead, const int nregs)
 {
     int row = 0;
     for (; row + WIDE <= s->rows; row += WIDE)
@@ -285,17 +287,17 @@ INLINE void long_row(float *to, const float *near, const struct term *terms,
                      int n, bool add)
 {
     reg sums[LONG];
-#pragma GCC unroll 12
+    UNROLL(12)
     for (int k = 0; k < LONG; k++)
         sums[k] = add ? load(to + k * LANES) : (reg){0};
     for (int i = 0; i < n; i++) {
         const reg one = terms[i].by - (reg){0};
         const float *from = near + terms[i].at;
-#pragma GCC unroll 12
+        UNROLL(12)
         for (int k = 0; k < LONG; k++)
             sums[k] += one * load(from + k * LANES);
     }
-#pragma GCC unroll 12
+    UNROLL(12)
     for (int k = 0; k < LONG; k++)
         store(to + k * LANES, sums[k]);
 }
