@@ -187,23 +187,25 @@ static void lengths(const struct levels levels[], int *in, int *out,
 {
     /* No two lengths share what is known of ways, which goes by powers of two.
      * From LONG on no part is so short that it goes another way. */
-    enum { TURNS = 48, LONG = 60001, SOME = 115207 };
+    enum { SUMS = 8, COPIES = 48, LONG = 60001, SOME = 115207 };
     const struct {
         size_t count;
-        int turns;
+        int sums, copies;
     } calls[] = {
-        {1,    4    },
-        {100,  4    },
-        {3001, 10   },
-        {LONG, 6    },
-        {SOME, TURNS}, /* blocks, and a short slice */
-        {most, 3    }, /* of many blocks, the last one short */
+        {1,    4,    4     },
+        {100,  4,    4     },
+        {3001, 10,   10    },
+        {LONG, 6,    6     },
+        {SOME, SUMS, COPIES}, /* blocks, and a short slice */
+        {most, 3,    3     }, /* of many blocks, the last one short */
     };
     for (size_t k = 0; k < sizeof(calls) / sizeof(calls[0]); k++)
         for (int kind = 0; kind < KINDS; kind++) {
             const struct levels *const l = &levels[kind];
+            const bool sum = is_sum((enum kind)kind);
+            const int turns = sum ? calls[k].sums : calls[k].copies;
             int seen[2] = {0, 0}; /* in place or not */
-            for (int turn = 0; turn < calls[k].turns; turn++) {
+            for (int turn = 0; turn < turns; turn++) {
                 const bool in_place = turn % 2;
                 const struct call c =
                     call_of((enum kind)kind, calls[k].count, turn, in_place);
@@ -211,11 +213,10 @@ static void lengths(const struct levels levels[], int *in, int *out,
             }
             if (!l->asked || !l->depth || calls[k].count < LONG)
                 continue;
-            EXPECT(is_sum((enum kind)kind)
-                       ? seen[0] + seen[1] == calls[k].turns
+            EXPECT(sum ? seen[0] + seen[1] == turns
                        : (seen[0] && seen[1]) || calls[k].count != SOME,
                    "kind %d, count %zu: %d and %d of %d", kind, calls[k].count,
-                   seen[0], seen[1], calls[k].turns);
+                   seen[0], seen[1], turns);
         }
 }
 

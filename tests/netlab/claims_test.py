@@ -12,41 +12,23 @@ cases whose name has one of them.
 Links are slow enough that two busy processors do not matter.
 """
 import collections
-import functools
 import os
-import pathlib
 import re
 import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
 import inside  # noqa: E402
-from inside import tap  # noqa: E402
+from inside import note, tap, tried_with  # noqa: E402
 import lab as netlab  # noqa: E402
 import steps  # noqa: E402
-from tap import expect, give_up, is_idle  # noqa: E402
+from tap import expect, give_up  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv[1])
-CASES = []
-
-
-def case(*settings):
-    """Marks a test, tried with each of these; its name is the claim."""
-    def mark(function):
-        CASES.extend((f'{tap.claim(function)}: {name}',
-                      functools.partial(function, setting))
-                     for name, setting in settings)
-        return function
-    return mark
-
-
-def note(*words):
-    print('#', *words, flush=True)
 
 
 # --- a trunk becomes slow -----------------------------------------------------
@@ -96,7 +78,7 @@ def changes(operations):
     return path
 
 
-@case(('two rivals', (RIVALS, {
+@tried_with(('two rivals', (RIVALS, {
         'COLL_ALGO': f'allreduce:{",".join(RIVALS)}', **GROUPS})),
       ('eight algorithms, groups described', (FORCED, {
           'COLL_ALGO': f'allreduce:{",".join(FORCED)}', **GROUPS})),
@@ -165,7 +147,7 @@ def flicker(lab, wire, fast, slow, over):
         rates.reverse()
 
 
-@case(('5 hosts', (5, (), 'host1', False, 3)),
+@tried_with(('5 hosts', (5, (), 'host1', False, 3)),
       ('2 + 2 hosts', (4, (2,), 'trunk0', False, 4)),
       ('2 + 2 hosts, described', (4, (2,), 'trunk0', True, 5)))
 def ranks_agree_on_every_operation(setting):
@@ -264,7 +246,7 @@ def as_formula(operation, moved, times):
     return all(payload <= m <= most for m in moved)
 
 
-@case(('1 MiB, described', (MIB, 8, DESCRIBED)),
+@tried_with(('1 MiB, described', (MIB, 8, DESCRIBED)),
       ('1 MiB, found by measuring', (MIB, 8, FIXED)),
       ('16 MiB, described', (16 * MIB, 1, DESCRIBED)),
       ('16 MiB, found by measuring', (16 * MIB, 1, FIXED)))
@@ -290,7 +272,7 @@ BLOCK, DEALT = (f'=allreduce:halving_doubling@{order}'
 # Halving far sends half of the vector first: between neighbours in block order
 # that is across, dealt round robin inside. So S crosses as often as a group has
 # hosts, or once.
-@case(('2 x 2 hosts', 2), ('2 x 4 hosts', 4))
+@tried_with(('2 x 2 hosts', 2), ('2 x 4 hosts', 4))
 def halving_far_is_faster_with_ranks_dealt_over_groups(each):
     settings = {'COLL_CLUSTER': 'rack:2 (50us 31.25MB/s shared) '
                                 f'node:{each} (50us 125MB/s) core:1', **FIXED}
@@ -311,147 +293,6 @@ def halving_far_is_faster_with_ranks_dealt_over_groups(each):
         if faster >= FASTER:
             return
     give_up(f'in none of {STARTS} starts')
-
-
-# --- measuring at start -------------------------------------------------------
-
-FOUND = re.compile(r'hosts in (\d+) groups after ([0-9.]+) ms: .* '
-                   r'a group\'s link ([0-9.e+-]+) GB/s')
-COST = re.compile(r'sent (\d+) messages with (\d+) KiB; (\d+) times all told')
-RIGHT, RIGHT_BUSY = 4, 3
-ATTEMPTS = 4         # a busy machine delays some messages and not others
-
-
-# Most messages and KiB that rank 0 may send, and most exchanges among all: three
-# meetings where ranks take turns; a train alone, one of all, and a circle. A
-# meeting of 3 rounds is some 120 messages, the circle up to 222 more. And the
-# most milliseconds that the fastest start takes on an idle machine, twice of what is
-# wanted: machines differ. Of far hosts a greeting is all that is sent, to all at once.
-@case(('a trunk of 250 Mbit/s', ({'groups': (2,), 'rate': 1e9,
-                                  'trunk_rate': (250e6,)},
-                                 2, 0.25 / 8, (650, 16 << 10, 6), 100)),
-      ('ports of 1 Gbit/s', ({'rate': 1e9}, 1, 0, (650, 16 << 10, 6), 100)),
-      ('100 Mbit/s and 5 ms', ({'rate': 100e6, 'delay': 5e-3},
-                               1, 0, (3, 0, 0), 50)),
-      ('8 hosts, 100 Mbit/s and 5 ms', ({'hosts': 8, 'rate': 100e6,
-                                         'delay': 5e-3},
-                                        1, 0, (7, 0, 0), 80)))
-def most_starts_find_groups_with_few_messages(setting):
-    for _ in range(ATTEMPTS):
-        idle = is_idle()
-        needed = RIGHT if idle else RIGHT_BUSY
-        rights, times = zip(*map(right_start, [setting] * STARTS))
-        if sum(rights) >= needed and (not idle or min(times) < setting[-1]):
-            return
-        note(f'{sum(rights)} of {STARTS} starts, not {needed}; '
-             f'{min(times)} ms at least')
-    give_up(f'in none of {ATTEMPTS} attempts')
-
-
-def right_start(setting):
-    """Whether a start finds what is there, with so few messages; and the
-    milliseconds that this takes."""
-    layout, groups, link, most, _ = setting
-    lab = netlab.Lab(netlab.Layout(
-        delay_switch=f'{BUILD}/delay_switch', **layout))
-    try:
-        _, errs = steps.launched(
-            lab, [f'{BUILD}/steps_job', netlab.FILES, '1x64'], 60)
-    finally:
-        lab.close()
-    found, cost = FOUND.search(errs[0]), COST.search(errs[0])
-    expect(found and cost, 'rank 0 does not tell what it found')
-    note(found[2], 'ms,', found[1], 'groups,', found[3], 'GB/s;',
-         *cost.groups())
-    return (int(found[1]) == groups
-            and abs(float(found[3]) - link) <= 0.25 * link
-            and all(int(n) <= m for n, m in zip(cost.groups(), most))
-            ), float(found[2])
-
-
-# --- what earlier jobs measured -----------------------------------------------
-
-SETTLED = re.compile(r'the middle of this and (\d+) earlier jobs: .* '
-                     r'a group\'s link ([0-9.e+-]+) GB/s')
-JOBS = 9  # of which the middle counts
-
-
-def told_of_jobs(lab, store):
-    """What a job's rank 0 tells of its links and those of jobs before it."""
-    _, errs = steps.launched(lab, [f'{BUILD}/steps_job', netlab.FILES, '1x64'],
-                             60, COLL_STORE=store)
-    text = ''.join(line + '\n' for line in errs[0].splitlines()
-                   if 'probe: ' in line and ' jobs' in line)
-    for line in text.splitlines():
-        note(line)
-    return text
-
-
-def is_near(link, trunk):
-    return abs(link - trunk) <= 0.2 * trunk
-
-
-def follows_a_trunk(lab, rate, store):
-    """Whether jobs come to its rate, and to the one that it then has. What a
-    job tells is checked; but it may find other groups, or be far off."""
-    expect(not told_of_jobs(lab, store), 'of jobs, before any ended')
-    before = [SETTLED.search(told_of_jobs(lab, store)) for _ in range(JOBS)]
-    lab.set_rate('trunk0', rate / 5)
-    change, after = told_of_jobs(lab, store), told_of_jobs(lab, store)
-    last, settled = before[-1], SETTLED.search(after)
-    expect('; they have changed' not in change or '; once more' in change,
-           change)
-    return (last and int(last[1]) == JOBS - 1
-            and is_near(float(last[2]), rate / 8e9)
-            and '; they have changed' in change and settled
-            and int(settled[1]) == 1 and is_near(float(settled[2]), rate / 40e9))
-
-
-@case(('a trunk of 250 Mbit/s', {'groups': (2,), 'rate': 1e9,
-                                 'trunk_rate': (250e6,)}))
-def jobs_count_with_what_earlier_ones_measured(layout):
-    for _ in range(ATTEMPTS):
-        lab = netlab.Lab(netlab.Layout(delay_switch=f'{BUILD}/delay_switch',
-                                       **layout))
-        try:
-            with tempfile.TemporaryDirectory() as store:
-                if follows_a_trunk(lab, layout['trunk_rate'][0], store):
-                    return
-        finally:
-            lab.close()
-    give_up(f'in none of {ATTEMPTS} attempts')
-
-
-@case(('4 hosts', {'rate': 1e9}), ('one host', {'hosts': 1,
-                                                'ranks_per_host': 4}))
-def coll_tune_measures_links_several_times(layout):
-    for _ in range(ATTEMPTS):
-        outs, lines = tuned(layout)
-        if 'hosts' in layout:
-            expect(not lines and 'links' not in outs, outs)
-            return
-        expect('links between the hosts were measured 9 times' in outs, outs)
-        # Fewer where one was far off twice, so that those before it were dropped.
-        if len(lines) == JOBS:
-            expect(len({line.split()[1] for line in lines}) == 1, lines)
-            return
-    give_up(f'{len(lines)} of {JOBS} lines')
-
-
-def tuned(layout):
-    """What coll_tune prints, and lines of links in its store."""
-    lab = netlab.Lab(netlab.Layout(delay_switch=f'{BUILD}/delay_switch',
-                                   **layout))
-    try:
-        with tempfile.TemporaryDirectory() as store:
-            outs, _ = steps.launched(lab, [f'{BUILD}/coll_tune', 'barrier',
-                                           '-n', '1'], 60, COLL_STORE=store)
-            text = ''.join(pathlib.Path(entry.path).read_text(encoding='utf-8')
-                           for entry in os.scandir(store))
-    finally:
-        lab.close()
-    return outs[0], [line for line in text.splitlines()
-                     if line.startswith('links ')]
 
 
 # --- windows ------------------------------------------------------------------
@@ -482,7 +323,7 @@ def windows(layout, settings):
     return found
 
 
-@case(('1 Gbit/s', ({'rate': 1e9}, {}, (128, 512))),
+@tried_with(('1 Gbit/s', ({'rate': 1e9}, {}, (128, 512))),
       ('100 Mbit/s and 5 ms', ({'rate': 100e6, 'delay': 5e-3}, {},
                                (1024, 1024))),
       ('1 Gbit/s, as the user has it', ({'rate': 1e9},
@@ -498,4 +339,4 @@ def slow_ports_get_windows_by_their_delay(setting):
 
 
 if __name__ == '__main__':
-    sys.exit(inside.run(CASES))
+    sys.exit(inside.run(tap.CASES))

@@ -15,7 +15,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
 import inside  # noqa: E402
-from inside import tap  # noqa: E402
+from inside import note, tap  # noqa: E402
 import lab as netlab  # noqa: E402
 import steps  # noqa: E402
 from tap import case, expect, of_times  # noqa: E402
@@ -25,10 +25,6 @@ MIB = 1 << 20
 FIXED = {'COLL_CALIBRATE': 'off', 'COLL_ADAPT': 'off',
          'COLL_ALGO': 'allreduce:ring',
          'COLL_LOG': 'select:debug,comm:info,ucx:debug'}
-
-
-def note(*words):
-    print('#', *words, flush=True)
 
 
 def sent(counters):
