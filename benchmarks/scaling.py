@@ -11,6 +11,8 @@ images; and as many jobs of one rank each at the same time, bound to the same co
 These share memory and clock but exchange nothing, so what they lose the machine
 takes; so it does what they would have lost had each step waited for the slowest of
 them, as ranks do ("jobs in step": the k-th steps of all jobs count as the longest).
+At last they compute as long in registers only and meet after each step (coll_arithmetic):
+what that loses, the processors lose by not being equally fast all the time.
 Efficiency is images a second over those of one rank times the number of ranks;
 exchange is the part of a step of the job in which even the slowest rank does nothing but
 communicate (with more than two ranks about that: of the others the log has the mean).
@@ -122,6 +124,13 @@ def steps_of(o, net, batch):
 
 # --- one host -----------------------------------------------------------------
 
+def arithmetic(o, steps, ms, ranks):
+    """Rounds a millisecond of each rank."""
+    out = json.loads(start(o, ranks, [os.path.join(o.build, 'coll_arithmetic'),
+                                      str(steps), str(ms)]))
+    return out['rounds'] / settled_mean(out['steps_ms'][steps // 2:])
+
+
 def on_host(o, net, batch, steps, turn):
     """Images a second of each way."""
     ways = {'one': (1, False), 'job': (o.ranks, False),
@@ -138,6 +147,9 @@ def on_host(o, net, batch, steps, turn):
         if way == 'jobs':
             found['in_step'] = (ranks * 1e3 * batch
                                 / settled_mean(list(map(max, *took))))
+    ms = 1e3 * batch / found['one']
+    found['arithmetic'] = (arithmetic(o, steps, ms, o.ranks)
+                           / arithmetic(o, steps, ms, 1))
     whole = o.ranks * found['one']
     return {**found, 'efficiency': found['job'] / whole,
             'by_itself': found['jobs'] / whole,
@@ -203,6 +215,7 @@ def print_table(o, found):
                 'jobs': f'{o.ranks} jobs', 'efficiency': 'efficiency',
                 'by_itself': f'of {o.ranks} jobs',
                 'by_step': f'of {o.ranks} jobs in step',
+                'arithmetic': 'of arithmetic',
                 'of_that': 'ranks / jobs in step', 'exchange': 'exchange'}
                if o.lab is None else
                {'sum': 'sum alone, ms', 'backward': 'backward',

@@ -63,6 +63,8 @@ def test_ranks_are_beside_one_and_beside_jobs_that_share_nothing():
                    key, found)
     tap.expect(0 < found['in_step'] <= 1.001 * found['jobs'], found)
     tap.expect(abs(found['exchange']) < 1, found)
+    # Also of processors that others use; of two ranks that took turns half.
+    tap.expect(0.2 < found['arithmetic'] < 5, found)
 
 
 @tap.case

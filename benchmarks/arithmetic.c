@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* Steps of nothing but arithmetic in registers, after each of which all ranks
+ * meet: what processors take that are not equally fast all the time, for
+ * scaling.py.
+ *
+ *     coll_arithmetic STEPS MILLISECONDS
+ *
+ * A step is as many rounds as take rank 0 about so long at the start. Rank 0
+ * prints a line of JSON: these rounds, and the milliseconds of each step. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "coll/coll.h"
+
+enum { CHAINS = 8 }; /* that do not wait for each other */
+
+static _Noreturn void fail(const char *sentence)
+{
+    fprintf(stderr, "coll_arithmetic: %s\n", sentence);
+    exit(1);
+}
+
+static void check(coll_status status)
+{
+    if (status != COLL_OK)
+        fail(coll_last_error(NULL));
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Returns something, so that it is worked out. */
+static double compute(uint64_t rounds, double factor)
+{
+    double x[CHAINS] = {0}, sum = 0;
+    for (uint64_t i = 0; i < rounds; i++)
+        for (int k = 0; k < CHAINS; k++)
+            x[k] = x[k] * factor + 1;
+    for (int k = 0; k < CHAINS; k++)
+        sum += x[k];
+    return sum;
+}
+
+int main(int argc, char **argv)
+{
+    const uint64_t some = 10000000;
+    coll_comm *comm;
+    if (argc != 3)
+        fail("valid is coll_arithmetic STEPS MILLISECONDS");
+    const int steps = atoi(argv[1]);
+    const double ms = strtod(argv[2], NULL);
+    if (steps < 1 || !(ms > 0))
+        fail("valid are a step or more, and more than 0 milliseconds");
+    volatile double factor = 0.5; /* which no compiler knows */
+    double sum = 0, *const took = calloc((size_t)steps, sizeof(*took));
+    if (!took)
+        fail("no memory");
+    check(coll_comm_init(&comm));
+    double begin = now();
+    sum += compute(some, factor);
+    uint64_t rounds =
+        (uint64_t)((double)some * ms * 1e-3 / (now() - begin)) + 1;
+    check(coll_broadcast(&rounds, &rounds, 1, COLL_U64, 0, comm, NULL));
+    for (int i = 0; i < steps; i++) {
+        begin = now();
+        sum += compute(rounds, factor);
+        check(coll_barrier(comm, NULL));
+        took[i] = now() - begin;
+    }
+    if (coll_comm_user_rank(comm) == 0) {
+        printf("{\"rounds\": %" PRIu64 ", \"sum\": %g, \"steps_ms\": [", rounds,
+               sum);
+        for (int i = 0; i < steps; i++)
+            printf("%s%.6g", i ? ", " : "", 1e3 * took[i]);
+        printf("]}\n");
+    }
+    check(coll_comm_destroy(comm));
+    free(took);
+    return 0;
+}
