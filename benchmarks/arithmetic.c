@@ -10,30 +10,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
-#include "coll/coll.h"
+#define PROGRAM "coll_arithmetic"
+#include "small.h"
 
 enum { CHAINS = 8 }; /* that do not wait for each other */
-
-static _Noreturn void fail(const char *sentence)
-{
-    fprintf(stderr, "coll_arithmetic: %s\n", sentence);
-    exit(1);
-}
-
-static void check(coll_status status)
-{
-    if (status != COLL_OK)
-        fail(coll_last_error(NULL));
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* Returns something, so that it is worked out. */
 static double compute(uint64_t rounds, double factor)

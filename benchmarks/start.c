@@ -10,26 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "coll/coll.h"
+#define PROGRAM "coll_start"
+#include "small.h"
 
 enum { INIT, FIRST, LATER, RESIDENT, SHARE, NFIGURES };
-
-static void check(coll_status status)
-{
-    if (status == COLL_OK)
-        return;
-    fprintf(stderr, "coll_start: %s\n", coll_last_error(NULL));
-    exit(1);
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* A line such as "Rss:  1234 kB" of this process's smaps_rollup; 0: the kernel
  * does not tell. */

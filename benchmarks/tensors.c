@@ -13,9 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "coll/coll.h"
+#define PROGRAM "coll_tensors"
+#include "small.h"
 
 enum way { PACKED, LAYERS, GROUP, NWAYS };
 enum { TURNS_MAX = 1000 };
@@ -27,25 +27,6 @@ struct tensors {
     float *x;
     uint64_t messages[NWAYS]; /* that this rank sent in the last turn */
 };
-
-static _Noreturn void fail(const char *sentence)
-{
-    fprintf(stderr, "coll_tensors: %s\n", sentence);
-    exit(1);
-}
-
-static void check(coll_status status)
-{
-    if (status != COLL_OK)
-        fail(coll_last_error(NULL));
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void read_counts(struct tensors *t, const char *path)
 {
