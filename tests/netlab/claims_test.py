@@ -79,11 +79,11 @@ def changes(operations):
 
 
 @tried_with(('two rivals', (RIVALS, {
-        'COLL_ALGO': f'allreduce:{",".join(RIVALS)}', **GROUPS})),
-      ('eight algorithms, groups described', (FORCED, {
-          'COLL_ALGO': f'allreduce:{",".join(FORCED)}', **GROUPS})),
-      ('eight algorithms, groups not described', (FORCED, {
-          'COLL_ALGO': f'allreduce:{",".join(FORCED)}'})))
+              'COLL_ALGO': f'allreduce:{",".join(RIVALS)}', **GROUPS})),
+            ('eight algorithms, groups described', (FORCED, {
+                'COLL_ALGO': f'allreduce:{",".join(FORCED)}', **GROUPS})),
+            ('eight algorithms, groups not described', (FORCED, {
+                'COLL_ALGO': f'allreduce:{",".join(FORCED)}'})))
 def a_slow_trunk_changes_the_choice_within_100_calls(setting):
     for _ in range(STARTS):
         wrong = wrong_choice(*setting)
@@ -148,8 +148,8 @@ def flicker(lab, wire, fast, slow, over):
 
 
 @tried_with(('5 hosts', (5, (), 'host1', False, 3)),
-      ('2 + 2 hosts', (4, (2,), 'trunk0', False, 4)),
-      ('2 + 2 hosts, described', (4, (2,), 'trunk0', True, 5)))
+            ('2 + 2 hosts', (4, (2,), 'trunk0', False, 4)),
+            ('2 + 2 hosts, described', (4, (2,), 'trunk0', True, 5)))
 def ranks_agree_on_every_operation(setting):
     hosts, groups, wire, described, seed = setting
     lab = netlab.Lab(netlab.Layout(hosts=hosts, groups=groups, rate=1e9,
@@ -247,9 +247,9 @@ def as_formula(operation, moved, times):
 
 
 @tried_with(('1 MiB, described', (MIB, 8, DESCRIBED)),
-      ('1 MiB, found by measuring', (MIB, 8, FIXED)),
-      ('16 MiB, described', (16 * MIB, 1, DESCRIBED)),
-      ('16 MiB, found by measuring', (16 * MIB, 1, FIXED)))
+            ('1 MiB, found by measuring', (MIB, 8, FIXED)),
+            ('16 MiB, described', (16 * MIB, 1, DESCRIBED)),
+            ('16 MiB, found by measuring', (16 * MIB, 1, FIXED)))
 def the_trunk_carries_what_the_formula_says(setting):
     size, times, settings = setting
     free = 'allreduce:^direct'  # never taken for such lengths
@@ -324,11 +324,11 @@ def windows(layout, settings):
 
 
 @tried_with(('1 Gbit/s', ({'rate': 1e9}, {}, (128, 512))),
-      ('100 Mbit/s and 5 ms', ({'rate': 100e6, 'delay': 5e-3}, {},
-                               (1024, 1024))),
-      ('1 Gbit/s, as the user has it', ({'rate': 1e9},
-                                        {'UCX_TCP_RCVBUF': '600k'},
-                                        (600, 600))))
+            ('100 Mbit/s and 5 ms', ({'rate': 100e6, 'delay': 5e-3}, {},
+                                     (1024, 1024))),
+            ('1 Gbit/s, as the user has it', ({'rate': 1e9},
+                                              {'UCX_TCP_RCVBUF': '600k'},
+                                              (600, 600))))
 def slow_ports_get_windows_by_their_delay(setting):
     layout, settings, (least, most) = setting
     if may_receive(1 << 20) < 2 << 20:

@@ -41,14 +41,14 @@ ATTEMPTS, STARTS = 4, 5
 # most milliseconds that the fastest start takes on an idle machine, twice of what is
 # wanted: machines differ. Of far hosts a greeting is all that is sent, to all at once.
 @tried_with(('a trunk of 250 Mbit/s', ({'groups': (2,), 'rate': 1e9,
-                                  'trunk_rate': (250e6,)},
-                                 2, 0.25 / 8, (650, 16 << 10, 6), 100)),
-      ('ports of 1 Gbit/s', ({'rate': 1e9}, 1, 0, (650, 16 << 10, 6), 100)),
-      ('100 Mbit/s and 5 ms', ({'rate': 100e6, 'delay': 5e-3},
-                               1, 0, (3, 0, 0), 50)),
-      ('8 hosts, 100 Mbit/s and 5 ms', ({'hosts': 8, 'rate': 100e6,
-                                         'delay': 5e-3},
-                                        1, 0, (7, 0, 0), 80)))
+                                        'trunk_rate': (250e6,)},
+                                       2, 0.25 / 8, (650, 16 << 10, 6), 100)),
+            ('ports of 1 Gbit/s', ({'rate': 1e9}, 1, 0, (650, 16 << 10, 6), 100)),
+            ('100 Mbit/s and 5 ms', ({'rate': 100e6, 'delay': 5e-3},
+                                     1, 0, (3, 0, 0), 50)),
+            ('8 hosts, 100 Mbit/s and 5 ms', ({'hosts': 8, 'rate': 100e6,
+                                               'delay': 5e-3},
+                                              1, 0, (7, 0, 0), 80)))
 def most_starts_find_groups_with_few_messages(setting):
     for _ in range(ATTEMPTS):
         idle = is_idle()
@@ -121,7 +121,7 @@ def follows_a_trunk(lab, rate, store):
 
 
 @tried_with(('a trunk of 250 Mbit/s', {'groups': (2,), 'rate': 1e9,
-                                 'trunk_rate': (250e6,)}))
+                                       'trunk_rate': (250e6,)}))
 def jobs_count_with_what_earlier_ones_measured(layout):
     for _ in range(ATTEMPTS):
         lab = netlab.Lab(netlab.Layout(delay_switch=f'{BUILD}/delay_switch',
@@ -136,7 +136,7 @@ def jobs_count_with_what_earlier_ones_measured(layout):
 
 
 @tried_with(('4 hosts', {'rate': 1e9}), ('one host', {'hosts': 1,
-                                                'ranks_per_host': 4}))
+                                                      'ranks_per_host': 4}))
 def coll_tune_measures_links_several_times(layout):
     for _ in range(ATTEMPTS):
         outs, lines = tuned(layout)
