@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Steps of nothing but arithmetic in registers, after each of which all ranks
- * meet: what processors take that are not equally fast all the time, for
+ * meet: what is lost as processors are not equally fast all the time, for
  * scaling.py.
  *
  *     coll_arithmetic STEPS MILLISECONDS
@@ -36,8 +36,9 @@ int main(int argc, char **argv)
         fail("valid is coll_arithmetic STEPS MILLISECONDS");
     const int steps = atoi(argv[1]);
     const double ms = strtod(argv[2], NULL);
-    if (steps < 1 || !(ms > 0))
-        fail("valid are a step or more, and more than 0 milliseconds");
+    if (steps < 1 || !(ms > 0 && ms <= 1e6))
+        fail("valid are a step or more, and more than 0 and at most 1e6 "
+             "milliseconds");
     volatile double factor = 0.5; /* which no compiler knows */
     double sum = 0, *const took = calloc((size_t)steps, sizeof(*took));
     if (!took)

@@ -68,6 +68,21 @@ def test_ranks_are_beside_one_and_beside_jobs_that_share_nothing():
 
 
 @tap.case
+def test_arithmetic_has_as_many_steps_as_asked_and_about_as_long():
+    program = os.path.join(BUILD, 'coll_arithmetic')
+    out = subprocess.run([os.path.join(BUILD, 'collrun'), '-n', '2', program,
+                          '9', '20'], text=True, capture_output=True,
+                         check=True, timeout=60).stdout
+    found = json.loads(out)
+    tap.expect(found['rounds'] > 0 and len(found['steps_ms']) == 9
+               and 4 < sorted(found['steps_ms'])[4] < 100, found)
+    for wrong in (['9'], ['0', '20'], ['9', '0'], ['9', 'nan'], ['9', 'inf']):
+        done = subprocess.run([program, *wrong], text=True, check=False,
+                              capture_output=True, timeout=60)
+        tap.expect(done.returncode == 1 and 'valid' in done.stderr, wrong, done)
+
+
+@tap.case
 def test_exchange_is_what_is_left_without_waiting():
     """Of 30 ms that rank 0 communicates it waits as long as rank 1 is late."""
     row = {'parts_ms': {'inside': 10.0, 'outside': 20.0, 'compute': 50.0}}
