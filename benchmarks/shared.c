@@ -12,6 +12,8 @@
 
 enum { HUGE = 2 << 20, WORDS = CPU_SETSIZE / 64 };
 
+enum { COLLAPSE = 25 }; /* MADV_COLLAPSE, Linux 6.1 */
+
 /* How the others find the file of a host's first rank. */
 enum { PID, FD, DEVICE, INODE, NNAME };
 
@@ -74,11 +76,28 @@ static size_t room_for(size_t bytes)
     return (bytes + unit - 1) / unit * unit;
 }
 
+/* From a boundary of huge pages on: between two calls nobody else maps. */
 static void *map(int fd, size_t bytes)
 {
-    void *const x =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    char *x = mmap(NULL, bytes + HUGE, PROT_NONE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (x == MAP_FAILED)
+        return NULL;
+    munmap(x, bytes + HUGE);
+    x = mmap(x + HUGE - (uintptr_t)x % HUGE, bytes, PROT_READ | PROT_WRITE,
+             MAP_SHARED, fd, 0);
     return x == MAP_FAILED ? NULL : x;
+}
+
+/* Filled by whose vector it is: that places the pages. Where huge ones fit and
+ * the system has them they replace each the first small one. */
+static void take(char *x, size_t bytes)
+{
+    for (size_t i = 0; i < bytes && bytes >= HUGE; i += HUGE)
+        x[i] = 0;
+    if (bytes >= HUGE)
+        madvise(x, bytes, COLLAPSE);
+    memset(x, 0xff, bytes);
 }
 
 /* Huge pages if the system has some to spare, else what it gives. */
@@ -165,9 +184,8 @@ bool shared_map(struct shared *s, const struct job *job, size_t vector_bytes,
     s->lines = s->map;
     if (too_much == 0)
         s->vectors = (char *)s->map + lines;
-    /* Written to first by whose vectors they are: that places the pages. */
     for (int v = 0; s->vectors && v < vectors_per_rank; v++)
-        memset(shared_vector(s, s->me, v), 0xff, s->room);
+        take(shared_vector(s, s->me, v), s->room);
     job_barrier(job);
     return true;
 }
