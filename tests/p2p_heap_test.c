@@ -3,11 +3,8 @@
  * lies: from any place of a block, of more blocks than stay mapped, that come
  * and go; and beside long collectives, which map blocks of their own. */
 #include <criterion/criterion.h>
-#include <math.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "comm/comm.h"
 #include "draw.h"
@@ -235,50 +232,4 @@ static int sum_too_many(coll_comm *comm, int rank, int n)
 Test(p2p_heap, the_block_of_all_operations_stays_mapped, .timeout = 60)
 {
     cr_assert_eq(run_ranks(2, shm, sum_too_many), 0);
-}
-
-static bool is_shared(size_t bytes)
-{
-    void *handle, *x = aligned_alloc(65536, bytes);
-    cr_assert_eq(heap_adopt(x, bytes, &handle), COLL_OK);
-    const bool shared = heap_find(x, bytes).bytes == bytes;
-    cr_assert_eq(heap_find((char *)x + 64, 64).bytes, shared ? bytes : 0);
-    cr_assert_eq(heap_disown(handle), COLL_OK);
-    cr_assert_eq(heap_find(x, bytes).bytes, 0);
-    free(x);
-    return shared;
-}
-
-/* Of the test's own: a page that is there, but not touched yet. */
-static double page_ns(void)
-{
-    enum { PAGES = 256, TRIES = 5 };
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    const int file = memfd_create("pages", 0);
-    double least = INFINITY;
-    cr_assert_eq(ftruncate(file, (off_t)(PAGES * page)), 0);
-    for (int t = 0; t < TRIES; t++) {
-        char *x = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE,
-                       MAP_SHARED | MAP_POPULATE, file, 0);
-        struct timespec a, b;
-        clock_gettime(CLOCK_MONOTONIC, &a);
-        for (size_t i = 0; i < PAGES; i++)
-            *(volatile char *)(x + i * page) = 1;
-        clock_gettime(CLOCK_MONOTONIC, &b);
-        least = fmin(least, ((double)(b.tv_sec - a.tv_sec) * 1e9
-                             + (double)(b.tv_nsec - a.tv_nsec))
-                                / PAGES);
-        munmap(x, PAGES * page);
-    }
-    close(file);
-    return least;
-}
-
-Test(p2p_heap, long_registered_memory_is_shared_unless_pages_are_dear)
-{
-    const double ns = page_ns();
-    cr_expect(is_shared(65536));
-    cr_expect(is_shared(4 << 20));
-    if (ns < 1000 || ns > 3000)
-        cr_expect_eq(is_shared(5 << 20), ns < 1000, "a page takes %g ns", ns);
 }

@@ -527,8 +527,8 @@ coll_status coll_request_free(coll_request **request);
 
 /* Memory that the other ranks of this host reach without a copy: collectives
  * are fastest on vectors that lie in it, but for what coll_comm_register() says
- * of long ones. Zeroed, page aligned, on huge pages
- * where the system gives them, placed on the NUMA node of the calling thread.
+ * of long ones. Zeroed, page aligned, on the NUMA node of the
+ * calling thread; huge pages from 2 MiB on, where the system has any.
  * It belongs to the process, serves all communicators, and vanishes with the
  * process however that ends. A child of fork() shares it with its parent.
  * Threads: any. Fails with INVALID (NULL, 0 bytes), MEMORY.
@@ -541,7 +541,7 @@ coll_status coll_mem_free(void *memory);
 
 /* Gives memory of the caller's own what coll_mem_alloc() gives: its pages are
  * replaced by shared ones with the same contents, at the same address. More than
- * 4 MiB stays as it is, and collectives copy, where small pages cost more than
+ * 4 MiB stays as it is, and collectives copy, where its pages cost more than
  * that, which is measured once in a process: on virtual machines whose host keeps
  * page tables in software.
  *

@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "node/pages.h"
 
-enum { HUGE_PAGE = 2 << 20, PLAIN = 0, HUGE = 1 };
+enum { PLAIN = 0, HUGE = 1 }; /* files */
 
 /* Of more the pages stay with the caller where they are dear. */
 enum { FEW_BYTES = 4 << 20 };
@@ -42,11 +42,6 @@ static struct {
 } heap = {
     .lock = PTHREAD_MUTEX_INITIALIZER, .name.files = {{.fd = -1}, {.fd = -1}}
 };
-
-static size_t page_bytes(void)
-{
-    return (size_t)sysconf(_SC_PAGESIZE);
-}
 
 static size_t round_up(size_t bytes, size_t to)
 {
@@ -111,31 +106,14 @@ coll_status heap_open(struct heap_name *name)
     return status;
 }
 
-/* Address space of `bytes` on a boundary of `align`, or NULL. */
-static char *reserve(size_t bytes, size_t align)
-{
-    const size_t slack = align > page_bytes() ? align : 0;
-    char *p = mmap(NULL, bytes + slack, PROT_NONE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED)
-        return NULL;
-    if (!slack)
-        return p;
-    char *start = (char *)(((uintptr_t)p + align - 1) / align * align);
-    if (start > p)
-        munmap(p, (size_t)(start - p));
-    if (p + slack > start)
-        munmap(start + bytes, (size_t)(p + slack - start));
-    return start;
-}
-
-/* Puts a new range of the file at `address`. Pages are touched now, by this
- * thread, so that they come from its NUMA node, and so that a lack of memory
- * is an error here and not a signal later. */
-static coll_status place(struct block *b, int f, char *address, size_t align)
+/* Puts a new range of the file at `address`, with all its pages, so that a lack
+ * of memory is an error here and not a signal later. */
+static coll_status place(struct block *b, int f, char *address)
 {
     const struct memfd_name *file = &heap.name.files[f];
-    const uint64_t at = round_up(heap.end[f], align);
+    uint64_t at = heap.end[f];
+    if (b->bytes >= HUGE_PAGE)
+        at += ((uintptr_t)address - at) % HUGE_PAGE;
     coll_status status = memfd_grow(file, at + b->bytes);
     if (status < 0)
         return status;
@@ -145,19 +123,13 @@ static coll_status place(struct block *b, int f, char *address, size_t align)
         == MAP_FAILED)
         return fail(COLL_ERR_MEMORY, "shm", "cannot map %zu bytes: %s",
                     b->bytes, strerror(errno));
-    if (f == PLAIN)
-        madvise(address, b->bytes, MADV_HUGEPAGE);
     b->memory = address;
     b->at = at | (uint64_t)f;
-    if (madvise(address, b->bytes, MADV_POPULATE_WRITE) == 0)
+    if (pages_give(address, b->bytes))
         return COLL_OK;
-    if (errno != EINVAL) /* an old kernel does not know it */
-        return fail(COLL_ERR_MEMORY, "shm",
-                    "no memory for %zu bytes of shared memory: %s", b->bytes,
-                    strerror(errno));
-    for (size_t i = 0; i < b->bytes; i += page_bytes())
-        *(volatile char *)(address + i) = 0;
-    return COLL_OK;
+    return fail(COLL_ERR_MEMORY, "shm",
+                "no memory for %zu bytes of shared memory: %s", b->bytes,
+                strerror(errno));
 }
 
 static void punch(const struct block *b)
@@ -171,14 +143,12 @@ static void punch(const struct block *b)
 /* A block of new memory from one of the files. */
 static coll_status allocate(struct block *b, int f, size_t bytes)
 {
-    const size_t align =
-        f == HUGE || bytes >= HUGE_PAGE ? HUGE_PAGE : page_bytes();
     b->bytes = round_up(bytes, f == HUGE ? HUGE_PAGE : page_bytes());
-    char *address = b->bytes < bytes ? NULL : reserve(b->bytes, align);
+    char *address = b->bytes < bytes ? NULL : pages_reserve(b->bytes, 0);
     if (!address)
         return fail(COLL_ERR_MEMORY, "shm",
                     "no address space for %zu bytes of shared memory", bytes);
-    const coll_status status = place(b, f, address, align);
+    const coll_status status = place(b, f, address);
     if (status < 0) {
         if (b->memory)
             punch(b);
@@ -306,11 +276,11 @@ coll_status heap_free(void *memory)
  * mapping, in one step that no access can fall into. */
 static coll_status swap_in(struct block *b, char *memory)
 {
-    char *copy = reserve(b->bytes, page_bytes());
+    char *copy = pages_reserve(b->bytes, (uintptr_t)memory % HUGE_PAGE);
     if (!copy)
         return fail(COLL_ERR_MEMORY, "shm", "no address space for %zu bytes",
                     b->bytes);
-    coll_status status = place(b, PLAIN, copy, page_bytes());
+    coll_status status = place(b, PLAIN, copy);
     if (status == COLL_OK) {
         memcpy(copy, memory, b->bytes);
         if (mremap(copy, b->bytes, b->bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
@@ -440,6 +410,20 @@ void *heap_address(uint64_t block)
     return memory;
 }
 
+/* MAP_FAILED: it cannot be. */
+static void *map_block(int fd, off_t at, uint64_t bytes, bool touch)
+{
+    char *address = pages_reserve(bytes, (uint64_t)at % HUGE_PAGE);
+    if (!address)
+        return MAP_FAILED;
+    void *memory =
+        mmap(address, bytes, PROT_READ | PROT_WRITE,
+             MAP_SHARED | MAP_FIXED | (touch ? MAP_POPULATE : 0), fd, at);
+    if (memory == MAP_FAILED)
+        munmap(address, bytes);
+    return memory;
+}
+
 void *heap_map(const struct heap_name *of, uint64_t block, uint64_t bytes,
                bool touch)
 {
@@ -455,8 +439,7 @@ void *heap_map(const struct heap_name *of, uint64_t block, uint64_t bytes,
     void *memory = MAP_FAILED;
     if (fstat(fd, &st) == 0 && at <= st.st_size
         && bytes <= (uint64_t)(st.st_size - at))
-        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                      MAP_SHARED | (touch ? MAP_POPULATE : 0), fd, at);
+        memory = map_block(fd, at, bytes, touch);
     if (memory == MAP_FAILED)
         log_line(COLL_LOG_WARN, "shm", "cannot map %llu bytes of pid %lld: %s",
                  (unsigned long long)bytes, (long long)of->files[block & 1].pid,

@@ -1,22 +1,31 @@
 /* SPDX-License-Identifier: MIT */
-/* What small pages of shared memory cost on this machine. */
+/* Pages of shared memory. */
 #ifndef NODE_PAGES_H
 #define NODE_PAGES_H
 
 #include <stdbool.h>
-#include <sys/mman.h>
+#include <stddef.h>
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
-#endif
+enum { HUGE_PAGE = 2 << 20 };
 
-/* Whether to reach one again costs more than to copy it. Where the processor
- * walks page tables, in a virtual machine too, it costs as much as a few lines
- * of memory. But some hosts keep page tables of their guests in software and
- * forget parts of them: then it costs microseconds, each time that much other
- * memory was used in between. Huge pages do not suffer, but of shared memory
- * few systems give them. Measured once in a process, which takes some
- * milliseconds there. Any thread. */
+size_t page_bytes(void);
+
+/* Address space, or NULL. If it is so much that it can have huge pages, it
+ * begins as far into one as `phase`, so as its place in a file must. */
+char *pages_reserve(size_t bytes, size_t phase);
+
+/* Gives a new, writable mapping of a file all its pages now, from the NUMA node
+ * of this thread: huge ones where they fit and the system has them (most have
+ * them for who asks since Linux 6.1, whatever they give by themselves), small
+ * ones elsewhere. False, with errno: there is no memory. */
+bool pages_give(char *address, size_t bytes);
+
+/* Whether to reach a page of long shared memory again costs more than to copy
+ * it. Where the processor walks page tables, in a virtual machine too, it costs
+ * as much as a few lines of memory. But some hosts keep page tables of their
+ * guests in software and forget parts of them: then a small page costs
+ * microseconds, each time that much other memory was used in between. Measured
+ * once in a process, which takes some milliseconds there. Any thread. */
 bool pages_are_dear(void);
 
 #endif

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "node/pages.h"
 
 static const uint64_t magic = 0x31676573206c6c63; /* "cll seg1" */
 
@@ -30,11 +31,6 @@ static struct {
     struct segment *first;
     uint64_t process;
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static size_t page_bytes(void)
-{
-    return (size_t)sysconf(_SC_PAGESIZE);
-}
 
 static bool random_number(uint64_t *number)
 {
