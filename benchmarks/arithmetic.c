@@ -3,10 +3,11 @@
  * meet: what is lost as processors are not equally fast all the time, for
  * scaling.py.
  *
- *     coll_arithmetic STEPS MILLISECONDS
+ *     coll_arithmetic MILLISECONDS
  *
  * A step is as many rounds as take rank 0 about so long at the start. Rank 0
- * prints a line of JSON: these rounds, and the milliseconds of each step. */
+ * prints a line of JSON for each, with these rounds and the milliseconds that
+ * it took, until it is ended. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,37 +33,27 @@ int main(int argc, char **argv)
 {
     const uint64_t some = 10000000;
     coll_comm *comm;
-    if (argc != 3)
-        fail("valid is coll_arithmetic STEPS MILLISECONDS");
-    const int steps = atoi(argv[1]);
-    const double ms = strtod(argv[2], NULL);
-    if (steps < 1 || !(ms > 0 && ms <= 1e6))
-        fail("valid are a step or more, and more than 0 and at most 1e6 "
-             "milliseconds");
+    const double ms = argc == 2 ? strtod(argv[1], NULL) : 0;
+    if (!(ms > 0 && ms <= 1e6))
+        fail("valid is coll_arithmetic MILLISECONDS, more than 0 and at most "
+             "1e6");
     volatile double factor = 0.5; /* which no compiler knows */
-    double sum = 0, *const took = calloc((size_t)steps, sizeof(*took));
-    if (!took)
-        fail("no memory");
+    volatile double sum = 0;
     check(coll_comm_init(&comm));
     double begin = now();
-    sum += compute(some, factor);
+    sum = compute(some, factor);
     uint64_t rounds =
         (uint64_t)((double)some * ms * 1e-3 / (now() - begin)) + 1;
     check(coll_broadcast(&rounds, &rounds, 1, COLL_U64, 0, comm, NULL));
-    for (int i = 0; i < steps; i++) {
+    for (;;) {
         begin = now();
-        sum += compute(rounds, factor);
+        sum = sum + compute(rounds, factor);
         check(coll_barrier(comm, NULL));
-        took[i] = now() - begin;
+        if (coll_comm_user_rank(comm) != 0)
+            continue;
+        printf("{\"rounds\": %" PRIu64 ", \"step_ms\": %.6g}\n", rounds,
+               1e3 * (now() - begin));
+        if (fflush(stdout) != 0)
+            fail("nobody reads what it prints");
     }
-    if (coll_comm_user_rank(comm) == 0) {
-        printf("{\"rounds\": %" PRIu64 ", \"sum\": %g, \"steps_ms\": [", rounds,
-               sum);
-        for (int i = 0; i < steps; i++)
-            printf("%s%.6g", i ? ", " : "", 1e3 * took[i]);
-        printf("]}\n");
-    }
-    check(coll_comm_destroy(comm));
-    free(took);
-    return 0;
 }

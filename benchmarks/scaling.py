@@ -3,16 +3,18 @@
 """What several ranks cost coll_train: on one host, or by a network.
 
     benchmarks/scaling.py [--build build] [--nets resnet18:16,vgg16:4] [--ranks 2]
-        [--lab "--hosts 4 --rate 1Gbit"] [--rounds 5] [--seconds 10]
-        [--budget 600] [--json FILE]
+        [--lab "--hosts 4 --rate 1Gbit"] [--rounds 5] [--seconds 10] [--slice 4]
+        [--budget 900] [--json FILE]
 
 On one host three ways take turns: one rank; a job of several, each with as many
 images; and as many jobs of one rank each at the same time, bound to the same cores.
 These share memory and clock but exchange nothing, so what they lose the machine
 takes; so it does what they would have lost had each step waited for the slowest of
 them, as ranks do ("jobs in step": the k-th steps of all jobs count as the longest).
-At last they compute as long in registers only and meet after each step (coll_arithmetic):
-what that loses, the processors lose by not being equally fast all the time.
+Two more compute as long in registers only and meet after each step, of one rank and of
+several (coll_arithmetic): what that loses, the processors lose by not being equally fast
+all the time. All five are there at once and stopped but for one, which runs for the time
+of a few steps (--slice), so that they meet the same machine also where that changes.
 Efficiency is images a second over those of one rank times the number of ranks;
 exchange is the part of a step of the job in which even the slowest rank does nothing but
 communicate (with more than two ranks about that: of the others the log has the mean).
@@ -28,14 +30,17 @@ max(0, sum - backward), and a tenth of computing. Hosts that share processors ar
 done at the same time, and jobs that exchange nothing need not wait for the slowest:
 "without waiting" is what such a step spends on exchange, as above.
 
-Of each run the second half of the steps counts. After --budget seconds no round
-begins; 0: a try, one round of a few steps. Status: 0 measured, 77 there can be no such
-hosts here, 1 something failed.
+In the lab the second half of the steps of a run counts. Each net has an equal part of
+--budget seconds, after which it begins no round; 0: a try, one round of a few steps.
+Status: 0 measured, 77 there can be no such hosts here, 1 something failed.
 """
 import argparse
+import contextlib
 import json
+import math
 import os
 import re
+import signal
 import statistics
 import sys
 import tempfile
@@ -43,6 +48,7 @@ import time
 
 sys.dont_write_bytecode = True
 import compare_torch  # noqa: E402
+import in_turn  # noqa: E402
 from compare_torch import (  # noqa: E402
     LAB_LEAST, Failed, digits, in_lab, run, settled_mean)
 sys.path.insert(0, os.path.join(compare_torch.HERE, 'papers'))
@@ -50,21 +56,33 @@ import nets  # noqa: E402
 
 HOST_NETS, LAB_NETS = 'resnet18:16,vgg16:4', 'lenet:64,resnet20:32'
 ENV = {'COLL_STORE': 'off', 'OPENBLAS_NUM_THREADS': '1'}
-TRIED, LEAST, MOST = 4, 8, 1000  # steps
+TRIED, MOST, ENDLESS = 4, 1000, 10 ** 6  # steps
 # Started as ranks are, but each is a job by itself, with a log of its own.
 ALONE = ('log=$1.$COLL_RANK; shift; unset COLL_RANK COLL_NRANKS COLL_ROOT '
          'COLL_JOB_KEY COLL_TOLD; exec "$@" --log "$log"')
 EXCHANGE = ('inside', 'outside')
 SHARE = 0.1  # of computing, that may be exposed besides
+SHORTEST = 0.25  # seconds of a turn
 
 
-def start(o, ranks, words):
-    """What rank 0 prints."""
-    if o.lab is None:
-        return run([os.path.join(o.build, 'collrun'), '-n', str(ranks),
-                    *words], **ENV)[0]
+def start(o, words):
+    """What rank 0 prints, in the lab."""
     with tempfile.TemporaryDirectory() as folder:
         return in_lab(o, folder, ['--', *words], ENV)[0]
+
+
+def command_of(o, net, batch, ranks, steps):
+    """coll_train for that many ranks."""
+    shape = nets.images(compare_torch.text_of(net))
+    return [os.path.join(o.build, 'coll_train'), '--net', net, '--data',
+            f'synthetic:{4 * batch * ranks}x{shape}', '--batch', str(batch),
+            '--lr', '0.0001', '--momentum', '0.9', '--epochs', str(steps),
+            '--steps', str(steps)]
+
+
+def alone(o, net, batch, steps, log):
+    """A job of its own for each rank that is started, with log.RANK."""
+    return ['sh', '-c', ALONE, 'sh', log, *command_of(o, net, batch, 1, steps)]
 
 
 def settled_rows(log):
@@ -73,12 +91,8 @@ def settled_rows(log):
     return rows[len(rows) // 2:]
 
 
-def steps_ms(log):
-    return [row['step_ms'] for row in settled_rows(log)]
-
-
-def step_ms(log):
-    return settled_mean(steps_ms(log))
+def mean_ms(rows):
+    return settled_mean([row['step_ms'] for row in rows])
 
 
 def exchange_ms(row):
@@ -87,77 +101,92 @@ def exchange_ms(row):
     return spent - (row['slowest_ms'] if row.get('slowest_rank') else 0)
 
 
-def exchange_of(log):
+def exchange_of(rows):
     """Its part of a step."""
-    return settled_mean(list(map(exchange_ms, settled_rows(log)))) / step_ms(log)
-
-
-def train(o, net, batch, steps, ranks, alone=False, profile=False):
-    """Milliseconds of the steps that count, of each job, what the first printed,
-    and the part of a step that is exchange."""
-    images = 4 * batch * (1 if alone else ranks)
-    shape = nets.images(compare_torch.text_of(net))
-    command = [os.path.join(o.build, 'coll_train'), '--net', net, '--data',
-               f'synthetic:{images}x{shape}', '--epochs', str(steps),
-               '--steps', str(steps), '--batch', str(batch), '--lr', '0.0001',
-               '--momentum', '0.9', *(['--profile'] if profile else [])]
-    with tempfile.TemporaryDirectory() as folder:
-        log = os.path.join(folder, 'log')
-        words = (['sh', '-c', ALONE, 'sh', log, *command] if alone
-                 else [*command, '--log', log])
-        out = start(o, ranks, words)
-        if alone:
-            return ([steps_ms(f'{log}.{rank}') for rank in range(ranks)],
-                    out, None)
-        return [steps_ms(log)], out, exchange_of(log)
-
-
-def steps_of(o, net, batch):
-    """As many as take --seconds."""
-    if o.budget == 0:
-        return TRIED
-    took, _, _ = train(o, net, batch, TRIED, o.ranks, alone=True)
-    least = LEAST if o.lab is None else LAB_LEAST
-    return min(max(least, int(1e3 * o.seconds
-                              / max(map(settled_mean, took)))), MOST)
+    return settled_mean(list(map(exchange_ms, rows))) / mean_ms(rows)
 
 
 # --- one host -----------------------------------------------------------------
 
-def arithmetic(o, steps, ms, ranks):
-    """Rounds a millisecond of each rank."""
-    out = json.loads(start(o, ranks, [os.path.join(o.build, 'coll_arithmetic'),
-                                      str(steps), str(ms)]))
-    return out['rounds'] / settled_mean(out['steps_ms'][steps // 2:])
+class Host:
+    """All jobs of one net, which take turns."""
 
+    def __init__(self, o, net, batch, stack):
+        self.o, self.batch, self.stack, self.jobs = o, batch, stack, {}
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        logs = {way: os.path.join(folder, way)
+                for way in ('one', 'job', 'jobs', 'sum', 'sums')}
+        step = self.begin('one', 1, [logs['one']],
+                          *command_of(o, net, batch, 1, ENDLESS),
+                          '--log', logs['one'])
+        self.begin('job', o.ranks, [logs['job']],
+                   *command_of(o, net, batch, o.ranks, ENDLESS),
+                   '--log', logs['job'])
+        self.begin('jobs', o.ranks,
+                   [f"{logs['jobs']}.{rank}" for rank in range(o.ranks)],
+                   *alone(o, net, batch, ENDLESS, logs['jobs']))
+        for way, ranks in (('sum', 1), ('sums', o.ranks)):
+            self.begin(way, ranks, [logs[way]],
+                       os.path.join(o.build, 'coll_arithmetic'),
+                       str(1e3 * step), output=logs[way])
+        self.seconds = max(o.slice * step, SHORTEST)
+        self.turns = (1 if o.budget == 0 else
+                      math.ceil(o.seconds / self.seconds))
 
-def on_host(o, net, batch, steps, turn):
-    """Images a second of each way."""
-    ways = {'one': (1, False), 'job': (o.ranks, False),
-            'jobs': (o.ranks, True)}
-    order = list(ways)[turn % 3:] + list(ways)[:turn % 3]
-    found = {}
-    for way in order:
-        ranks, alone = ways[way]
-        took, _, exchange = train(o, net, batch, steps, ranks, alone)
-        if way == 'job':
-            found['exchange'] = exchange
-        each = 1 if alone else ranks
-        found[way] = sum(1e3 * batch * each / settled_mean(ms) for ms in took)
-        if way == 'jobs':
-            found['in_step'] = (ranks * 1e3 * batch
-                                / settled_mean(list(map(max, *took))))
-    ms = 1e3 * batch / found['one']
-    found['arithmetic'] = (arithmetic(o, steps, ms, o.ranks)
-                           / arithmetic(o, steps, ms, 1))
-    whole = o.ranks * found['one']
-    return {**found, 'efficiency': found['job'] / whole,
-            'by_itself': found['jobs'] / whole,
-            'by_step': found['in_step'] / whole,
-            'of_that': found['job'] / found['in_step']}
+    def begin(self, way, ranks, logs, *words, output=None):
+        job = in_turn.Job([os.path.join(self.o.build, 'collrun'), '-n',
+                           str(ranks), *words], logs, ENV, output)
+        self.stack.callback(job.end)
+        self.jobs[way] = job
+        return job.begin(TRIED)
+
+    def steps(self, turn):
+        """Of each way, log by log, in one round."""
+        found = {way: [[] for _ in job.logs] for way, job in self.jobs.items()}
+        ways = list(found)
+        for i in range(turn * self.turns, (turn + 1) * self.turns):
+            first = i % len(ways)
+            for way in ways[first:] + ways[:first]:
+                for log, rows in zip(found[way],
+                                     self.jobs[way].run(self.seconds)):
+                    log += rows
+        if not all(log for logs in found.values() for log in logs):
+            raise Failed(f'no whole step in {self.seconds:.3g} s: --slice is '
+                         'too small')
+        return found
+
+    def round(self, turn):
+        """Images a second of each way, and what follows."""
+        steps, ranks = self.steps(turn), self.o.ranks
+        one, job = (mean_ms(steps[way][0]) for way in ('one', 'job'))
+        jobs = statistics.harmonic_mean(map(mean_ms, steps['jobs']))
+        in_step = settled_mean([max(row['step_ms'] for row in rows)
+                                for rows in zip(*steps['jobs'])])
+        arithmetic = [mean_ms(steps[way][0]) / steps[way][0][0]['rounds']
+                      for way in ('sum', 'sums')]
+        rate = 1e3 * self.batch
+        return {'one': rate / one, 'job': ranks * rate / job,
+                'jobs': ranks * rate / jobs,
+                'in_step': ranks * rate / in_step, 'efficiency': one / job,
+                'by_itself': one / jobs, 'by_step': one / in_step,
+                'of_that': in_step / job,
+                'arithmetic': arithmetic[0] / arithmetic[1],
+                'exchange': exchange_of(steps['job'][0]),
+                'steps': len(steps['job'][0])}
 
 
 # --- hosts ----------------------------------------------------------------------
+
+def steps_of(o, net, batch, folder):
+    """As many as take --seconds."""
+    if o.budget == 0:
+        return TRIED
+    log = os.path.join(folder, 'tried')
+    start(o, alone(o, net, batch, TRIED, log))
+    took = max(mean_ms(settled_rows(f'{log}.{rank}'))
+               for rank in range(o.ranks))
+    return min(max(LAB_LEAST, int(1e3 * o.seconds / took)), MOST)
+
 
 def sum_ms(o, net):
     """Of all gradients, one vector."""
@@ -166,8 +195,8 @@ def sum_ms(o, net):
         with open(path, 'w', encoding='utf-8') as file:
             file.write('\n'.join(map(str, nets.tensors(
                 compare_torch.text_of(net)))))
-        out = start(o, o.ranks, [os.path.join(o.build, 'coll_tensors'), path,
-                                 str(min(1, o.budget))])
+        out = start(o, [os.path.join(o.build, 'coll_tensors'), path,
+                        str(min(1, o.budget))])
     return json.loads(out[out.index('{'):])['packed_ms']
 
 
@@ -175,29 +204,43 @@ def backward_ms(out):
     return float(re.search(r'^  backward +([\d.]+) ', out, re.M)[1])
 
 
-def on_hosts(o, net, batch, steps, turn):
-    """Milliseconds of each part."""
-    found = {}
+class Hosts:
+    """One net, on hosts of their own."""
 
-    def alone():
-        took, out, _ = train(o, net, batch, steps, o.ranks, True, True)
-        found['computing'] = statistics.fmean(map(settled_mean, took))
+    def __init__(self, o, net, batch, stack):
+        self.o, self.net, self.batch = o, net, batch
+        self.folder = stack.enter_context(tempfile.TemporaryDirectory())
+        self.steps = steps_of(o, net, batch, self.folder)
+
+    def alone(self, found):
+        log = os.path.join(self.folder, 'alone')
+        out = start(self.o, [*alone(self.o, self.net, self.batch, self.steps,
+                                    log), '--profile'])
+        found['computing'] = statistics.fmean(
+            mean_ms(settled_rows(f'{log}.{rank}'))
+            for rank in range(self.o.ranks))
         found['backward'] = backward_ms(out)
 
-    def job():
-        (took,), _, share = train(o, net, batch, steps, o.ranks)
-        found['step'] = settled_mean(took)
-        found['exchange'] = share * found['step']
+    def job(self, found):
+        log = os.path.join(self.folder, 'job')
+        start(self.o, [*command_of(self.o, self.net, self.batch, self.o.ranks,
+                                   self.steps), '--log', log])
+        rows = settled_rows(log)
+        found['step'] = mean_ms(rows)
+        found['exchange'] = exchange_of(rows) * found['step']
 
-    def exchange():
-        found['sum'] = sum_ms(o, net)
-    parts = (alone, job, exchange)
-    for part in parts[turn % 3:] + parts[:turn % 3]:
-        part()
-    found['exposed'] = found['step'] - found['computing']
-    found['most'] = (max(0, found['sum'] - found['backward'])
-                     + SHARE * found['computing'])
-    return found
+    def sum(self, found):
+        found['sum'] = sum_ms(self.o, self.net)
+
+    def round(self, turn):
+        """Milliseconds of each part."""
+        found, parts = {}, (self.alone, self.job, self.sum)
+        for part in parts[turn % 3:] + parts[:turn % 3]:
+            part(found)
+        found['exposed'] = found['step'] - found['computing']
+        found['most'] = (max(0, found['sum'] - found['backward'])
+                         + SHARE * found['computing'])
+        return {**found, 'steps': self.steps}
 
 
 # --- all of it -------------------------------------------------------------------
@@ -234,20 +277,20 @@ def print_table(o, found):
 
 def measure(o):
     """(net, images) -> what each round found."""
-    begin, found = time.monotonic(), {}
-    once = on_host if o.lab is None else on_hosts
-    steps = {}
-    for turn in range(1 if o.budget == 0 else o.rounds):
-        for net, batch in o.nets:
-            if turn and time.monotonic() - begin > o.budget:
-                return found
-            if turn == 0:
-                steps[net, batch] = steps_of(o, net, batch)
-            found.setdefault((net, batch), []).append(
-                once(o, net, batch, steps[net, batch], turn))
-            print(f'# {time.monotonic() - begin:.0f} s: {net}:{batch}, '
-                  f'{steps[net, batch]} steps, round {turn + 1}',
-                  file=sys.stderr, flush=True)
+    found = {}
+    for net, batch in o.nets:
+        begin, rounds = time.monotonic(), []
+        with contextlib.ExitStack() as stack:
+            ways = (Host if o.lab is None else Hosts)(o, net, batch, stack)
+            for turn in range(1 if o.budget == 0 else o.rounds):
+                spent = time.monotonic() - begin
+                if turn and spent > o.budget / len(o.nets):
+                    break
+                rounds.append(ways.round(turn))
+                print(f'# {net}:{batch}, round {turn + 1}, '
+                      f"{rounds[-1]['steps']} steps, {spent:.0f} s",
+                      file=sys.stderr, flush=True)
+        found[net, batch] = rounds
     return found
 
 
@@ -261,13 +304,16 @@ def parse_options():
     parser.add_argument('--lab', metavar='OPTIONS')
     parser.add_argument('--rounds', type=int, default=5)
     parser.add_argument('--seconds', type=float, default=10)
-    parser.add_argument('--budget', type=float, default=600,
+    parser.add_argument('--slice', type=float, default=4, metavar='STEPS')
+    parser.add_argument('--budget', type=float, default=900,
                         metavar='SECONDS')
     parser.add_argument('--json', metavar='FILE')
     o = parser.parse_args()
     if o.rounds < 1 or o.seconds <= 0 or o.budget < 0:
         parser.error('--rounds and --seconds are above 0, --budget is not '
                      'below')
+    if o.slice < 2:
+        parser.error(f'--slice: found {o.slice:g}, valid is 2 or more')
     if o.ranks < 2:
         parser.error(f'--ranks: found {o.ranks}, valid is 2 or more')
     o.build = os.path.abspath(o.build)
@@ -280,6 +326,8 @@ def parse_options():
 
 def main():
     o = parse_options()
+    # What is stopped would stay for ever.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         found = measure(o)
     except Failed as failure:
