@@ -3,10 +3,10 @@
  * meet: what is lost as processors are not equally fast all the time, for
  * scaling.py.
  *
- *     coll_arithmetic MILLISECONDS
+ *     coll_arithmetic MILLISECONDS LOG
  *
  * A step is as many rounds as take rank 0 about so long at the start. Rank 0
- * prints a line of JSON for each, with these rounds and the milliseconds that
+ * writes a line of JSON for each, with these rounds and the milliseconds that
  * it took, until it is ended. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -33,13 +33,17 @@ int main(int argc, char **argv)
 {
     const uint64_t some = 10000000;
     coll_comm *comm;
-    const double ms = argc == 2 ? strtod(argv[1], NULL) : 0;
+    const double ms = argc == 3 ? strtod(argv[1], NULL) : 0;
     if (!(ms > 0 && ms <= 1e6))
-        fail("valid is coll_arithmetic MILLISECONDS, more than 0 and at most "
-             "1e6");
+        fail("valid is coll_arithmetic MILLISECONDS LOG, more than 0 and at "
+             "most 1e6");
     volatile double factor = 0.5; /* which no compiler knows */
     volatile double sum = 0;
     check(coll_comm_init(&comm));
+    FILE *const log =
+        coll_comm_user_rank(comm) == 0 ? fopen(argv[2], "we") : NULL;
+    if (coll_comm_user_rank(comm) == 0 && !log)
+        fail("the log cannot be written");
     double begin = now();
     sum = compute(some, factor);
     uint64_t rounds =
@@ -49,11 +53,11 @@ int main(int argc, char **argv)
         begin = now();
         sum = sum + compute(rounds, factor);
         check(coll_barrier(comm, NULL));
-        if (coll_comm_user_rank(comm) != 0)
-            continue;
-        printf("{\"rounds\": %" PRIu64 ", \"step_ms\": %.6g}\n", rounds,
-               1e3 * (now() - begin));
-        if (fflush(stdout) != 0)
-            fail("nobody reads what it prints");
+        if (log
+            && (fprintf(log, "{\"rounds\": %" PRIu64 ", \"step_ms\": %.6g}\n",
+                        rounds, 1e3 * (now() - begin))
+                    < 0
+                || fflush(log) != 0))
+            fail("the log cannot be written");
     }
 }

@@ -4,9 +4,12 @@
 A machine that is slower now than a second ago is slower for each of them, so that what
 they take compares better than what runs of many seconds one after another take.
 """
+import ctypes
+import itertools
 import json
 import os
 import signal
+import statistics
 import subprocess
 import tempfile
 import time
@@ -14,6 +17,7 @@ import time
 from compare_torch import Failed
 
 LONG = 300  # seconds within which a job has begun to make steps
+PR_SET_PDEATHSIG = 1
 
 
 def processes_of(session):
@@ -29,17 +33,22 @@ def processes_of(session):
             yield int(name)
 
 
+def die_with_parent():
+    """A stopped job would outlive us for ever."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 class Job:
     """Stopped, but in run(). Its ranks write a line of JSON to a log for each step."""
 
-    def __init__(self, command, logs, env, output=None):
-        """output: where standard output goes, if that is a log."""
+    def __init__(self, command, logs, env):
         self.command, self.logs, self.read = command, logs, [0] * len(logs)
         self.error = tempfile.TemporaryFile('w+')
-        with open(output or os.devnull, 'w', encoding='utf-8') as out:
-            self.process = subprocess.Popen(
-                command, env=dict(os.environ, **env), stdout=out,
-                stderr=self.error, start_new_session=True)
+        self.process = subprocess.Popen(
+            command, env=dict(os.environ, **env), stdout=subprocess.DEVNULL,
+            stderr=self.error, start_new_session=True,
+            preexec_fn=die_with_parent)
+        self.since = 0  # stopped
 
     def signal(self, number):
         for process in processes_of(self.process.pid):
@@ -47,6 +56,10 @@ class Job:
                 os.kill(process, number)
             except ProcessLookupError:
                 pass
+
+    def stop(self):
+        self.signal(signal.SIGSTOP)
+        self.since = time.monotonic()
 
     def rows(self):
         """What steps each log tells of since the last call."""
@@ -63,7 +76,7 @@ class Job:
                           if 'step_ms' in row])
         return found
 
-    def failed(self):
+    def check(self):
         if self.process.poll() is None:
             return
         self.error.seek(0)
@@ -71,33 +84,36 @@ class Job:
                      f'{self.process.returncode}\n{self.error.read().strip()}')
 
     def begin(self, steps):
-        """Lets it make a few, and returns what the last one took, in seconds."""
+        """Lets it make a few, and returns what one takes, in seconds."""
         end, made = time.monotonic() + LONG, [[] for _ in self.logs]
         while min(map(len, made)) < steps:
             time.sleep(0.02)
-            self.failed()
+            self.check()
             if time.monotonic() > end:
                 raise Failed(f"{' '.join(self.command)}: no {steps} steps in "
                              f'{LONG} s')
-            made = [all_rows + rows
-                    for all_rows, rows in zip(made, self.rows())]
-        self.signal(signal.SIGSTOP)
-        return 1e-3 * made[0][-1]['step_ms']
+            made = [before + rows for before, rows in zip(made, self.rows())]
+        self.stop()
+        return 1e-3 * statistics.median(row['step_ms'] for row in made[0])
 
     def run(self, seconds):
-        """The steps that lie in these, of each log as many."""
-        self.rows()
+        """The steps of each log that end in these. One that began before does not
+        count the stop, and 'stopped' is set in it."""
         self.signal(signal.SIGCONT)
+        stopped = 1e3 * (time.monotonic() - self.since)
         time.sleep(seconds)
-        self.failed()
-        self.signal(signal.SIGSTOP)
-        # the first was begun before
-        rows = [made[1:] for made in self.rows()]
-        least = min(map(len, rows))
-        return [made[:least] for made in rows]
+        self.check()
+        self.stop()
+        rows = self.rows()
+        for row in itertools.chain(*rows):
+            if row['step_ms'] > stopped:
+                row['step_ms'] -= stopped
+                row['stopped'] = True
+        return rows
 
     def end(self):
         while list(processes_of(self.process.pid)):
             self.signal(signal.SIGKILL)
+            time.sleep(0.01)
         self.process.wait()
         self.error.close()

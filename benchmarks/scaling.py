@@ -13,8 +13,9 @@ takes; so it does what they would have lost had each step waited for the slowest
 them, as ranks do ("jobs in step": the k-th steps of all jobs count as the longest).
 Two more compute as long in registers only and meet after each step, of one rank and of
 several (coll_arithmetic): what that loses, the processors lose by not being equally fast
-all the time. All five are there at once and stopped but for one, which runs for the time
-of a few steps (--slice), so that they meet the same machine also where that changes.
+all the time. All five are there at once, in memory too, and stopped but for one, which runs
+for the time of a few steps (--slice), so that they meet the same machine also where that
+changes. Of a step that was stopped the stop does not count.
 Efficiency is images a second over those of one rank times the number of ranks;
 exchange is the part of a step of the job in which even the slowest rank does nothing but
 communicate (with more than two ranks about that: of the others the log has the mean).
@@ -40,7 +41,6 @@ import json
 import math
 import os
 import re
-import signal
 import statistics
 import sys
 import tempfile
@@ -50,7 +50,7 @@ sys.dont_write_bytecode = True
 import compare_torch  # noqa: E402
 import in_turn  # noqa: E402
 from compare_torch import (  # noqa: E402
-    LAB_LEAST, Failed, digits, in_lab, run, settled_mean)
+    LAB_LEAST, Failed, digits, in_lab, settled_mean)
 sys.path.insert(0, os.path.join(compare_torch.HERE, 'papers'))
 import nets  # noqa: E402
 
@@ -103,7 +103,8 @@ def exchange_ms(row):
 
 def exchange_of(rows):
     """Its part of a step."""
-    return settled_mean(list(map(exchange_ms, rows))) / mean_ms(rows)
+    whole = [row for row in rows if not row.get('stopped')]
+    return settled_mean(list(map(exchange_ms, whole))) / mean_ms(whole)
 
 
 # --- one host -----------------------------------------------------------------
@@ -128,14 +129,14 @@ class Host:
         for way, ranks in (('sum', 1), ('sums', o.ranks)):
             self.begin(way, ranks, [logs[way]],
                        os.path.join(o.build, 'coll_arithmetic'),
-                       str(1e3 * step), output=logs[way])
+                       str(1e3 * step), logs[way])
         self.seconds = max(o.slice * step, SHORTEST)
         self.turns = (1 if o.budget == 0 else
                       math.ceil(o.seconds / self.seconds))
 
-    def begin(self, way, ranks, logs, *words, output=None):
+    def begin(self, way, ranks, logs, *words):
         job = in_turn.Job([os.path.join(self.o.build, 'collrun'), '-n',
-                           str(ranks), *words], logs, ENV, output)
+                           str(ranks), *words], logs, ENV)
         self.stack.callback(job.end)
         self.jobs[way] = job
         return job.begin(TRIED)
@@ -151,8 +152,8 @@ class Host:
                                      self.jobs[way].run(self.seconds)):
                     log += rows
         if not all(log for logs in found.values() for log in logs):
-            raise Failed(f'no whole step in {self.seconds:.3g} s: --slice is '
-                         'too small')
+            raise Failed(f'no step in {self.turns} turns of '
+                         f'{self.seconds:.3g} s; a greater --seconds may help')
         return found
 
     def round(self, turn):
@@ -283,13 +284,14 @@ def measure(o):
         with contextlib.ExitStack() as stack:
             ways = (Host if o.lab is None else Hosts)(o, net, batch, stack)
             for turn in range(1 if o.budget == 0 else o.rounds):
-                spent = time.monotonic() - begin
-                if turn and spent > o.budget / len(o.nets):
+                if turn and (time.monotonic() - begin
+                             > o.budget / len(o.nets)):
                     break
                 rounds.append(ways.round(turn))
                 print(f'# {net}:{batch}, round {turn + 1}, '
-                      f"{rounds[-1]['steps']} steps, {spent:.0f} s",
-                      file=sys.stderr, flush=True)
+                      f"{rounds[-1]['steps']} steps, "
+                      f'{time.monotonic() - begin:.0f} s', file=sys.stderr,
+                      flush=True)
         found[net, batch] = rounds
     return found
 
@@ -326,8 +328,6 @@ def parse_options():
 
 def main():
     o = parse_options()
-    # What is stopped would stay for ever.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         found = measure(o)
     except Failed as failure:

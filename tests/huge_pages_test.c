@@ -17,20 +17,30 @@
 
 enum { HUGE = 2 << 20, LONG = 5 * HUGE / 2 + 12345, COLLAPSE = 25 };
 
-/* Of the test's own: whether the system puts one under shared memory. */
+/* Of the test's own: whether the system puts them under shared memory. Where an
+ * administrator set others aside blocks have those. */
 static bool has_huge(void)
 {
+    enum { TRIED = 16 * HUGE };
+    unsigned long aside = 0;
+    FILE *f =
+        fopen("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "r");
+    if (f && fscanf(f, "%lu", &aside) != 1)
+        aside = 0;
+    if (f)
+        fclose(f);
     const int file = memfd_create("huge", 0);
     char *x =
-        mmap(NULL, 2 * HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (file < 0 || ftruncate(file, HUGE) || x == MAP_FAILED)
+        mmap(NULL, TRIED + HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (aside || file < 0 || ftruncate(file, TRIED) || x == MAP_FAILED)
         return false;
     x += HUGE - (uintptr_t)x % HUGE;
-    mmap(x, HUGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
-    *x = 1;
-    const bool has = madvise(x, HUGE, COLLAPSE) == 0;
+    mmap(x, TRIED, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
+    for (size_t i = 0; i < TRIED; i += HUGE)
+        x[i] = 1;
+    const bool has = madvise(x, TRIED, COLLAPSE) == 0;
     close(file);
-    munmap(x, HUGE);
+    munmap(x, TRIED);
     return has;
 }
 
@@ -120,7 +130,7 @@ static int sum_long(coll_comm *comm, int rank, int n)
                 == COLL_OK,
             "operation %d", i);
     const size_t each = heap_find(out, BYTES).bytes ? 3 * HUGE : 2 * HUGE;
-    EXPECT(huge_bytes_of_all() == (size_t)n * each,
+    EXPECT(huge_bytes_of_all() >= (size_t)n * each,
            "%zu bytes of %d ranks on huge pages", huge_bytes_of_all(), n);
     EXPECT(coll_barrier(comm, NULL) == COLL_OK, "barrier"); /* all looked */
     EXPECT(coll_comm_deregister(comm, handle) == COLL_OK, "deregister");
@@ -152,10 +162,10 @@ static bool is_shared(size_t bytes)
 }
 
 /* Of the test's own: places of a long block that are there, but not touched yet
- * by this process. */
+ * (before Linux 5.14 they are; then this tells nothing). */
 static double place_ns(void)
 {
-    enum { STEP = 8 * 4096, TRIES = 5 };
+    enum { STEP = 65536, TRIES = 5 };
     double least = INFINITY;
     for (int t = 0; t < TRIES; t++) {
         struct timespec a, b;

@@ -528,7 +528,7 @@ coll_status coll_request_free(coll_request **request);
 /* Memory that the other ranks of this host reach without a copy: collectives
  * are fastest on vectors that lie in it, but for what coll_comm_register() says
  * of long ones. Zeroed, page aligned, on the NUMA node of the
- * calling thread; huge pages from 2 MiB on, where the system has any.
+ * calling thread; on huge pages of 2 MiB as far as they fit and the system has any.
  * It belongs to the process, serves all communicators, and vanishes with the
  * process however that ends. A child of fork() shares it with its parent.
  * Threads: any. Fails with INVALID (NULL, 0 bytes), MEMORY.

@@ -103,7 +103,7 @@ def shared_share(net):
              str(batch), '--lr', '0.001', '--steps', str(nsteps), '--log', log],
             check=True, stdout=subprocess.DEVNULL, timeout=60,
             env={**os.environ, 'OPENBLAS_NUM_THREADS': '1'})
-        percent = 100 * scaling.exchange_of(log)
+        percent = 100 * scaling.exchange_of(scaling.settled_rows(log))
     print(f'# {net}, two ranks of one host: {percent:.1f} %', flush=True)
     return percent
 
