@@ -5,7 +5,6 @@ A machine that is slower now than a second ago is slower for each of them, so th
 they take compares better than what runs of many seconds one after another take.
 """
 import ctypes
-import itertools
 import json
 import os
 import signal
@@ -38,28 +37,37 @@ def die_with_parent():
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def names(process, path):
+    """Whether it was started with this word."""
+    try:
+        with open(f'/proc/{process}/cmdline', 'rb') as file:
+            return os.fsencode(path) in file.read().split(b'\0')
+    except OSError:  # it is gone
+        return False
+
+
 class Job:
-    """Stopped, but in run(). Its ranks write a line of JSON to a log for each step."""
+    """Stopped, but in run(). Its ranks write a line of JSON to a log for each step;
+    if there are several logs each rank has the name of its own among its words."""
 
     def __init__(self, command, logs, env):
         self.command, self.logs, self.read = command, logs, [0] * len(logs)
+        self.since = [0] * len(logs)  # stopped
         self.error = tempfile.TemporaryFile('w+')
         self.process = subprocess.Popen(
             command, env=dict(os.environ, **env), stdout=subprocess.DEVNULL,
             stderr=self.error, start_new_session=True,
             preexec_fn=die_with_parent)
-        self.since = 0  # stopped
 
-    def signal(self, number):
+    def signal(self, number, others=()):
+        """But not to who has one of these logs."""
         for process in processes_of(self.process.pid):
+            if any(names(process, log) for log in others):
+                continue
             try:
                 os.kill(process, number)
             except ProcessLookupError:
                 pass
-
-    def stop(self):
-        self.signal(signal.SIGSTOP)
-        self.since = time.monotonic()
 
     def rows(self):
         """What steps each log tells of since the last call."""
@@ -93,23 +101,29 @@ class Job:
                 raise Failed(f"{' '.join(self.command)}: no {steps} steps in "
                              f'{LONG} s')
             made = [before + rows for before, rows in zip(made, self.rows())]
-        self.stop()
+        self.signal(signal.SIGSTOP)
+        self.since = [time.monotonic()] * len(self.logs)
         return 1e-3 * statistics.median(row['step_ms'] for row in made[0])
 
-    def run(self, seconds):
-        """The steps of each log that end in these. One that began before does not
-        count the stop, and 'stopped' is set in it."""
-        self.signal(signal.SIGCONT)
-        stopped = 1e3 * (time.monotonic() - self.since)
+    def run(self, seconds, only=None):
+        """The steps of each log, or only of that, which end in these. One that
+        began before does not count the stop, and 'stopped' is set in it."""
+        runs = [i for i in range(len(self.logs)) if only in (None, i)]
+        others = [log for i, log in enumerate(self.logs) if i not in runs]
+        self.signal(signal.SIGCONT, others)
+        begin = time.monotonic()
         time.sleep(seconds)
         self.check()
-        self.stop()
-        rows = self.rows()
-        for row in itertools.chain(*rows):
-            if row['step_ms'] > stopped:
-                row['step_ms'] -= stopped
-                row['stopped'] = True
-        return rows
+        self.signal(signal.SIGSTOP)
+        end, rows = time.monotonic(), self.rows()
+        for i in runs:
+            stopped = 1e3 * (begin - self.since[i])
+            self.since[i] = end
+            for row in rows[i]:
+                if row['step_ms'] > stopped:
+                    row['step_ms'] -= stopped
+                    row['stopped'] = True
+        return [rows[i] for i in runs]
 
     def end(self):
         while list(processes_of(self.process.pid)):

@@ -6,16 +6,15 @@
         [--lab "--hosts 4 --rate 1Gbit"] [--rounds 5] [--seconds 10] [--slice 4]
         [--budget 900] [--json FILE]
 
-On one host three ways take turns: one rank; a job of several, each with as many
-images; and as many jobs of one rank each at the same time, bound to the same cores.
-These share memory and clock but exchange nothing, so what they lose the machine
-takes; so it does what they would have lost had each step waited for the slowest of
-them, as ranks do ("jobs in step": the k-th steps of all jobs count as the longest).
-Two more compute as long in registers only and meet after each step, of one rank and of
-several (coll_arithmetic): what that loses, the processors lose by not being equally fast
-all the time. All five are there at once, in memory too, and stopped but for one, which runs
-for the time of a few steps (--slice), so that they meet the same machine also where that
-changes. Of a step that was stopped the stop does not count.
+On one host there are a job of several ranks, and as many jobs of one rank each with as
+many images, bound to the same cores. They take turns: the job; those of one rank all at
+the same time; and each of them by itself, which is "one rank". At the same time they
+share memory and clock but exchange nothing, so what they lose the machine takes; so it
+does what they would have lost had each step waited for the slowest of them, as ranks do
+("jobs in step": the k-th steps of all jobs count as the longest). All are there at once,
+in memory too, and stopped but for who has a turn, for the time of a few steps (--slice),
+so that they meet the same machine also where that changes. Of a step that was stopped
+the stop does not count.
 Efficiency is images a second over those of one rank times the number of ranks;
 exchange is the part of a step of the job in which even the slowest rank does nothing but
 communicate (with more than two ranks about that: of the others the log has the mean).
@@ -110,70 +109,61 @@ def exchange_of(rows):
 # --- one host -----------------------------------------------------------------
 
 class Host:
-    """All jobs of one net, which take turns."""
+    """The jobs of one net, which take turns."""
 
     def __init__(self, o, net, batch, stack):
-        self.o, self.batch, self.stack, self.jobs = o, batch, stack, {}
+        self.o, self.batch = o, batch
         folder = stack.enter_context(tempfile.TemporaryDirectory())
-        logs = {way: os.path.join(folder, way)
-                for way in ('one', 'job', 'jobs', 'sum', 'sums')}
-        step = self.begin('one', 1, [logs['one']],
-                          *command_of(o, net, batch, 1, ENDLESS),
-                          '--log', logs['one'])
-        self.begin('job', o.ranks, [logs['job']],
-                   *command_of(o, net, batch, o.ranks, ENDLESS),
-                   '--log', logs['job'])
-        self.begin('jobs', o.ranks,
-                   [f"{logs['jobs']}.{rank}" for rank in range(o.ranks)],
-                   *alone(o, net, batch, ENDLESS, logs['jobs']))
-        for way, ranks in (('sum', 1), ('sums', o.ranks)):
-            self.begin(way, ranks, [logs[way]],
-                       os.path.join(o.build, 'coll_arithmetic'),
-                       str(1e3 * step), logs[way])
+        log, ranks = os.path.join(folder, 'log'), range(o.ranks)
+
+        def job(logs, words):
+            started = in_turn.Job([os.path.join(o.build, 'collrun'), '-n',
+                                   str(o.ranks), *words], logs, ENV)
+            stack.callback(started.end)
+            return started, started.begin(TRIED)
+        self.job, _ = job([log], [*command_of(o, net, batch, o.ranks, ENDLESS),
+                                  '--log', log])
+        self.jobs, step = job([f'{log}.{rank}' for rank in ranks],
+                              alone(o, net, batch, ENDLESS, log))
         self.seconds = max(o.slice * step, SHORTEST)
         self.turns = (1 if o.budget == 0 else
                       math.ceil(o.seconds / self.seconds))
 
-    def begin(self, way, ranks, logs, *words):
-        job = in_turn.Job([os.path.join(self.o.build, 'collrun'), '-n',
-                           str(ranks), *words], logs, ENV)
-        self.stack.callback(job.end)
-        self.jobs[way] = job
-        return job.begin(TRIED)
-
     def steps(self, turn):
-        """Of each way, log by log, in one round."""
-        found = {way: [[] for _ in job.logs] for way, job in self.jobs.items()}
-        ways = list(found)
+        """Of the job, of those of one rank each at the same time, and of each of
+        those by itself."""
+        job, jobs, ones = ([[] for _ in logs] for logs in (
+            self.job.logs, self.jobs.logs, self.jobs.logs))
+        parts = [(job, self.job, None), (jobs, self.jobs, None),
+                 *((ones[rank:rank + 1], self.jobs, rank)
+                   for rank in range(self.o.ranks))]
         for i in range(turn * self.turns, (turn + 1) * self.turns):
-            first = i % len(ways)
-            for way in ways[first:] + ways[:first]:
-                for log, rows in zip(found[way],
-                                     self.jobs[way].run(self.seconds)):
+            first = i % len(parts)
+            for logs, way, only in parts[first:] + parts[:first]:
+                for log, rows in zip(logs, way.run(self.seconds, only)):
                     log += rows
-        if not all(log for logs in found.values() for log in logs):
+        if not all(job + jobs + ones):
             raise Failed(f'no step in {self.turns} turns of '
                          f'{self.seconds:.3g} s; a greater --seconds may help')
-        return found
+        return job[0], jobs, ones
 
     def round(self, turn):
         """Images a second of each way, and what follows."""
-        steps, ranks = self.steps(turn), self.o.ranks
-        one, job = (mean_ms(steps[way][0]) for way in ('one', 'job'))
-        jobs = statistics.harmonic_mean(map(mean_ms, steps['jobs']))
+        job, jobs, ones = self.steps(turn)
         in_step = settled_mean([max(row['step_ms'] for row in rows)
-                                for rows in zip(*steps['jobs'])])
-        arithmetic = [mean_ms(steps[way][0]) / steps[way][0][0]['rounds']
-                      for way in ('sum', 'sums')]
-        rate = 1e3 * self.batch
-        return {'one': rate / one, 'job': ranks * rate / job,
-                'jobs': ranks * rate / jobs,
-                'in_step': ranks * rate / in_step, 'efficiency': one / job,
-                'by_itself': one / jobs, 'by_step': one / in_step,
-                'of_that': in_step / job,
-                'arithmetic': arithmetic[0] / arithmetic[1],
-                'exchange': exchange_of(steps['job'][0]),
-                'steps': len(steps['job'][0])}
+                                for rows in zip(*jobs)])
+        ms = {'one': statistics.harmonic_mean(map(mean_ms, ones)),
+              'job': mean_ms(job) / self.o.ranks,
+              'jobs': (statistics.harmonic_mean(map(mean_ms, jobs))
+                       / self.o.ranks),
+              'in_step': in_step / self.o.ranks}
+        rate = {way: 1e3 * self.batch / value for way, value in ms.items()}
+        whole = self.o.ranks * rate['one']
+        return {**rate, 'efficiency': rate['job'] / whole,
+                'by_itself': rate['jobs'] / whole,
+                'by_step': rate['in_step'] / whole,
+                'of_that': rate['job'] / rate['in_step'],
+                'exchange': exchange_of(job), 'steps': len(job)}
 
 
 # --- hosts ----------------------------------------------------------------------
@@ -259,7 +249,6 @@ def print_table(o, found):
                 'jobs': f'{o.ranks} jobs', 'efficiency': 'efficiency',
                 'by_itself': f'of {o.ranks} jobs',
                 'by_step': f'of {o.ranks} jobs in step',
-                'arithmetic': 'of arithmetic',
                 'of_that': 'ranks / jobs in step', 'exchange': 'exchange'}
                if o.lab is None else
                {'sum': 'sum alone, ms', 'backward': 'backward',
