@@ -63,6 +63,7 @@ def test_ranks_are_beside_one_and_beside_jobs_that_share_nothing():
                            ('of_that', 'job', found['in_step'])):
         tap.expect(abs(found[key] * whole - found[of]) < 1e-6 * found[of],
                    key, found)
+    # Of jobs that made more steps than others these count, but have no pair.
     tap.expect(0 < found['in_step'] <= 1.05 * found['jobs'], found)
     tap.expect(abs(found['exchange']) < 1 and found['steps'] > 0, found)
 

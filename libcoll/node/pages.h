@@ -15,9 +15,8 @@ size_t page_bytes(void);
 char *pages_reserve(size_t bytes, size_t phase);
 
 /* Gives a new, writable mapping of a file all its pages now, from the NUMA node
- * of this thread: huge ones where they fit and the system has them (most have
- * them for who asks since Linux 6.1, whatever they give by themselves), small
- * ones elsewhere. False, with errno: there is no memory. */
+ * of this thread: huge ones where they fit and the system has them (since
+ * Linux 6.1 for who asks, whatever it gives by itself), small ones elsewhere. False, with errno: there is no memory. */
 bool pages_give(char *address, size_t bytes);
 
 /* Whether to reach a page of long shared memory again costs more than to copy
