@@ -83,18 +83,17 @@ Test(huge_pages, are_under_registered_memory)
 {
     enum { PAST = 16384, BYTES = 7 * HUGE / 2 };
     char *all = aligned_alloc(HUGE, 4 * HUGE), *x = all + PAST;
-    void *handle;
     if (!has_huge())
         cr_skip("this system has no huge pages for shared memory");
     for (size_t i = 0; i < BYTES; i++)
         x[i] = (char)(i / 4096);
-    cr_assert_eq(heap_adopt(x, BYTES, &handle), COLL_OK);
+    cr_assert_eq(heap_adopt(x, BYTES), COLL_OK);
     if (heap_find(x, BYTES).bytes == 0)
         cr_skip("pages are dear here");
     cr_expect_eq(huge_bytes(x), 2 * HUGE);
     for (size_t i = 0; i < BYTES; i++)
         cr_assert_eq(x[i], (char)(i / 4096), "byte %zu", i);
-    cr_assert_eq(heap_disown(handle), COLL_OK);
+    cr_assert_eq(heap_disown(x), COLL_OK);
     for (size_t i = 0; i < BYTES; i++)
         cr_assert_eq(x[i], (char)(i / 4096), "byte %zu", i);
     free(all);
@@ -151,11 +150,11 @@ Test(huge_pages, are_under_what_others_map, .timeout = 60)
 
 static bool is_shared(size_t bytes)
 {
-    void *handle, *x = aligned_alloc(65536, bytes);
-    cr_assert_eq(heap_adopt(x, bytes, &handle), COLL_OK);
+    void *x = aligned_alloc(65536, bytes);
+    cr_assert_eq(heap_adopt(x, bytes), COLL_OK);
     const bool shared = heap_find(x, bytes).bytes == bytes;
     cr_assert_eq(heap_find((char *)x + 64, 64).bytes, shared ? bytes : 0);
-    cr_assert_eq(heap_disown(handle), COLL_OK);
+    cr_assert_eq(heap_disown(x), COLL_OK);
     cr_assert_eq(heap_find(x, bytes).bytes, 0);
     free(x);
     return shared;

@@ -148,6 +148,26 @@ static int mistakes(coll_comm *comm, int rank, int n)
     return 0;
 }
 
+/* Pages that all have, at an address of each; then again of its own. */
+static int in_common(coll_comm *comm, int rank, int n)
+{
+    const size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+    int *x = aligned_alloc(bytes, bytes);
+    void *handle;
+    x[n] = 40 + rank;
+    NEED(coll_comm_share(comm, x, bytes, &handle) == COLL_OK && x[n] == 40);
+    x[rank] = rank;
+    NEED(coll_barrier(comm, NULL) == COLL_OK);
+    for (int r = 0; r < n; r++)
+        NEED(x[r] == r);
+    NEED(coll_barrier(comm, NULL) == COLL_OK);
+    NEED(coll_comm_deregister(comm, handle) == COLL_OK);
+    x[0] += rank;
+    NEED(sums_to(comm, x[0], n * (n - 1) / 2));
+    free(x);
+    return 0;
+}
+
 static int configured(coll_comm *comm, int rank, int n)
 {
     coll_comm *ring, *copy;
@@ -330,7 +350,7 @@ static int by_hosts(void)
 int main(void)
 {
     int failed = 0;
-    printf("1..11\n");
+    printf("1..12\n");
     failed += report(all_at_once(1) && all_at_once(2) && init_all_refuses(),
                      "init_all makes ranks of threads, or says why not");
     const int files = entries("/proc/self/fd");
@@ -343,6 +363,8 @@ int main(void)
     failed += report(run(3, mistakes), "a rank's mistake is told to all alike");
     failed += report(run(1, configured) && run(3, configured),
                      "a config holds, and is inherited");
+    failed += report(run(2, in_common) && run(5, in_common),
+                     "pages are all threads' and then each one's");
     failed += report(run(3, repeatable), "repeatable sums are one's own");
     failed += report(run(3, aborts), "an abort ends the wait for others");
     failed += report(run(2, side_by_side) && run(4, side_by_side),

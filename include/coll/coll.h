@@ -558,6 +558,27 @@ coll_status coll_comm_register(coll_comm *comm, void *buf, size_t bytes,
                                void **handle);
 coll_status coll_comm_deregister(coll_comm *comm, void *handle);
 
+/* Gives all ranks, which share memory, the same pages: rank 0's, with what it
+ * has there, take the place of the others', each at its own address. What one
+ * writes all have, and who reads it meets who wrote it before, by any
+ * collective. For what all need and none wants a copy of: weights, tables.
+ *
+ * buf, bytes   as of coll_comm_register(), as many bytes at all ranks
+ * *handle      for coll_comm_deregister(), by which this rank alone gets pages of
+ *              its own again, with what is there by then
+ *
+ * Every rank of comm makes the call, in the same order as its collectives. It
+ * waits for this rank's outstanding requests, which the caller still ends, and
+ * for the others. A call that fails does so at all ranks, with the sentence of
+ * the first that has found the reason, and leaves each pages of its own; after
+ * MEMORY with rank 0's contents at some. Collectives take the memory as any
+ * other. Threads: one at a time for comm. Fails with
+ * INVALID, UNSUPPORTED (ranks do not share memory, as COLL_SPLIT_HOST says; or
+ * more than 4 MiB where pages cost too much, as coll_comm_register() says), PEER,
+ * MEMORY, TIMEOUT, ABORTED, MISMATCH. */
+coll_status coll_comm_share(coll_comm *comm, void *buf, size_t bytes,
+                            void **handle);
+
 /* What this rank has moved since the communicator was made: bytes that the
  * library read and wrote in vectors and in its own buffers, on this rank's
  * processor. bytes of a vector that are read twice count twice. */

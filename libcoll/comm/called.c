@@ -18,8 +18,11 @@ static const char *op_text(unsigned byte, char own[24])
 
 const char *called_name(int kind)
 {
-    static const char *const others[] = {"coll_comm_split()", "coll_comm_dup()",
-                                         "coll_comm_destroy()", "send",
+    static const char *const others[] = {"coll_comm_split()",
+                                         "coll_comm_dup()",
+                                         "coll_comm_share()",
+                                         "coll_comm_destroy()",
+                                         "send",
                                          "receive"};
     return kind < 0            ? NULL
            : kind < NKINDS     ? kind_names[kind]

@@ -29,7 +29,10 @@ coll_status coll_comm_register(coll_comm *comm, void *buf, size_t bytes,
     if (!comm || !handle)
         return fail(COLL_ERR_INVALID, "comm", "coll_comm_register: %s is NULL",
                     comm ? "handle" : "the communicator");
-    return as_memory(heap_adopt(buf, bytes, handle));
+    const coll_status status = as_memory(heap_adopt(buf, bytes));
+    if (status == COLL_OK)
+        *handle = buf;
+    return status;
 }
 
 coll_status coll_comm_deregister(coll_comm *comm, void *handle)

@@ -13,16 +13,15 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "comm/agree.h"
 #include "comm/calls.h"
 #include "comm/owner.h"
 
-enum { REASON_BYTES = 512 };
-
-/* What each rank tells all in a round. Fixed widths: it travels. */
+/* What each rank tells all in a round. */
 struct word {
-    int32_t status, color, key;
+    struct verdict verdict;
+    int32_t color, key;
     coll_unique_id id;
-    char reason[REASON_BYTES];
 };
 
 struct split {
@@ -34,29 +33,10 @@ struct split {
     bool same; /* the group is the parent's ranks in their order */
 };
 
-/* A round; status: how this rank fares. */
-static coll_status agree(struct split *s, coll_status status)
+/* status: how this rank fares. */
+static coll_status tell(struct split *s, coll_status status)
 {
-    coll_comm *c = s->parent;
-    s->mine.status = status;
-    if (status < 0)
-        snprintf(s->mine.reason, sizeof(s->mine.reason), "%s", fail_sentence());
-    s->all[0] = s->mine;
-    if (c->bootstrap) {
-        char what[32];
-        snprintf(what, sizeof(what), "coll_comm_%s()", s->call);
-        status = comm_meet(c, &s->mine, s->all, sizeof(s->mine), what);
-        if (status < 0)
-            return fail(status, "comm", "%s", coll_last_error(c));
-    }
-    for (int r = 0; r < c->nranks; r++) {
-        struct word *w = &s->all[r];
-        w->reason[REASON_BYTES - 1] = '\0';
-        if (w->status < 0)
-            return fail((coll_status)w->status, "comm",
-                        "coll_comm_%s: rank %d: %s", s->call, r, w->reason);
-    }
-    return COLL_OK;
+    return agree(s->parent, s->call, status, &s->mine, s->all, sizeof(s->mine));
 }
 
 static bool comes_before(const struct word *all, int a, int b)
@@ -103,7 +83,7 @@ static coll_status gather_groups(struct split *s)
     find_group(s);
     if (new && s->nranks > 1 && s->rank == 0)
         status = make_id(s);
-    status = agree(s, status);
+    status = tell(s, status);
     if (status == COLL_OK) {
         if (new) {
             new->rank = s->rank;
@@ -114,10 +94,10 @@ static coll_status gather_groups(struct split *s)
             new->parent = NULL;
             joined = status == COLL_OK;
         }
-        status = agree(s, status);
+        status = tell(s, status);
     }
     if (status < 0 && joined) {
-        char why[REASON_BYTES + 64];
+        char why[sizeof(s->mine.verdict.reason) + 64];
         snprintf(why, sizeof(why), "%s", fail_sentence());
         coll_comm_destroy(new);
         s->new = NULL;
@@ -160,26 +140,17 @@ static coll_status part_off(struct split *s, const coll_config *config,
                             coll_comm **newcomm)
 {
     coll_comm *comm = s->parent;
-    coll_status status = comm_check(comm);
-    if (status == COLL_OK)
-        status = comm_drain(comm);
-    if (status < 0)
-        return fail(status, "comm", "%s", coll_last_error(comm));
     s->all = calloc((size_t)comm->nranks, sizeof(*s->all));
     if (!s->all)
         return fail(COLL_ERR_MEMORY, "comm",
                     "coll_comm_%s: no memory for %d ranks", s->call,
                     comm->nranks);
-    char what[32];
-    snprintf(what, sizeof(what), "coll_comm_%s()", s->call);
-    calls_sign(comm, s->called);
-    status = comm_meet_alike(comm, what);
+    coll_status status = agree_begin(comm, s->call, s->called);
     if (status == COLL_OK)
-        status = agree(s, prepare(s, config, newcomm));
+        status = tell(s, prepare(s, config, newcomm));
     if (status == COLL_OK)
         status = gather_groups(s);
-    if (record_runs(&comm->recorder))
-        record_end(&comm->recorder, status);
+    agree_end(comm, status);
     if (status == COLL_OK)
         *newcomm = s->new;
     else if (s->new)

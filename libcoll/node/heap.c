@@ -20,7 +20,9 @@ enum { PLAIN = 0, HUGE = 1 }; /* files */
 
 /* Of more the pages stay with the caller where they are dear. */
 enum { FEW_BYTES = 4 << 20 };
-static const uint64_t in_no_file = 1ull << 63; /* places above */
+/* Places above are in neither of the heap's files: what others reach in another
+ * way, or not at all. */
+static const uint64_t in_no_file = 1ull << 63;
 
 enum key { MEMORY, NUMBER }; /* of struct block: memory, at */
 
@@ -28,8 +30,8 @@ struct block {
     char *memory;
     size_t bytes; /* whole pages */
     uint64_t at;  /* as in struct heap_spot */
-    bool adopted; /* the pages belong to the caller's mapping, */
-    bool left;    /* and nobody else reaches them */
+    bool adopted; /* the address belongs to the caller's mapping, */
+    bool left;    /* and the pages, too */
 };
 
 static struct {
@@ -106,30 +108,37 @@ coll_status heap_open(struct heap_name *name)
     return status;
 }
 
-/* Puts a new range of the file at `address`, with all its pages, so that a lack
- * of memory is an error here and not a signal later. */
+/* Puts a range of a file, which is as long, at `address`, with all its pages,
+ * so that a lack of memory is an error here and not a signal later. */
+static coll_status map_pages(const struct memfd_name *file, uint64_t at,
+                             char *address, size_t bytes)
+{
+    if (mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+             (int)file->fd, (off_t)at)
+        == MAP_FAILED)
+        return fail(COLL_ERR_MEMORY, "shm", "cannot map %zu bytes: %s", bytes,
+                    strerror(errno));
+    if (pages_give(address, bytes))
+        return COLL_OK;
+    return fail(COLL_ERR_MEMORY, "shm",
+                "no memory for %zu bytes of shared memory: %s", bytes,
+                strerror(errno));
+}
+
+/* A new range of one of the files. */
 static coll_status place(struct block *b, int f, char *address)
 {
     const struct memfd_name *file = &heap.name.files[f];
     uint64_t at = heap.end[f];
     if (b->bytes >= HUGE_PAGE)
         at += ((uintptr_t)address - at) % HUGE_PAGE;
-    coll_status status = memfd_grow(file, at + b->bytes);
+    const coll_status status = memfd_grow(file, at + b->bytes);
     if (status < 0)
         return status;
     heap.end[f] = at + b->bytes;
-    if (mmap(address, b->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-             (int)file->fd, (off_t)at)
-        == MAP_FAILED)
-        return fail(COLL_ERR_MEMORY, "shm", "cannot map %zu bytes: %s",
-                    b->bytes, strerror(errno));
     b->memory = address;
     b->at = at | (uint64_t)f;
-    if (pages_give(address, b->bytes))
-        return COLL_OK;
-    return fail(COLL_ERR_MEMORY, "shm",
-                "no memory for %zu bytes of shared memory: %s", b->bytes,
-                strerror(errno));
+    return map_pages(file, at, address, b->bytes);
 }
 
 static void punch(const struct block *b)
@@ -272,74 +281,156 @@ coll_status heap_free(void *memory)
                     memory);
 }
 
-/* The pages move to a copy of themselves: first the contents, then the
- * mapping, in one step that no access can fall into. */
-static coll_status swap_in(struct block *b, char *memory)
+/* What lies at `copy` comes to `memory`, in one step that no access can fall
+ * into. */
+static coll_status put(char *copy, char *memory, size_t bytes)
+{
+    return mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, memory)
+                   != MAP_FAILED
+               ? COLL_OK
+               : fail(COLL_ERR_MEMORY, "shm", "mremap: %s", strerror(errno));
+}
+
+/* Its pages are in neither of the heap's files. */
+static void stay(struct block *b, char *memory)
+{
+    b->memory = memory;
+    b->at = in_no_file | (uintptr_t)memory;
+}
+
+static coll_status leave(struct block *b, char *memory, struct heap_gift *g)
+{
+    (void)g;
+    b->left = true;
+    stay(b, memory);
+    return COLL_OK;
+}
+
+/* All of a new file. */
+static coll_status map_gift(const struct block *b, char *address,
+                            struct heap_gift *g)
+{
+    g->at = b->bytes < HUGE_PAGE ? 0 : (uintptr_t)address % HUGE_PAGE;
+    const coll_status status = memfd_make(&g->file, g->at + b->bytes, 0);
+    return status < 0 ? status : map_pages(&g->file, g->at, address, b->bytes);
+}
+
+/* The pages move to a copy of themselves, in the heap's file or, to be a gift,
+ * in a new one: first the contents, then the mapping. */
+static coll_status swap_in(struct block *b, char *memory, struct heap_gift *g)
 {
     char *copy = pages_reserve(b->bytes, (uintptr_t)memory % HUGE_PAGE);
     if (!copy)
         return fail(COLL_ERR_MEMORY, "shm", "no address space for %zu bytes",
                     b->bytes);
-    coll_status status = place(b, PLAIN, copy);
+    coll_status status = g ? map_gift(b, copy, g) : place(b, PLAIN, copy);
     if (status == COLL_OK) {
         memcpy(copy, memory, b->bytes);
-        if (mremap(copy, b->bytes, b->bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
-                   memory)
-            != MAP_FAILED) {
-            b->memory = memory;
-            return COLL_OK;
-        }
-        status = fail(COLL_ERR_MEMORY, "shm", "mremap: %s", strerror(errno));
+        status = put(copy, memory, b->bytes);
     }
-    if (b->memory)
-        punch(b);
-    munmap(copy, b->bytes);
+    if (status < 0) {
+        if (b->memory)
+            punch(b);
+        munmap(copy, b->bytes);
+    } else if (g) {
+        stay(b, memory);
+    } else {
+        b->memory = memory;
+    }
     return status;
 }
 
-coll_status heap_adopt(void *memory, size_t bytes, void **handle)
+static void *map_file(const struct memfd_name *, uint64_t at, uint64_t bytes,
+                      bool touch);
+
+static coll_status receive(struct block *b, char *memory, struct heap_gift *g)
+{
+    char *given = map_file(&g->file, g->at, b->bytes, true);
+    if (!given)
+        return fail(COLL_ERR_MEMORY, "shm",
+                    "cannot map %zu bytes of another process", b->bytes);
+    const coll_status status = put(given, memory, b->bytes);
+    if (status < 0)
+        munmap(given, b->bytes);
+    stay(b, memory);
+    return status;
+}
+
+static coll_status check_locked(const char *memory, size_t bytes)
 {
     const size_t page = page_bytes();
     if (!memory || !bytes || (uintptr_t)memory % page || bytes % page)
         return fail(COLL_ERR_INVALID, "shm",
-                    "coll_comm_register: %zu bytes at %p are not whole pages "
-                    "of %zu bytes",
-                    bytes, memory, page);
+                    "%zu bytes at %p, to be shared, are not whole pages of "
+                    "%zu bytes",
+                    bytes, (const void *)memory, page);
+    for (size_t i = 0; i < heap.n; i++) {
+        const struct block *b = heap.sorted[MEMORY][i];
+        if (b->memory < memory + bytes && memory < b->memory + b->bytes)
+            return fail(COLL_ERR_INVALID, "shm",
+                        "%zu bytes at %p, to be shared, overlap memory that is "
+                        "so already or from coll_mem_alloc()",
+                        bytes, (const void *)memory);
+    }
+    return COLL_OK;
+}
+
+coll_status heap_check(const void *memory, size_t bytes)
+{
+    pthread_mutex_lock(&heap.lock);
+    const coll_status status = check_locked(memory, bytes);
+    pthread_mutex_unlock(&heap.lock);
+    return status;
+}
+
+/* A block of the caller's memory; swap() sees to its pages. */
+static coll_status adopt(char *memory, size_t bytes,
+                         coll_status (*swap)(struct block *, char *memory,
+                                             struct heap_gift *),
+                         struct heap_gift *g)
+{
     struct block *b = calloc(1, sizeof(*b));
     if (!b)
         return fail(COLL_ERR_MEMORY, "shm", "no memory for a block");
-    *b = (struct block){.bytes = bytes,
-                        .adopted = true,
-                        .left = bytes > FEW_BYTES && pages_are_dear()};
+    b->bytes = bytes;
+    b->adopted = true;
     pthread_mutex_lock(&heap.lock);
     coll_status status = open_locked();
     if (status == COLL_OK)
         status = make_room();
-    for (size_t i = 0; i < heap.n && status == COLL_OK; i++)
-        if (heap.sorted[MEMORY][i]->memory < (char *)memory + bytes
-            && (char *)memory < heap.sorted[MEMORY][i]->memory
-                                    + heap.sorted[MEMORY][i]->bytes)
-            status = fail(COLL_ERR_INVALID, "shm",
-                          "coll_comm_register: %zu bytes at %p overlap memory "
-                          "that is registered or from coll_mem_alloc()",
-                          bytes, memory);
-    if (b->left) {
-        b->memory = memory;
-        b->at = in_no_file | (uintptr_t)memory;
-    } else if (status == COLL_OK) {
-        status = swap_in(b, memory);
-    }
+    if (status == COLL_OK)
+        status = check_locked(memory, bytes);
+    if (status == COLL_OK)
+        status = swap(b, memory, g);
     if (status == COLL_OK)
         insert(b);
     pthread_mutex_unlock(&heap.lock);
     if (status < 0)
         free(b);
-    else
-        *handle = b->memory;
     return status;
 }
 
-/* The pages move back. */
+coll_status heap_adopt(void *memory, size_t bytes)
+{
+    const bool stays = bytes > FEW_BYTES && pages_are_dear();
+    return adopt(memory, bytes, stays ? leave : swap_in, NULL);
+}
+
+coll_status heap_give(void *memory, size_t bytes, struct heap_gift *g)
+{
+    g->file.fd = -1;
+    if (bytes > FEW_BYTES && pages_are_dear())
+        return fail(COLL_ERR_UNSUPPORTED, "shm",
+                    "pages of long shared memory cost more here than copies");
+    return adopt(memory, bytes, swap_in, g);
+}
+
+coll_status heap_receive(void *memory, size_t bytes, struct heap_gift *g)
+{
+    return adopt(memory, bytes, receive, g);
+}
+
+/* The pages become the process's own again. */
 static coll_status swap_out(const struct block *b)
 {
     char *copy = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE,
@@ -348,27 +439,24 @@ static coll_status swap_out(const struct block *b)
         return fail(COLL_ERR_MEMORY, "shm", "no memory for %zu bytes: %s",
                     b->bytes, strerror(errno));
     memcpy(copy, b->memory, b->bytes);
-    if (mremap(copy, b->bytes, b->bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
-               b->memory)
-        == MAP_FAILED) {
-        const coll_status status =
-            fail(COLL_ERR_MEMORY, "shm", "mremap: %s", strerror(errno));
+    const coll_status status = put(copy, b->memory, b->bytes);
+    if (status < 0)
         munmap(copy, b->bytes);
-        return status;
-    }
-    punch(b);
-    return COLL_OK;
+    else if (!(b->at & in_no_file))
+        punch(b);
+    return status;
 }
 
-coll_status heap_disown(void *handle)
+coll_status heap_disown(void *memory)
 {
     pthread_mutex_lock(&heap.lock);
-    struct block *b = take(handle, true);
+    struct block *b = take(memory, true);
     coll_status status =
         !b        ? fail(COLL_ERR_INVALID, "shm",
                          "coll_comm_deregister: %p is no handle of "
-                                "coll_comm_register(), or was given back before",
-                         handle)
+                                "coll_comm_register() or coll_comm_share(), or "
+                                "was given back before",
+                         memory)
         : b->left ? COLL_OK
                   : swap_out(b);
     if (b && status < 0)
@@ -386,7 +474,8 @@ struct heap_spot heap_find(const void *p, size_t bytes)
     pthread_mutex_lock(&heap.lock);
     const struct block *b = at_or_before(MEMORY, (uintptr_t)x);
     const size_t offset = b ? (size_t)(x - b->memory) : 0;
-    if (b && !b->left && offset < b->bytes && bytes <= b->bytes - offset)
+    if (b && !(b->at & in_no_file) && offset < b->bytes
+        && bytes <= b->bytes - offset)
         spot = (struct heap_spot){b->at, b->bytes, offset};
     pthread_mutex_unlock(&heap.lock);
     return spot;
@@ -424,26 +513,32 @@ static void *map_block(int fd, off_t at, uint64_t bytes, bool touch)
     return memory;
 }
 
-void *heap_map(const struct heap_name *of, uint64_t block, uint64_t bytes,
-               bool touch)
+/* NULL, with a warning: it cannot be. */
+static void *map_file(const struct memfd_name *file, uint64_t at,
+                      uint64_t bytes, bool touch)
 {
     int fd;
-    const char *wrong = memfd_open(&of->files[block & 1], &fd);
+    const char *wrong = memfd_open(file, &fd);
     if (wrong) {
         log_line(COLL_LOG_WARN, "shm", "cannot map memory of pid %lld: %s",
-                 (long long)of->files[block & 1].pid, wrong);
+                 (long long)file->pid, wrong);
         return NULL;
     }
-    const off_t at = (off_t)(block & ~1ull);
     struct stat st;
     void *memory = MAP_FAILED;
-    if (fstat(fd, &st) == 0 && at <= st.st_size
-        && bytes <= (uint64_t)(st.st_size - at))
-        memory = map_block(fd, at, bytes, touch);
+    if (fstat(fd, &st) == 0 && at <= (uint64_t)st.st_size
+        && bytes <= (uint64_t)st.st_size - at)
+        memory = map_block(fd, (off_t)at, bytes, touch);
     if (memory == MAP_FAILED)
         log_line(COLL_LOG_WARN, "shm", "cannot map %llu bytes of pid %lld: %s",
-                 (unsigned long long)bytes, (long long)of->files[block & 1].pid,
+                 (unsigned long long)bytes, (long long)file->pid,
                  strerror(errno));
     close(fd);
     return memory == MAP_FAILED ? NULL : memory;
+}
+
+void *heap_map(const struct heap_name *of, uint64_t block, uint64_t bytes,
+               bool touch)
+{
+    return map_file(&of->files[block & 1], block & ~1ull, bytes, touch);
 }

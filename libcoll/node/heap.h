@@ -28,12 +28,27 @@ struct heap_spot {
 /* Makes the heap at first use. Fails with SYSTEM. */
 coll_status heap_open(struct heap_name *name);
 
+/* Memory of a process that others have in common with it, in a file of its own:
+ * it lasts as long as somebody has it mapped. Plain bytes, sent to others. */
+struct heap_gift {
+    struct memfd_name file;
+    uint64_t at;
+};
+
 /* As coll_mem_alloc() and coll_mem_free(), coll_comm_register() and
  * _deregister(). Any thread. */
 coll_status heap_alloc(void **memory, size_t bytes);
 coll_status heap_free(void *memory);
-coll_status heap_adopt(void *memory, size_t bytes, void **handle);
-coll_status heap_disown(void *handle);
+coll_status heap_adopt(void *memory, size_t bytes);
+coll_status heap_disown(void *memory);
+
+/* The pages of one process's memory, and in place of those of another's, which
+ * is as long, with what is there. heap_disown() makes them each one's own again. The first also
+ * fails with UNSUPPORTED (pages.h), and has a descriptor in gift->file, to be
+ * closed by the caller once all have received, or -1. */
+coll_status heap_check(const void *memory, size_t bytes); /* for INVALID */
+coll_status heap_give(void *memory, size_t bytes, struct heap_gift *);
+coll_status heap_receive(void *memory, size_t bytes, struct heap_gift *);
 
 /* Where [p, p + bytes) lies; bytes 0 in the result if it is not all in one
  * block, or that has left its pages with the caller (pages.h). */
