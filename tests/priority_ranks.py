@@ -106,39 +106,12 @@ def test_the_parts_sum_to_the_wall_time():
     expect(parts['rest'] < 0.03 * sum(parts.values()), parts)
 
 
-def ranks_of(pid):
-    """The process ids of a job's ranks, which have no children."""
-    with open(f'/proc/{pid}/task/{pid}/children', encoding='utf-8') as file:
-        children = [int(word) for word in file.read().split()]
-    return [rank for child in children for rank in ranks_of(child)] or [pid]
-
-
-def start(nranks, *options):
-    return subprocess.Popen(
-        [os.path.join(train_kit.BUILD, 'collrun'), '-n', str(nranks),
-         train_kit.TRAIN, *train_kit.OPTIONS, *options],
-        env={**os.environ, 'OPENBLAS_NUM_THREADS': '1',
-             'COLL_CALIBRATE': 'off', **SETTINGS},
-        stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-
-
-def wait_for(file, job):
-    """Until something is in it."""
-    end = time.monotonic() + 60
-    while not (os.path.exists(file) and os.path.getsize(file)) \
-            and job.poll() is None and time.monotonic() < end:
-        time.sleep(0.01)
-
-
 @case
 def test_a_killed_run_is_resumed_bit_for_bit():
     file, how = path('killed'), ['--exchange', 'priority']
-    job = start(3, '--checkpoint', file, '--checkpoint-every', '7',
-                '--global-batch', '30', '--steps', '1000000', *how)
-    wait_for(file, job)
-    os.kill(ranks_of(job.pid)[-1], signal.SIGKILL)
-    errors = job.communicate(timeout=60)[1]
-    expect(job.returncode != 0 and 'killed by signal 9' in errors, errors)
+    errors = train_kit.killed(-1, 3, '--checkpoint', file,
+                              '--checkpoint-every', '7', '--global-batch', '30',
+                              *how, **SETTINGS)
     expect('coll_train: rank ' in errors, errors)  # those that were left
     options = ['--global-batch', '30', '--checkpoint-every', '7']
     resumed = train('killed', ['priority'], '--resume', *options, nranks=3,
@@ -150,9 +123,10 @@ def test_a_killed_run_is_resumed_bit_for_bit():
 @case
 def test_a_signal_ends_a_step_that_is_late():
     file, log = path('stopped'), path('stopped.log')
-    job = start(2, '--checkpoint', file, '--exchange', 'priority', '--bucket',
-                '4K', '--steps', '1000000', '--log', log)
-    wait_for(log, job)
+    job = train_kit.start(2, '--checkpoint', file, '--exchange', 'priority',
+                          '--bucket', '4K', '--steps', '1000000', '--log', log,
+                          **SETTINGS)
+    train_kit.wait_for(log, job)
     job.send_signal(signal.SIGTERM)
     errors = job.communicate(timeout=60)[1]
     words = errors.split()

@@ -3,10 +3,12 @@
 import array
 import json
 import os
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 
 from tap import expect
 
@@ -35,15 +37,48 @@ OPTIONS = ['--net', path('small.net'), '--data', 'synthetic:1490', '--lr',
            '0.01', '--global-batch', '32']
 
 
-def run(nranks, *options, **settings):
+def started(how, nranks, options, settings, **more):
     with open(path('small.net'), 'w', encoding='utf-8') as file:
         file.write(NET)
-    return subprocess.run(
-        [os.path.join(BUILD, 'collrun'), '-n', str(nranks), TRAIN, *OPTIONS,
-         *options],
-        env={**os.environ, 'OPENBLAS_NUM_THREADS': '1',
-             'COLL_CALIBRATE': 'off', **settings},
-        capture_output=True, text=True, timeout=120)
+    return how([os.path.join(BUILD, 'collrun'), '-n', str(nranks), TRAIN,
+                *OPTIONS, *options],
+               env={**os.environ, 'OPENBLAS_NUM_THREADS': '1',
+                    'COLL_CALIBRATE': 'off', **settings}, text=True, **more)
+
+
+def run(nranks, *options, **settings):
+    return started(subprocess.run, nranks, options, settings,
+                   capture_output=True, timeout=120)
+
+
+def start(nranks, *options, **settings):
+    return started(subprocess.Popen, nranks, options, settings,
+                   stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+
+
+def wait_for(file, job):
+    """Until something is in it."""
+    end = time.monotonic() + 60
+    while not (os.path.exists(file) and os.path.getsize(file)) \
+            and job.poll() is None and time.monotonic() < end:
+        time.sleep(0.01)
+
+
+def ranks_of(pid):
+    """The process ids of a job's ranks, which have no children."""
+    with open(f'/proc/{pid}/task/{pid}/children', encoding='utf-8') as file:
+        children = [int(word) for word in file.read().split()]
+    return [rank for child in children for rank in ranks_of(child)] or [pid]
+
+
+def killed(victim, nranks, *options, **settings):
+    """What is said if a rank is killed once there is a checkpoint."""
+    job = start(nranks, '--steps', '1000000', *options, **settings)
+    wait_for(options[options.index('--checkpoint') + 1], job)
+    os.kill(ranks_of(job.pid)[victim], signal.SIGKILL)
+    errors = job.communicate(timeout=60)[1]
+    expect(job.returncode != 0 and 'killed by signal 9' in errors, errors)
+    return errors
 
 
 def refuses(cases, *options):

@@ -190,7 +190,7 @@ static int show_profile(const struct train *t)
 {
     char path[PATH_MAX + 16], error[512];
     if (o->profile && t->rank == 0)
-        profile_print(t->profile, arena_bytes(t->update.state.count), stdout);
+        profile_print(t->profile, &t->update, stdout);
     if (!o->trace)
         return 0;
     trace_path(path, sizeof(path), o->trace, t->rank, t->nranks);

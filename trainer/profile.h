@@ -14,6 +14,7 @@
 #include "breakdown.h"
 #include "net/net.h"
 #include "trace.h"
+#include "update.h"
 
 enum {
     PROFILE_KEEP = 1000,     /* medians are of so many last steps */
@@ -54,6 +55,6 @@ void profile_end(struct profile *, int images);
 
 /* Tables of layers, of parts of the step, of memory, and of what changes its
  * layout. */
-void profile_print(const struct profile *, size_t optimiser_bytes, FILE *);
+void profile_print(const struct profile *, const struct update *, FILE *);
 
 #endif

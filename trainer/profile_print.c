@@ -178,12 +178,14 @@ static size_t scratch_bytes(const struct net *net)
     return bytes;
 }
 
-static void print_memory(const struct profile *p, size_t optimiser_bytes,
+static void print_memory(const struct profile *p, const struct update *u,
                          FILE *to)
 {
     const struct net *net = p->net;
+    const size_t weights = arena_bytes(net->params.count),
+                 state = arena_bytes(u->state.count);
     fprintf(to, "%-42s%14s%10s\n", "memory", "bytes", "MiB");
-    print_bytes("parameters", arena_bytes(net->params.count), to);
+    print_bytes("parameters", weights, to);
     print_bytes("gradients", arena_bytes(net->grads.count), to);
     if (net->factors.x)
         print_bytes("factors of gradients", arena_bytes(net->factors.count),
@@ -195,7 +197,13 @@ static void print_memory(const struct profile *p, size_t optimiser_bytes,
                 to);
     print_bytes("scratch", scratch_bytes(net), to);
     print_bytes("kept but not learned", arena_bytes(net->state.count), to);
-    print_bytes("optimiser", optimiser_bytes, to);
+    print_bytes("optimiser", state, to);
+    if (u->common.nranks > 1) {
+        char what[64];
+        snprintf(what, sizeof(what), "parameters, optimiser: once for %d ranks",
+                 u->common.nranks);
+        print_bytes(what, weights + state, to);
+    }
     print_bytes("peak of the whole process", peak_bytes(), to);
 }
 
@@ -217,7 +225,7 @@ static void print_layouts(const struct net *net, FILE *to)
                 to);
 }
 
-void profile_print(const struct profile *p, size_t optimiser_bytes, FILE *to)
+void profile_print(const struct profile *p, const struct update *u, FILE *to)
 {
     if (p->nsteps) {
         fprintf(to,
@@ -234,7 +242,7 @@ void profile_print(const struct profile *p, size_t optimiser_bytes, FILE *to)
               to);
     }
     fputc('\n', to);
-    print_memory(p, optimiser_bytes, to);
+    print_memory(p, u, to);
     fputc('\n', to);
     print_layouts(p->net, to);
     fputc('\n', to);

@@ -530,6 +530,13 @@ static int agree(struct train *t)
     return agree_on(t, claims, sizeof(claims) / sizeof(claims[0]));
 }
 
+static int join_weights(struct train *t)
+{
+    const coll_status status =
+        update_join(&t->update, &t->net, &t->strategy);
+    return status ? train_comm_failed(t, status) : 0;
+}
+
 int train_open(struct train *t, coll_comm *comm)
 {
     t->comm = comm;
@@ -553,11 +560,14 @@ int train_open(struct train *t, coll_comm *comm)
         status = resume(t);
     if (!status)
         status = agree(t);
+    if (!status)
+        status = join_weights(t);
     return status;
 }
 
 void train_close(struct train *t)
 {
+    update_part(&t->update);
     if (t->strategy.net && t->strategy.ops)
         t->strategy.ops->close(&t->strategy);
     if (t->net.layers)

@@ -95,6 +95,7 @@ int update_open(struct update *u, const struct net *net,
 {
     u->first = 0;
     u->count = net->params.count;
+    u->common.nranks = 1;
     if (strategy && strategy->shard.counts) {
         u->sharing = strategy;
         u->first = strategy->shard.first;
@@ -113,6 +114,29 @@ void update_close(struct update *u)
     arena_free(&u->state);
     free(u->tensors);
     free(u->sums);
+}
+
+/* Less fits into a core's second cache, where to move all of it takes no longer
+ * than to meet. */
+enum { COMMON_BYTES = 4 << 20 };
+
+coll_status update_join(struct update *u, struct net *net,
+                        struct strategy *strategy)
+{
+    struct arena *const vectors[] = {&net->params, &u->state};
+    /* What sums over tensors needs all of a tensor, and what moves while
+     * gradients arrive would meet at each layer. */
+    if (strategy->ops->apart || strategy->listens || u->sharing
+        || u->optim->measure || coll_comm_count(strategy->comm) == 1
+        || arena_bytes(net->params.count) < COMMON_BYTES)
+        return COLL_OK;
+    return common_open(&u->common, strategy, vectors);
+}
+
+void update_part(struct update *u)
+{
+    if (u->common.nranks > 1)
+        common_close(&u->common);
 }
 
 /* --- a step -----------------------------------------------------------------
@@ -158,11 +182,21 @@ static void move(const struct stroke *s, size_t first, struct optim_part p)
         m[i] = stays * m[i] + comes * p.w[i];
 }
 
+/* What thread i of n of this rank does of what those of all do that have the
+ * parameters in common. */
+static int place(const struct update *u, int i, int n, int *of)
+{
+    *of = n * u->common.nranks;
+    return n * u->common.rank + i;
+}
+
 static void move_share(void *context, int i, int n)
 {
     const struct stroke *s = context;
     size_t first;
-    const size_t count = crew_floats(s->count, i, n, &first);
+    int of;
+    const int at = place(s->update, i, n, &of);
+    const size_t count = crew_floats(s->count, at, of, &first);
     first += s->first;
     move(s, first, part(s, first, gradient(s, first), count));
 }
@@ -185,7 +219,9 @@ static void move_run(void *context, size_t first, const float *g, size_t n)
 static void move_factored(void *context, int i, int n)
 {
     struct factored *f = context;
-    f->layer->ops->by_factors(f->layer, &f->factors, i, n,
+    int of;
+    const int at = place(f->stroke->update, i, n, &of);
+    f->layer->ops->by_factors(f->layer, &f->factors, at, of,
                               net_scratch(f->stroke->net, i), move_run, f);
 }
 
@@ -277,6 +313,13 @@ static coll_status clip(const struct update *u, struct net *net)
     return COLL_OK;
 }
 
+/* To all what this rank has moved. */
+static coll_status bring(const struct update *u, struct net *net)
+{
+    return u->sharing ? strategy_gather(u->sharing, net->params.x)
+                      : common_meet(&u->common);
+}
+
 coll_status update_step(struct update *u, struct net *net, double lr,
                         long number)
 {
@@ -284,14 +327,13 @@ coll_status update_step(struct update *u, struct net *net, double lr,
     coll_status status = u->clip_norm > 0 ? clip(u, net) : COLL_OK;
     if (!status)
         status = move_all(&s);
-    return status || !u->sharing ? status
-                                 : strategy_gather(u->sharing, net->params.x);
+    return status ? status : bring(u, net);
 }
 
 coll_status update_slice(struct update *u, struct net *net, double lr,
                          long number, size_t first, size_t count)
 {
-    assert(!u->sharing && u->clip_norm <= 0);
+    assert(!u->sharing && u->common.nranks == 1 && u->clip_norm <= 0);
     struct stroke s = {u, net, lr, number, first, count};
     return move_all(&s);
 }
@@ -309,13 +351,16 @@ coll_status update_swap(struct update *u, struct net *net)
 {
     if (u->average <= 0)
         return COLL_OK;
-    float *m = mean(u), *w = net->params.x + u->first;
-    for (size_t i = 0; i < u->count; i++) {
+    size_t first;
+    const size_t count =
+        crew_floats(u->count, u->common.rank, u->common.nranks, &first);
+    float *m = mean(u) + first, *w = net->params.x + u->first + first;
+    for (size_t i = 0; i < count; i++) {
         const float kept = w[i];
         w[i] = m[i];
         m[i] = kept;
     }
-    return u->sharing ? strategy_gather(u->sharing, net->params.x) : COLL_OK;
+    return bring(u, net);
 }
 
 /* --- checkpoints ------------------------------------------------------------

@@ -3,6 +3,7 @@
 #ifndef TRAINER_UPDATE_H
 #define TRAINER_UPDATE_H
 
+#include "dist/common.h"
 #include "dist/strategy.h"
 #include "net/net.h"
 #include "optim/optim.h"
@@ -15,7 +16,8 @@ struct update {
     double average; /* how much of the mean of the weights stays each step,
                        from which evaluations and exports are; 0: no mean */
     struct strategy *sharing; /* whose shard is this rank's part; NULL: all */
-    size_t first, count;      /* the parameters that this rank moves */
+    size_t first, count;      /* the parameters that this rank moves: */
+    struct common common;     /* with those that have the same memory, if any */
     /* The optimiser's arrays, then the mean: each `count` long. */
     struct arena state;
     /* For an optimiser that measures tensors. */
@@ -29,15 +31,22 @@ struct update {
 int update_open(struct update *, const struct net *, struct strategy *);
 void update_close(struct update *);
 
-/* What follows fails as the strategy's sums do, if parameters are shared out,
- * and then is called by all ranks. */
+/* Once the weights and the state of all ranks are the same, and before their
+ * first step: from then on near ranks have them in common, and each moves its
+ * part, if that pays. On all ranks, on all of which it fails. update_part()
+ * makes them each one's own again, before the net or the communicator ends. */
+coll_status update_join(struct update *, struct net *, struct strategy *);
+void update_part(struct update *);
+
+/* What follows fails as the strategy's sums do, if parameters are shared out or
+ * common, and then is called by all ranks. */
 
 /* Step `number`, from 1: moves the net's parameters by its gradients, of which
  * only this rank's part counts. */
 coll_status update_step(struct update *, struct net *, double lr, long number);
 
-/* The same for parameters that are not shared out, without clipping: of whole
- * layers, so that all slices together are update_step(). */
+/* The same for parameters that are neither shared out nor common, without
+ * clipping: of whole layers, so that all slices together are update_step(). */
 coll_status update_slice(struct update *, struct net *, double lr, long number,
                          size_t first, size_t count);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "dist/elastic.h"
+#include "dist/group.h"
 
 /* Into memory that the ranks of a host share, where they are summed without a
  * copy, if that pays. */
@@ -138,10 +139,7 @@ void easgd_close(struct strategy *s)
     for (int i = 0; i < 3; i++)
         if (e->handles[i])
             coll_comm_deregister(e->comm, e->handles[i]);
-    /* Who waits here for this rank hears of a failure elsewhere. */
-    if (e->comm && coll_comm_get_async_error(s->comm))
-        coll_comm_abort_because(e->comm, coll_last_error(s->comm));
-    coll_comm_destroy(e->comm);
+    group_leave(e->comm, s->comm);
     if (e->way && e->way->close)
         e->way->close(e);
     arena_free(&e->sum);

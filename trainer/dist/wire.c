@@ -8,6 +8,7 @@
 
 #include "clock.h"
 #include "dist/codec.h"
+#include "dist/group.h"
 
 const char *const wire_names[] = {"f32", "bf16", "int8", "topk"};
 
@@ -144,20 +145,12 @@ coll_status wire_open(struct wire **wire, struct wire_settings settings,
     return status ? status : take_memory(w, most_pieces);
 }
 
-/* Who waits in one of the two does not see that the job has failed. */
-static void part(const struct wire *w, coll_comm *comm)
-{
-    if (comm && coll_comm_get_async_error(w->job))
-        coll_comm_abort_because(comm, coll_last_error(w->job));
-    coll_comm_destroy(comm);
-}
-
 void wire_close(struct wire *w)
 {
     if (!w)
         return;
-    part(w, w->across == w->job ? NULL : w->across);
-    part(w, w->inside);
+    group_leave(w->across == w->job ? NULL : w->across, w->job);
+    group_leave(w->inside, w->job);
     free(w->code);
     free(w->pieces);
     free(w->requests);
