@@ -6,13 +6,15 @@ common_ranks.py BUILD.
 Each moves a part of them, and all end with the very checkpoint of ranks that
 have copies, which those have whose weights move while gradients arrive.
 """
+import json
 import re
+import statistics
 import sys
 
 sys.dont_write_bytecode = True
 import tap  # noqa: E402
 import train_kit  # noqa: E402
-from tap import case, expect  # noqa: E402
+from tap import case, expect, of_times  # noqa: E402
 from train_kit import distance, path, weights  # noqa: E402
 
 train_kit.NET = """net large
@@ -91,6 +93,33 @@ def test_a_checkpoint_serves_any_number_of_ranks():
     expect(once_for() == 4, train_kit.train.out)
     found = distance(weights('part'), weights('whole'))
     expect(found < 1e-5, found)
+
+
+SLOW = 'conv 32 5x5 pad 2\nrelu\nconv 32 5x5 pad 2\nrelu\nmaxpool 2x2'
+
+
+def update_ms(late):
+    """Of a step of rank 0, if that rank comes later: by less than it goes
+    backward through layers before those that have factors."""
+    log = path(f'late{late}.log')
+    train(f'late{late}', 2, '--factors', 'on', '--delay', f'{late}:6', '--log',
+          log)
+    with open(log, encoding='utf-8') as file:
+        rows = [json.loads(line) for line in file]
+    return statistics.median(row['parts_ms']['update'] for row in rows[:-1])
+
+
+@case
+@of_times
+def test_who_waits_moves_what_has_factors():
+    """Of both ranks; nothing is left to who comes last."""
+    net = train_kit.NET
+    train_kit.NET = (net.replace('conv 6 5x5 stride 2 pad 2', SLOW)
+                     .replace('dense 900', 'dense 300'))
+    all_of_it, nothing = update_ms(1), update_ms(0)
+    train_kit.NET = net
+    print(f'# {all_of_it:.2f} and {nothing:.2f} ms', flush=True)
+    expect(all_of_it > 2 * nothing, all_of_it, nothing)
 
 
 @case

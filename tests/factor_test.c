@@ -226,6 +226,50 @@ Test(factor, layers_in_slices_move_as_all_at_once)
             move_in_slices((struct factor_span){1, after}, whole);
 }
 
+/* As near ranks do that have the weights in common: pieces in turn, while sums
+ * are on their way. */
+static void move_in_pieces(int which, struct factor_span span, int nthreads)
+{
+    enum { BATCH = 5, RANKS = 2 };
+    struct net a, b;
+    struct update u = {0}, v = {0};
+    make_net(&a, nets[which].text, BATCH);
+    make_net(&b, nets[which].text, BATCH);
+    const struct images all = make_images(&a, BATCH);
+    cr_assert_eq(net_factor(&a, span, 1, 0) || net_factor(&b, span, 1, 0), 0);
+    threads(&b, nthreads);
+    open(&u, &a, "adam");
+    open(&v, &b, "adam");
+    v.common.nranks = RANKS;
+    cr_assert_eq(arena_alloc(&v.common.board, RANKS), 0);
+    learn(&a, &all, 0, BATCH);
+    learn(&b, &all, 0, BATCH);
+    float *before = malloc(b.params.count * sizeof(float));
+    memcpy(before, b.params.x, b.params.count * sizeof(float));
+    update_step(&u, &a, 0.1, 1);
+    for (int turn = 0; update_some(&v, &b, 0.1, 1); turn++)
+        v.common.rank = turn % RANKS;
+    expect_bits(b.params.x + b.factored_at, a.params.x + b.factored_at,
+                b.nfactored, "pieces", 1);
+    memcpy(before + b.factored_at, b.params.x + b.factored_at,
+           b.nfactored * sizeof(float));
+    expect_bits(b.params.x, before, b.params.count, "what has gradients", 1);
+    free(before);
+    arena_free(&v.common.board);
+    update_close(&u);
+    update_close(&v);
+    net_free(&a);
+    net_free(&b);
+    free_images(&all);
+}
+
+Test(factor, layers_in_pieces_move_as_all_at_once)
+{
+    for (int i = 0; i < NETS; i++)
+        for (int n = 1; n <= nets[i].factorable; n++)
+            move_in_pieces(i, (struct factor_span){n, 0}, 1 + n % 2);
+}
+
 Test(factor, gradients_close_up_where_layers_have_none)
 {
     struct net net;

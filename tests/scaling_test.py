@@ -173,6 +173,17 @@ def test_exchange_is_what_is_left_without_waiting():
 
 
 @tap.case
+def test_exchange_is_of_steps_in_which_rank_0_did_not_wait():
+    rows = [{'step_ms': 80.0, 'parts_ms': {'inside': ms, 'outside': 0.0},
+             'slowest_rank': rank, 'slowest_ms': 12.0}
+            for rank, ms in ((0, 2.0), (1, 5.0), (0, 2.0), (1, 17.0))]
+    tap.expect(abs(scaling.exchange_of(rows) - 2 / 80) < 1e-9)
+    tap.expect(abs(scaling.exchange_of(rows[3:]) - 5 / 80) < 1e-9)
+    stopped = {**rows[0], 'stopped': 5.0, 'step_ms': 1e6}
+    tap.expect(abs(scaling.exchange_of([stopped, *rows]) - 2 / 80) < 1e-9)
+
+
+@tap.case
 def test_what_a_network_exposes_is_what_steps_take_longer():
     found = tried('--lab', '--hosts 2 --rate 1Gbit')
     tap.expect(min(found[key] for key in ('backward', 'computing', 'sum')) > 0,

@@ -127,6 +127,16 @@ static void fill_sums(struct train *t, double loss, int ncorrect, double work)
     sums[SUMS + t->rank] = work;
 }
 
+bool train_meanwhile(void *context)
+{
+    struct train *t = context;
+    const double lr = schedule_lr(&t->settings.schedule, t->step);
+    const enum part before = breakdown_enter(&t->time, PART_UPDATE);
+    const bool more = update_some(&t->update, &t->net, lr, t->step + 1);
+    breakdown_enter(&t->time, before);
+    return more;
+}
+
 /* Where gradients go on travelling the sums go before what is left of them. */
 static coll_status exchange(struct train *t, double loss, int ncorrect,
                             long until)
@@ -339,6 +349,8 @@ int train_run(struct train *t, long until, struct report *report)
         meet(t);
         stopped = t->sums[SUM_STOP] > 0;
         status = move(t);
+        if (t->update.common.nranks > 1) /* near ranks have met again */
+            meet(t);
         if (!status)
             status = conclude(t, stopped);
         if (status)

@@ -131,6 +131,7 @@ int train_evaluate(struct train *);
 /* Parts of train_run(). Fills the gradients and returns the summed loss, of
  * which not_finite sets error. */
 double train_learn(struct train *, const struct batch *, int *ncorrect);
+bool train_meanwhile(void *train); /* as strategy.meanwhile */
 int train_not_finite(struct train *, double loss);
 int train_unread(struct train *); /* loader_take() gave none */
 /* After a step, on all ranks: whether a checkpoint is due, or an evaluation

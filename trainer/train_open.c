@@ -534,7 +534,13 @@ static int join_weights(struct train *t)
 {
     const coll_status status =
         update_join(&t->update, &t->net, &t->strategy);
-    return status ? train_comm_failed(t, status) : 0;
+    if (status)
+        return train_comm_failed(t, status);
+    if (t->update.joined && t->net.factors.x) {
+        t->strategy.meanwhile = train_meanwhile;
+        t->strategy.context = t;
+    }
+    return 0;
 }
 
 int train_open(struct train *t, coll_comm *comm)

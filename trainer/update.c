@@ -130,6 +130,7 @@ coll_status update_join(struct update *u, struct net *net,
         || u->optim->measure || coll_comm_count(strategy->comm) == 1
         || arena_bytes(net->params.count) < COMMON_BYTES)
         return COLL_OK;
+    u->joined = true;
     return common_open(&u->common, strategy, vectors);
 }
 
@@ -148,6 +149,7 @@ struct stroke {
     double lr;
     long number;
     size_t first, count; /* of this rank's parameters: those to move */
+    atomic_uint *taken;  /* pieces that somebody moves, or has moved */
 };
 
 static const float *gradient(const struct stroke *s, size_t first)
@@ -182,21 +184,13 @@ static void move(const struct stroke *s, size_t first, struct optim_part p)
         m[i] = stays * m[i] + comes * p.w[i];
 }
 
-/* What thread i of n of this rank does of what those of all do that have the
- * parameters in common. */
-static int place(const struct update *u, int i, int n, int *of)
-{
-    *of = n * u->common.nranks;
-    return n * u->common.rank + i;
-}
-
 static void move_share(void *context, int i, int n)
 {
     const struct stroke *s = context;
+    const struct common *c = &s->update->common;
     size_t first;
-    int of;
-    const int at = place(s->update, i, n, &of);
-    const size_t count = crew_floats(s->count, at, of, &first);
+    const size_t count =
+        crew_floats(s->count, c->rank * n + i, c->nranks * n, &first);
     first += s->first;
     move(s, first, part(s, first, gradient(s, first), count));
 }
@@ -216,13 +210,42 @@ static void move_run(void *context, size_t first, const float *g, size_t n)
     move(f->stroke, first, part(f->stroke, first, g, n));
 }
 
-static void move_factored(void *context, int i, int n)
+/* Of a layer that has factors: three blocks of outputs each, which are two
+ * tiles of long rows. */
+static int pieces_of(const struct layer *l)
 {
-    struct factored *f = context;
-    int of;
-    const int at = place(f->stroke->update, i, n, &of);
-    f->layer->ops->by_factors(f->layer, &f->factors, at, of,
-                              net_scratch(f->stroke->net, i), move_run, f);
+    const int n = shape_blocks(l->out) / 3;
+    return n ? n : 1;
+}
+
+/* The next piece, of all layers with factors that are to move; false: all are
+ * taken. */
+static bool move_piece(const struct stroke *s, int thread)
+{
+    const struct net *net = s->net;
+    int piece = (int)atomic_fetch_add(s->taken, 1);
+    for (int i = 0; i < net->nlayers; i++) {
+        const struct layer *l = &net->layers[i];
+        const size_t first = (size_t)(l->params - net->params.x);
+        if (!l->factors.x || first < s->first || first >= s->first + s->count)
+            continue;
+        const int n = pieces_of(l);
+        if (piece < n) {
+            struct factored f = {s, l, net_factors_of(net, l), first};
+            l->ops->by_factors(l, &f.factors, piece, n,
+                               net_scratch(net, thread), move_run, &f);
+            return true;
+        }
+        piece -= n;
+    }
+    return false;
+}
+
+static void move_pieces(void *context, int i, int n)
+{
+    (void)n;
+    while (move_piece(context, i))
+        ;
 }
 
 /* Adds up over the ranks that share the parameters. */
@@ -276,22 +299,19 @@ static void move_plain(const struct stroke *s, size_t first, size_t end)
 }
 
 /* Of whole layers. */
-static void move_layers(const struct stroke *s)
+static void move_layers(struct stroke *s)
 {
-    const struct net *net = s->net;
-    const size_t end = s->first + s->count;
+    struct net *net = s->net;
+    atomic_uint own = 0;
     move_plain(s, 0, net->factored_at);
-    move_plain(s, net->factored_at + net->nfactored, end);
-    for (int i = 0; i < net->nlayers; i++) {
-        const struct layer *l = &net->layers[i];
-        const size_t first = (size_t)(l->params - net->params.x);
-        if (l->factors.x && first >= s->first && first < end)
-            crew_run(net->crew, move_factored,
-                     &(struct factored){s, l, net_factors_of(net, l), first});
-    }
+    move_plain(s, net->factored_at + net->nfactored, s->first + s->count);
+    s->taken =
+        s->update->common.nranks > 1 ? common_taken(&s->update->common) : &own;
+    if (net->factors.x)
+        crew_run(net->crew, move_pieces, s);
 }
 
-static coll_status move_all(const struct stroke *s)
+static coll_status move_all(struct stroke *s)
 {
     if (s->update->optim->measure)
         return move_tensors(s);
@@ -314,7 +334,7 @@ static coll_status clip(const struct update *u, struct net *net)
 }
 
 /* To all what this rank has moved. */
-static coll_status bring(const struct update *u, struct net *net)
+static coll_status bring(struct update *u, struct net *net)
 {
     return u->sharing ? strategy_gather(u->sharing, net->params.x)
                       : common_meet(&u->common);
@@ -323,18 +343,44 @@ static coll_status bring(const struct update *u, struct net *net)
 coll_status update_step(struct update *u, struct net *net, double lr,
                         long number)
 {
-    struct stroke s = {u, net, lr, number, 0, u->count};
+    struct stroke s = {u, net, lr, number, 0, u->count, NULL};
     coll_status status = u->clip_norm > 0 ? clip(u, net) : COLL_OK;
     if (!status)
         status = move_all(&s);
     return status ? status : bring(u, net);
 }
 
+struct some {
+    struct stroke stroke;
+    bool any; /* for the first thread, so for the others maybe */
+};
+
+static void move_some(void *context, int i, int n)
+{
+    struct some *s = context;
+    (void)n;
+    const bool any = move_piece(&s->stroke, i);
+    if (i == 0)
+        s->any = any;
+}
+
+bool update_some(struct update *u, struct net *net, double lr, long number)
+{
+    if (u->common.nranks == 1)
+        return false;
+    struct some s = {
+        {u, net, lr, number, 0, u->count, common_taken(&u->common)},
+        false
+    };
+    crew_run(net->crew, move_some, &s);
+    return s.any;
+}
+
 coll_status update_slice(struct update *u, struct net *net, double lr,
                          long number, size_t first, size_t count)
 {
     assert(!u->sharing && u->common.nranks == 1 && u->clip_norm <= 0);
-    struct stroke s = {u, net, lr, number, first, count};
+    struct stroke s = {u, net, lr, number, first, count, NULL};
     return move_all(&s);
 }
 

@@ -17,7 +17,8 @@ struct update {
                        from which evaluations and exports are; 0: no mean */
     struct strategy *sharing; /* whose shard is this rank's part; NULL: all */
     size_t first, count;      /* the parameters that this rank moves: */
-    struct common common;     /* with those that have the same memory, if any */
+    struct common common; /* with those that have the same memory, if any: */
+    bool joined;          /* not nowhere, so that all ranks know */
     /* The optimiser's arrays, then the mean: each `count` long. */
     struct arena state;
     /* For an optimiser that measures tensors. */
@@ -44,6 +45,11 @@ void update_part(struct update *);
 /* Step `number`, from 1: moves the net's parameters by its gradients, of which
  * only this rank's part counts. */
 coll_status update_step(struct update *, struct net *, double lr, long number);
+
+/* A bit of such a step for who waits for sums: layers that have factors, of all
+ * images, move without them, if near ranks have the weights in common. False:
+ * nothing is left of it but what needs the sums, for update_step(). */
+bool update_some(struct update *, struct net *, double lr, long number);
 
 /* The same for parameters that are neither shared out nor common, without
  * clipping: of whole layers, so that all slices together are update_step(). */

@@ -9,41 +9,58 @@ static bool is_denied(coll_status status)
     return status == COLL_ERR_UNSUPPORTED || status == COLL_ERR_MEMORY;
 }
 
+/* Two, in turn from meeting to meeting: so each is set back to 0 while nobody
+ * looks at it. */
+static atomic_uint *taken_in(const struct common *c, unsigned round)
+{
+    return (atomic_uint *)(void *)c->board.x + round % 2;
+}
+
 coll_status common_open(struct common *c, struct strategy *job,
                         struct arena *const vectors[COMMON_VECTORS])
 {
     c->job = job;
+    if (arena_alloc(&c->board, 2))
+        return COLL_ERR_MEMORY;
+    const struct arena *all[] = {vectors[0], vectors[1], &c->board};
     coll_status status = group_near(job->comm, &c->comm);
-    if (status)
-        return status;
-    for (int i = 0; i < COMMON_VECTORS && !status; i++)
-        status =
-            coll_comm_share(c->comm, vectors[i]->x,
-                            arena_bytes(vectors[i]->count), &c->handles[i]);
-    c->rank = coll_comm_user_rank(c->comm);
-    c->nranks = coll_comm_count(c->comm);
-    if (!status && c->nranks > 1)
+    for (int i = 0; i <= COMMON_VECTORS && !status; i++)
+        status = coll_comm_share(c->comm, all[i]->x, arena_bytes(all[i]->count),
+                                 &c->handles[i]);
+    c->nranks = status ? 1 : coll_comm_count(c->comm);
+    if (c->nranks > 1) {
+        c->rank = coll_comm_user_rank(c->comm);
         return COLL_OK;
+    }
     common_close(c);
     return is_denied(status) ? COLL_OK : status;
 }
 
 void common_close(struct common *c)
 {
-    for (int i = 0; i < COMMON_VECTORS; i++)
+    for (int i = 0; i <= COMMON_VECTORS; i++)
         if (c->handles[i])
             coll_comm_deregister(c->comm, c->handles[i]);
     if (c->comm)
         group_leave(c->comm, c->job->comm);
+    arena_free(&c->board);
     *c = (struct common){.nranks = 1};
 }
 
-coll_status common_meet(const struct common *c)
+coll_status common_meet(struct common *c)
 {
     if (c->nranks == 1)
         return COLL_OK;
     const enum part before = breakdown_enter(c->job->time, c->job->part);
+    if (c->rank == 0)
+        atomic_store(taken_in(c, c->round + 1), 0);
     const coll_status status = coll_barrier(c->comm, NULL);
+    c->round++;
     breakdown_enter(c->job->time, before);
     return status;
+}
+
+atomic_uint *common_taken(const struct common *c)
+{
+    return taken_in(c, c->round);
 }

@@ -5,6 +5,8 @@
 #ifndef TRAINER_DIST_COMMON_H
 #define TRAINER_DIST_COMMON_H
 
+#include <stdatomic.h>
+
 #include "breakdown.h"
 #include "coll/coll.h"
 #include "tensor.h"
@@ -17,7 +19,9 @@ struct common {
     int rank, nranks;     /* of those that have them; 1: nothing is common */
     struct strategy *job; /* theirs, */
     coll_comm *comm;      /* and themselves */
-    void *handles[COMMON_VECTORS];
+    struct arena board;   /* common, too: common_taken() */
+    unsigned round;       /* meetings */
+    void *handles[COMMON_VECTORS + 1];
 };
 
 /* On all ranks of the job: makes these vectors common, which at all near ranks
@@ -30,6 +34,10 @@ void common_close(struct common *);
 
 /* Between what one writes and what others read. An exchange in the breakdown.
  */
-coll_status common_meet(const struct common *);
+coll_status common_meet(struct common *);
+
+/* Of things that whoever is free may do: how many have been taken, by all
+ * ranks, since these met last. */
+atomic_uint *common_taken(const struct common *);
 
 #endif

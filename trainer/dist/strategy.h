@@ -89,6 +89,11 @@ struct strategy {
     bool listens;       /* wants calls of ops->arrive() */
     bool defers;        /* may leave gradients on their way when it finishes; */
     bool late;          /* the caller's: and does in this step */
+    /* The caller's, on all ranks or none: what to do while finish() waits for
+     * gradients, once factors are there and no rank reads the weights that have
+     * them; false: nothing is left. */
+    bool (*meanwhile)(void *context);
+    void *context;
     coll_request *sums; /* if late: strategy_reduce_start(), before finish(),
                            which ends it */
     /* If ops->apart, as long as the parameters: the centre as of the last

@@ -34,6 +34,7 @@ struct sync {
     size_t ready;            /* gradients from there on are, in this step */
     int nsent, narrived; /* of the order; of the pieces, first layer first */
     bool pending;        /* not all that was sent has arrived */
+    bool gathered;       /* factors are sent, in this step */
     coll_status status;  /* the first failure of this step */
     double visible;      /* seconds spent here since a step's first slice */
     /* For choices. Work is the time that is not spent here. */
@@ -228,7 +229,8 @@ static coll_status send(struct strategy *s, int i)
     struct sync *y = s->own;
     const struct piece *p = &y->pieces.piece[i];
     float *x = s->net->grads.x + p->first;
-    const bool all = y->pieces.n == 1 && !s->late; /* waited for at once */
+    const bool all =
+        y->pieces.n == 1 && !s->late && !s->meanwhile; /* waited for at once */
     if (s->shard.counts)
         return shard_sum(&s->shard, x);
     return y->wire ? wire_send(y->wire, p->first, p->count)
@@ -375,13 +377,22 @@ static void begin_backward(struct strategy *s, double work)
     y->backward_began = work;
 }
 
-static void factors_ready(struct strategy *s, size_t param)
+static void send_factors(struct strategy *s)
 {
     struct sync *y = s->own;
-    const double start = clock_now();
-    if (param == s->net->factored_at && gathers(s) && y->status == COLL_OK)
-        note(y, factors_start(s, &y->requests[0]));
-    spend(y, start);
+    if (y->gathered || !gathers(s) || y->status != COLL_OK)
+        return;
+    y->gathered = true;
+    note(y, factors_start(s, &y->requests[0]));
+}
+
+/* All are there once the first layer that has any says so. It reads its weights
+ * once more then: others that have the same move them only when what comes next
+ * says that something is there. */
+static bool factors_are_ready(const struct strategy *s, size_t param)
+{
+    const size_t first = s->net->factored_at;
+    return s->meanwhile ? param < first : param == first;
 }
 
 /* Slices come from the end of the arena, each directly before the last one.
@@ -391,8 +402,10 @@ static coll_status grads_ready(struct strategy *s, size_t param, size_t count)
     struct sync *y = s->own;
     const double start = clock_now(), work = start - y->spent;
     const size_t first = net_gradient_at(s->net, param);
+    if (factors_are_ready(s, param))
+        send_factors(s);
     if (net_is_factored(s->net, param)) {
-        factors_ready(s, param);
+        spend(y, start);
         return y->status;
     }
     if (first + count == count_of(s))
@@ -413,15 +426,34 @@ static coll_status grads_ready(struct strategy *s, size_t param, size_t count)
     return y->status;
 }
 
+/* Who comes first has time. */
+static void use_time(struct strategy *s)
+{
+    struct sync *y = s->own;
+    coll_status status = y->status;
+    if (!status)
+        status = coll_wait(&y->requests[0]);
+    while (!status || status == COLL_IN_PROGRESS) {
+        status = test(y);
+        if (status != COLL_IN_PROGRESS || !s->meanwhile(s->context))
+            break;
+    }
+    note(y, status);
+}
+
 /* Of one that is late only the sums are waited for, which rank 0's vote and the
  * end of a failed run are in. */
 static coll_status finish(struct strategy *s)
 {
     struct sync *y = s->own;
     const double start = clock_now();
+    send_factors(s); /* of a net that has nothing else */
     send_ready(s);
+    y->gathered = false;
     y->pending = y->pieces.n > 1 || s->late;
     y->narrived = y->ntimed = 0;
+    if (s->meanwhile && !s->late)
+        use_time(s);
     if (!s->late)
         note(y, wait_all(y));
     else if (y->status == COLL_OK)
