@@ -104,7 +104,9 @@ def exchange_of(rows):
     """Its part of a step. Who waits may do something useful (trainer/README.md,
     "Weights in common"): so by the steps in which rank 0 did not wait."""
     whole = [row for row in rows if not row.get('stopped')]
-    whole = [row for row in whole if not row.get('slowest_rank')] or whole
+    last = [row for row in whole if not row.get('slowest_rank')]
+    if len(last) * 4 >= len(whole):
+        whole = last
     return settled_mean(list(map(exchange_ms, whole))) / mean_ms(whole)
 
 

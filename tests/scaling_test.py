@@ -179,6 +179,8 @@ def test_exchange_is_of_steps_in_which_rank_0_did_not_wait():
             for rank, ms in ((0, 2.0), (1, 5.0), (0, 2.0), (1, 17.0))]
     tap.expect(abs(scaling.exchange_of(rows) - 2 / 80) < 1e-9)
     tap.expect(abs(scaling.exchange_of(rows[3:]) - 5 / 80) < 1e-9)
+    few = [rows[0], *[rows[3]] * 9]
+    tap.expect(scaling.exchange_of(few) > 4 / 80)
     stopped = {**rows[0], 'stopped': 5.0, 'step_ms': 1e6}
     tap.expect(abs(scaling.exchange_of([stopped, *rows]) - 2 / 80) < 1e-9)
 

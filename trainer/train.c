@@ -349,7 +349,7 @@ int train_run(struct train *t, long until, struct report *report)
         meet(t);
         stopped = t->sums[SUM_STOP] > 0;
         status = move(t);
-        if (t->update.common.nranks > 1) /* near ranks have met again */
+        if (t->update.joined) /* near ranks have met again */
             meet(t);
         if (!status)
             status = conclude(t, stopped);

@@ -124,14 +124,19 @@ coll_status update_join(struct update *u, struct net *net,
                         struct strategy *strategy)
 {
     struct arena *const vectors[] = {&net->params, &u->state};
-    /* What sums over tensors needs all of a tensor, and what moves while
+    /* What sums over tensors needs all of a tensor, and what may move while
      * gradients arrive would meet at each layer. */
     if (strategy->ops->apart || strategy->listens || u->sharing
         || u->optim->measure || coll_comm_count(strategy->comm) == 1
         || arena_bytes(net->params.count) < COMMON_BYTES)
         return COLL_OK;
-    u->joined = true;
-    return common_open(&u->common, strategy, vectors);
+    const coll_status status = common_open(&u->common, strategy, vectors);
+    double any = u->common.nranks > 1;
+    if (status)
+        return status;
+    const coll_status told = strategy_reduce(strategy, &any, 1, COLL_MAX);
+    u->joined = any > 0;
+    return told;
 }
 
 void update_part(struct update *u)
@@ -210,11 +215,12 @@ static void move_run(void *context, size_t first, const float *g, size_t n)
     move(f->stroke, first, part(f->stroke, first, g, n));
 }
 
-/* Of a layer that has factors: three blocks of outputs each, which are two
- * tiles of long rows. */
+/* Of a layer that has factors: as many outputs as there is scratch for, but
+ * three blocks at least, which are two tiles of long rows. */
 static int pieces_of(const struct layer *l)
 {
-    const int n = shape_blocks(l->out) / 3;
+    const size_t blocks = l->nscratch / shape_count(l->in) / BLOCK;
+    const int n = shape_blocks(l->out) / (blocks > 3 ? (int)blocks : 3);
     return n ? n : 1;
 }
 

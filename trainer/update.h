@@ -18,7 +18,7 @@ struct update {
     struct strategy *sharing; /* whose shard is this rank's part; NULL: all */
     size_t first, count;      /* the parameters that this rank moves: */
     struct common common; /* with those that have the same memory, if any: */
-    bool joined;          /* not nowhere, so that all ranks know */
+    bool joined;          /* somewhere in the job, which all ranks know */
     /* The optimiser's arrays, then the mean: each `count` long. */
     struct arena state;
     /* For an optimiser that measures tensors. */

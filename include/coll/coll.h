@@ -560,8 +560,9 @@ coll_status coll_comm_deregister(coll_comm *comm, void *handle);
 
 /* Gives all ranks, which share memory, the same pages: rank 0's, with what it
  * has there, take the place of the others', each at its own address. What one
- * writes all have, and who reads it meets who wrote it before, by any
- * collective. For what all need and none wants a copy of: weights, tables.
+ * writes all have; who reads it meets who wrote it before, by a barrier, an
+ * allreduce or an allgather. For what all need and none wants a copy of:
+ * weights, tables. Children of fork() have the same pages, too.
  *
  * buf, bytes   as of coll_comm_register(), as many bytes at all ranks
  * *handle      for coll_comm_deregister(), by which this rank alone gets pages of

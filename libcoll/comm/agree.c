@@ -24,7 +24,10 @@ coll_status agree_begin(coll_comm *c, const char *call, int called)
     if (status < 0)
         return fail(status, "comm", "%s", coll_last_error(c));
     calls_sign(c, called);
-    return comm_meet_alike(c, text_of(call, text));
+    status = comm_meet_alike(c, text_of(call, text));
+    if (status < 0)
+        agree_end(c, status);
+    return status;
 }
 
 coll_status agree(coll_comm *c, const char *call, coll_status status,

@@ -13,7 +13,8 @@ struct verdict {
 
 /* Waits for this rank's outstanding requests, and compares what the ranks have
  * called, with `called` of called.h as the last. call: "split". Fails for all
- * with MISMATCH, for one alone with what the communicator failed with. */
+ * with MISMATCH, for one alone with what the communicator failed with; there is
+ * nothing to agree_end() then. */
 coll_status agree_begin(coll_comm *, const char *call, int called);
 
 /* A round, in which this rank fares as `status` says, with the last sentence of

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory that the ranks of a host have in common.
  *
- * Two rounds of the parent's control plane (agree.h): how long each one's
- * memory is, with the file that rank 0 has moved its own to; whether all have
- * mapped that. What fails at one rank fails at all, and leaves each its own
- * pages.
+ * Three rounds of the control plane (agree.h): how long each one's memory is;
+ * the file that rank 0 has moved its own to; whether all have mapped that. What
+ * fails at one rank fails at all, and leaves each pages of its own.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -35,21 +34,16 @@ static coll_status tell(struct share *s, coll_status status)
     return agree(s->comm, "share", status, &s->mine, s->all, sizeof(s->mine));
 }
 
-static coll_status give(struct share *s)
+static coll_status check(struct share *s)
 {
     const coll_comm *c = s->comm;
-    s->mine.gift.file.fd = -1;
     s->mine.bytes = s->bytes;
     if (c->nranks > 1 && (!c->node || c->nhosts > 1))
         return fail(COLL_ERR_UNSUPPORTED, "comm",
                     "the ranks do not share memory: they are on several hosts, "
                     "or COLL_TRANSPORT says so; COLL_SPLIT_HOST makes groups "
                     "that do");
-    if (c->rank)
-        return heap_check(s->buf, s->bytes);
-    const coll_status status = heap_give(s->buf, s->bytes, &s->mine.gift);
-    s->has = status == COLL_OK;
-    return status;
+    return heap_check(s->buf, s->bytes);
 }
 
 static coll_status compare(const struct share *s)
@@ -61,6 +55,15 @@ static coll_status compare(const struct share *s)
                         r, (unsigned long long)s->all[r].bytes,
                         (unsigned long long)s->all[0].bytes);
     return COLL_OK;
+}
+
+static coll_status give(struct share *s)
+{
+    if (s->comm->rank)
+        return COLL_OK;
+    const coll_status status = heap_give(s->buf, s->bytes, &s->mine.gift);
+    s->has = status == COLL_OK;
+    return status;
 }
 
 static coll_status receive(struct share *s)
@@ -75,10 +78,13 @@ static coll_status receive(struct share *s)
 static coll_status share(struct share *s)
 {
     coll_status status = agree_begin(s->comm, "share", CALLED_SHARE);
-    if (status == COLL_OK)
-        status = tell(s, give(s));
+    if (status < 0)
+        return status;
+    status = tell(s, check(s));
     if (status == COLL_OK)
         status = compare(s);
+    if (status == COLL_OK)
+        status = tell(s, give(s));
     if (status == COLL_OK)
         status = tell(s, receive(s));
     agree_end(s->comm, status);

@@ -146,11 +146,12 @@ static coll_status part_off(struct split *s, const coll_config *config,
                     "coll_comm_%s: no memory for %d ranks", s->call,
                     comm->nranks);
     coll_status status = agree_begin(comm, s->call, s->called);
-    if (status == COLL_OK)
+    if (status == COLL_OK) {
         status = tell(s, prepare(s, config, newcomm));
-    if (status == COLL_OK)
-        status = gather_groups(s);
-    agree_end(comm, status);
+        if (status == COLL_OK)
+            status = gather_groups(s);
+        agree_end(comm, status);
+    }
     if (status == COLL_OK)
         *newcomm = s->new;
     else if (s->new)

@@ -433,11 +433,19 @@ coll_status heap_receive(void *memory, size_t bytes, struct heap_gift *g)
 /* The pages become the process's own again. */
 static coll_status swap_out(const struct block *b)
 {
-    char *copy = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (copy == MAP_FAILED)
-        return fail(COLL_ERR_MEMORY, "shm", "no memory for %zu bytes: %s",
-                    b->bytes, strerror(errno));
+    char *copy = pages_reserve(b->bytes, (uintptr_t)b->memory % HUGE_PAGE);
+    if (!copy
+        || mmap(copy, b->bytes, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0)
+               == MAP_FAILED) {
+        const coll_status status =
+            fail(COLL_ERR_MEMORY, "shm", "no memory for %zu bytes: %s",
+                 b->bytes, strerror(errno));
+        if (copy)
+            munmap(copy, b->bytes);
+        return status;
+    }
+    (void)madvise(copy, b->bytes, MADV_HUGEPAGE); /* a wish */
     memcpy(copy, b->memory, b->bytes);
     const coll_status status = put(copy, b->memory, b->bytes);
     if (status < 0)

@@ -42,11 +42,13 @@ coll_status heap_free(void *memory);
 coll_status heap_adopt(void *memory, size_t bytes);
 coll_status heap_disown(void *memory);
 
+/* Whether the next two would take it, but for a lack of memory: INVALID. */
+coll_status heap_check(const void *memory, size_t bytes);
 /* The pages of one process's memory, and in place of those of another's, which
- * is as long, with what is there. heap_disown() makes them each one's own again. The first also
- * fails with UNSUPPORTED (pages.h), and has a descriptor in gift->file, to be
- * closed by the caller once all have received, or -1. */
-coll_status heap_check(const void *memory, size_t bytes); /* for INVALID */
+ * is as long, with what is there. heap_disown() makes them each one's own
+ * again. heap_give() also fails with UNSUPPORTED (pages.h), and has a
+ * descriptor in gift->file, to be closed by the caller once all have received,
+ * or -1. */
 coll_status heap_give(void *memory, size_t bytes, struct heap_gift *);
 coll_status heap_receive(void *memory, size_t bytes, struct heap_gift *);
 

@@ -19,17 +19,20 @@ struct common {
     int rank, nranks;     /* of those that have them; 1: nothing is common */
     struct strategy *job; /* theirs, */
     coll_comm *comm;      /* and themselves */
-    struct arena board;   /* common, too: common_taken() */
+    struct arena board;   /* common_taken() */
     unsigned round;       /* meetings */
-    void *handles[COMMON_VECTORS + 1];
+    struct arena *vectors[COMMON_VECTORS + 1]; /* and the board, of which */
+    void *handles[COMMON_VECTORS + 1];         /* these are common */
 };
 
 /* On all ranks of the job: makes these vectors common, which at all near ranks
- * have the same contents. Nothing, and COLL_OK, where ranks share no memory, or
- * it costs too much. What fails fails at all ranks. */
+ * have the same contents. Nothing, and COLL_OK, where ranks share no memory,
+ * the system denies it or it costs too much. */
 coll_status common_open(struct common *, struct strategy *,
                         struct arena *const vectors[COMMON_VECTORS]);
-/* The vectors are each rank's own again. */
+/* The vectors are each rank's own again, with what is there. One for which
+ * there is no memory is lost, and its x NULL, as nobody may free what is
+ * common. */
 void common_close(struct common *);
 
 /* Between what one writes and what others read. An exchange in the breakdown.

@@ -9,7 +9,8 @@
  * pieces, of which those of the first layers overtake what is needed later, and
  * the optimiser moves each layer's weights directly before the next forward
  * reads them. One long vector uses links best, but nobody computes meanwhile.
- * Factors, of layers that have no gradients, go as soon as these have them all.
+ * Factors, of layers that have no gradients, go as soon as these have them all;
+ * one layer later where other ranks of the host move the same weights.
  */
 #include <math.h>
 #include <stdio.h>
