@@ -14,7 +14,7 @@ static const char *const shm[] = {"COLL_TRANSPORT=shm", "COLL_CALIBRATE=off",
 static const char *const ucx[] = {"COLL_TRANSPORT=ucx", "COLL_CALIBRATE=off",
                                   NULL};
 
-enum { LONG = 5 << 20, PAST = 16384, HUGE = 2 << 20 };
+enum { LONG = 5 << 20, PAST = 16384, HUGE = 2 << 20, ROOM = 4 * HUGE };
 
 static size_t page(void)
 {
@@ -24,7 +24,7 @@ static size_t page(void)
 /* `bytes` of them are a rank's own, some way into a huge page. */
 static int *make(size_t bytes, int value)
 {
-    int *x = (int *)((char *)aligned_alloc(HUGE, LONG + HUGE + PAST) + PAST);
+    int *x = (int *)((char *)aligned_alloc(HUGE, ROOM) + PAST);
     for (size_t i = 0; i < bytes / sizeof(int); i++)
         x[i] = value + (int)i;
     return x;
