@@ -105,7 +105,7 @@ def exchange_of(rows):
     "Weights in common"): so by the steps in which rank 0 did not wait."""
     whole = [row for row in rows if not row.get('stopped')]
     last = [row for row in whole if not row.get('slowest_rank')]
-    if len(last) * 4 >= len(whole):
+    if len(last) > 1:
         whole = last
     return settled_mean(list(map(exchange_ms, whole))) / mean_ms(whole)
 
