@@ -28,8 +28,8 @@ enum {
     ROWS = 128,   /* of which a second cache has the next columns, too, */
     PANEL = 4096, /* or so many columns */
     /* For no more rows than that each column that is turned comes whole: memory
-     * is read in order. With AVX-512 not measured. */
-    FEW = CONV_LANES == 16 ? 0 : 32,
+     * is read in order. */
+    FEW = 32,
     LINE = 16,  /* floats of a cache line */
     STRIDE = 4, /* terms for which lines are asked for at once */
     LONG = 12,  /* registers of a row summed up by itself, */
