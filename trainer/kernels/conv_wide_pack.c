@@ -6,6 +6,8 @@
 
 #include "kernels/conv_pack.h"
 
+enum { AHEAD = 8 }; /* channels that are asked for before they are packed */
+
 struct wide {
     const struct conv_view *view;
     const struct conv_weights *w;
@@ -16,6 +18,21 @@ struct wide {
     size_t row, tap;      /* floats of a pair's row, and of a tap */
 };
 
+/* What is packed soon: rows of the weights lie far apart, whichever way. */
+static void ask_for_pair(const struct wide *p, const float *a)
+{
+    const size_t output = p->w->output, input = p->w->input;
+    if (output > input) {
+        for (size_t i = 0; i < CONV_BLOCK; i++)
+            __builtin_prefetch(a + AHEAD * input + i * output);
+        return;
+    }
+    for (size_t i = 0; i < CONV_BLOCK * output; i += CONV_BLOCK) {
+        __builtin_prefetch(a + 2 * input + i);
+        __builtin_prefetch(a + 3 * input + i);
+    }
+}
+
 /* 16 outputs from `a` on, and of n of them that there are so many elements
  * each. */
 static void pair_outputs(const struct wide *p, const float *a, bool both, int n,
@@ -24,6 +41,7 @@ static void pair_outputs(const struct wide *p, const float *a, bool both, int n,
     const size_t output = p->w->output, input = p->w->input;
     const float *last = a + (size_t)(n - 1) * output + input;
     if (both && n == CONV_BLOCK && last + CONV_BLOCK <= p->end) {
+        ask_for_pair(p, a);
         p->view->round->square(a, a + input, output, pairs[0]);
         return;
     }

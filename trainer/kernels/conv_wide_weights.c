@@ -106,6 +106,16 @@ static void unpack_block(const struct sums *s, const float *from, int b,
         unpack_taps(s, from, t, conv_least(CONV_BLOCK, taps - t), inputs, to);
 }
 
+/* What is written next, of an output: far from what has been. */
+static void ask_for_output(const struct sums *s, const struct part *q,
+                           const float *output)
+{
+    const size_t block = CONV_BLOCK * s->order.input;
+    const float *from = output + (size_t)q->input * block;
+    for (size_t i = 0; i < (size_t)q->inputs * block; i += CONV_BLOCK)
+        __builtin_prefetch(from + i, 1);
+}
+
 static void unpack(const struct sums *s, const struct part *q)
 {
     const size_t block = (size_t)s->band.view->ntaps * WIDE_SQUARE;
@@ -115,6 +125,8 @@ static void unpack(const struct sums *s, const struct part *q)
         const float *from = q->sums + (size_t)(k / CONV_BLOCK) * q->next
                             + k % CONV_BLOCK * CONV_BLOCK;
         float *to = s->dw + (size_t)(first + k) * s->order.output;
+        if (k + 1 < n)
+            ask_for_output(s, q, to + s->order.output);
         for (int b = 0; b < q->inputs; b++, from += block)
             unpack_block(s, from, q->input + b, to);
     }
