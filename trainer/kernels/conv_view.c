@@ -322,20 +322,22 @@ static void copy_apart(const float *from, size_t step, int n, float *to)
         memcpy(to, from, CONV_BLOCK * sizeof(float));
 }
 
-/* Of n positions 16 of a and 16 of b, which are bf16; b may be NULL: zeros. */
-static void join_halves(const float *a, const float *b, float *to, int n)
+/* Of n positions, every one or one in so many, 16 of a and 16 of b, which are
+ * bf16; b may be NULL: zeros. */
+static void join_halves(const float *a, const float *b, int stride, float *to,
+                        int n)
 {
     enum { HALF = CONV_BLOCK / 2, BYTES = HALF * sizeof(float) };
     for (int i = 0; i < n; i++, to += CONV_BLOCK) {
-        memcpy(to, a + i * HALF, BYTES);
+        memcpy(to, a + i * stride * HALF, BYTES);
         if (b)
-            memcpy(to + HALF, b + i * HALF, BYTES);
+            memcpy(to + HALF, b + i * stride * HALF, BYTES);
         else
             memset(to + HALF, 0, BYTES);
     }
 }
 
-/* n positions of a block. */
+/* n positions of a block: where stride_w is 1, or of what is bf16, or one. */
 static void copy_places(const struct conv_view *v, const float *from,
                         const float *also, int n, float *to)
 {
@@ -343,7 +345,7 @@ static void copy_places(const struct conv_view *v, const float *from,
     if (!v->round)
         memcpy(to, from, count * sizeof(float));
     else if (v->half)
-        join_halves(from, also, to, n);
+        join_halves(from, also, v->stride_w, to, n);
     else if (v->deep > CONV_BLOCK)
         v->round->join(from, also, to, (size_t)n);
     else if (v->place == CONV_BLOCK)
@@ -363,7 +365,7 @@ static void copy_row(const struct conv_view *v, const float *line,
                 memset(to, 0, (size_t)v->place * sizeof(float));
             } else {
                 const size_t at = (size_t)(column * view_place(v));
-                if (v->stride_w == 1 || !v->round) {
+                if (v->stride_w == 1 || !v->round || v->half) {
                     n = conv_up(v->w - column, v->stride_w);
                     n = n < v->width - j ? n : v->width - j;
                 }
