@@ -133,7 +133,32 @@ struct place {
 /* Whether all rows of a group's sums may be written where they belong. */
 static inline bool is_whole(const struct conv_tile *t, int g)
 {
-    return !t->half && t->group[g].count == t->positions;
+    return !t->half && t->group[g].count == t->positions
+           && t->group[g].column + t->positions <= t->columns;
+}
+
+/* n positions of a group from one on, in a line of the output. */
+struct run {
+    float *y;
+    int from, column, n;
+};
+
+/* The one after it; the first has no positions. */
+static inline bool next_run(const struct conv_tile *t, int g, struct run *r)
+{
+    const int count = t->group[g].count;
+    r->y += (ptrdiff_t)r->n * (ptrdiff_t)t->y_step;
+    r->from += r->n;
+    r->column += r->n;
+    if (r->column >= t->columns) {
+        r->from += t->pitch - r->column;
+        r->y +=
+            (ptrdiff_t)t->y_line - (ptrdiff_t)r->column * (ptrdiff_t)t->y_step;
+        r->column = 0;
+    }
+    r->n = t->columns - r->column;
+    r->n = r->n < count - r->from ? r->n : count - r->from;
+    return r->n > 0;
 }
 
 static inline float *y_of(const struct conv_tile *t, int g, int k)
@@ -144,16 +169,18 @@ static inline float *y_of(const struct conv_tile *t, int g, int k)
 static inline struct place begin_of(const struct conv_tile *t, int g, int k,
                                     float *kept)
 {
-    const float *y = y_of(t, g, k);
-    const int n = t->group[g].count;
+    struct run r = {y_of(t, g, k), 0, t->group[g].column, 0};
     if (is_whole(t, g))
-        return (struct place){y_of(t, g, k), t->y_step * sizeof(float)};
-    if (t->half)
-        get_half(y, t->y_step, kept, n);
-    else
-        for (int i = 0; i < n; i++)
-            memcpy(kept + i * CONV_BLOCK, y + (size_t)i * t->y_step, LINE);
-    memset(kept + n * CONV_BLOCK, 0, (size_t)(ROWS - n) * LINE);
+        return (struct place){r.y, t->y_step * sizeof(float)};
+    memset(kept, 0, SQUARE * sizeof(float));
+    while (next_run(t, g, &r)) {
+        float *to = kept + r.from * CONV_BLOCK;
+        if (t->half)
+            get_half(r.y, t->y_step, to, r.n);
+        else
+            for (int i = 0; i < r.n; i++)
+                memcpy(to + i * CONV_BLOCK, r.y + (size_t)i * t->y_step, LINE);
+    }
     SETTLE(kept);
     return (struct place){kept, LINE};
 }
@@ -170,15 +197,20 @@ static inline struct place end_of(const struct conv_tile *t, int g, int k,
 static inline void put(const struct conv_tile *t, int g, int k,
                        const float *kept)
 {
-    float *y = y_of(t, g, k);
-    const int n = t->group[g].count;
-    if (t->half)
-        put_half(y, t->y_step, kept, n, t->stream);
-    else if (t->stream)
-        stream(y, t->y_step, kept, n);
-    else if (!is_whole(t, g))
-        for (int i = 0; i < n; i++)
-            memcpy(y + (size_t)i * t->y_step, kept + i * CONV_BLOCK, LINE);
+    struct run r = {y_of(t, g, k), 0, t->group[g].column, 0};
+    if (!t->half && !t->stream && is_whole(t, g))
+        return;
+    while (next_run(t, g, &r)) {
+        const float *from = kept + r.from * CONV_BLOCK;
+        if (t->half)
+            put_half(r.y, t->y_step, from, r.n, t->stream);
+        else if (t->stream)
+            stream(r.y, t->y_step, from, r.n);
+        else
+            for (int i = 0; i < r.n; i++)
+                memcpy(r.y + (size_t)i * t->y_step, from + i * CONV_BLOCK,
+                       LINE);
+    }
 }
 
 #define BIAS(i, g, k) _tile_loadd(i, t->bias + (k)*CONV_BLOCK, 0);

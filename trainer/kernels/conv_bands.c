@@ -3,6 +3,8 @@
 
 #include "kernels/conv_pack.h"
 
+enum { JOINED = 4 * WIDE_POSITIONS }; /* of which images are joined */
+
 int conv_even_parts(int count, int most)
 {
     return conv_up(count, conv_up(count, most));
@@ -34,5 +36,10 @@ struct conv_bands conv_bands_of(const struct conv_view *v, int weights,
     b.image = b.block * (size_t)b.blocks;
     if (wide && b.image)
         b.images = conv_least(images, conv_most(1, (int)(most / b.image)));
+    b.joined = wide && v->ntaps == 1 && b.rows * v->columns <= JOINED;
+    if (b.joined) {
+        b.image = b.block;
+        b.block *= (size_t)b.images;
+    }
     return b;
 }

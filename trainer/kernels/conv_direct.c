@@ -19,6 +19,8 @@ enum {
     STREAM =
         8 << 20, /* floats of an output; more are written past the caches */
 #endif
+    WIDE_LOADS = 41, /* what a group of a wide tile takes besides, where one
+                        more position takes 1 */
     WEIGHTS = 18432, /* floats of a chunk for a block of outputs, at most: 144
                         KiB for a tile of two; of one tap see bands_of() */
 };
@@ -182,48 +184,107 @@ static void begin_rows(const struct conv_view *v, struct conv_tile *t, int r,
     t->tap = v->at + t->before;
 }
 
-/* All images' rows by wide tiles: groups of positions of a row, in the order
- * row, image, position, so that those of a tile may be of several. */
+/* What wide tiles go through at once: rows of so many images, of `total`
+ * positions each. */
+struct lines {
+    int rows, images, total;
+    int columns, pitch; /* see struct conv_tile */
+    size_t y_line;
+    bool down; /* lines are rows */
+};
+
+/* About how long tiles take. */
+static int price(int total)
+{
+    const int groups = conv_up(total, WIDE_POSITIONS);
+    return groups * (WIDE_LOADS + conv_up(total, groups));
+}
+
+/* Rows of a copy lie behind one another, with what lies beside them: where they
+ * are short, tiles that go through all of them as one and leave out what they
+ * read beside them are fewer, by a tenth at least, as then few of them can
+ * leave out taps that read no row. Those of one tap have nothing beside them.
+ */
+static struct lines lines_of(const struct pass *p, const struct output *out,
+                             int images, int first, int rows)
+{
+    const struct conv_view *v = p->view;
+    const int pitch = (int)(view_row(v, 1) / v->step);
+    struct lines l = {.rows = rows,
+                      .images = images,
+                      .total = v->columns,
+                      .columns = v->columns,
+                      .pitch = v->columns};
+    const int all = (rows - 1) * pitch + v->columns;
+    if (are_one(v, out, first, rows)) {
+        l.total = l.columns = l.pitch = rows * v->columns;
+        l.rows = 1;
+        if (p->bands.joined) {
+            l.total *= images;
+            l.images = 1;
+            l.y_line = out->image;
+        }
+    } else if (price(all) * 10 < rows * price(v->columns) * 9) {
+        l.rows = 1;
+        l.down = true;
+        l.total = all;
+        l.pitch = pitch;
+        l.y_line = out->row;
+    }
+    return l;
+}
+
+/* All images' rows by wide tiles: groups of positions, in the order row, image,
+ * position, so that those of a tile may be of several. */
 static void run_wide(const struct pass *p, const struct output *out,
                      struct conv_tile *t, const float *from, float *to, int nk,
                      int images, int first, int rows)
 {
     const struct conv_view *v = p->view;
-    const bool one = are_one(v, out, first, rows);
-    const int columns = one ? rows * v->columns : v->columns;
-    const int each = conv_even_parts(columns, WIDE_POSITIONS);
-    const int parts = conv_up(columns, each);
-    const int all = parts * images * (one ? 1 : rows);
+    const struct lines l = lines_of(p, out, images, first, rows);
+    const int each = conv_even_parts(l.total, WIDE_POSITIONS);
+    const int all = conv_up(l.total, each) * l.images * l.rows;
     const int tiles = conv_up(all, WIDE_GROUPS);
     struct {
-        int row, image, part;
+        int row, image, position; /* and where this is: */
+        int line, column;
     } at = {0};
     t->positions = each;
+    t->columns = l.columns;
+    t->pitch = l.pitch;
+    t->y_line = l.y_line;
     for (int i = 0, done = 0; i < tiles; i++, done += t->groups) {
-        const int from_row = at.row;
-        int last_row = at.row;
+        struct conv_span read = {rows, 0};
         t->groups = (all - done) / (tiles - i);
         for (int g = 0; g < t->groups; g++) {
             const size_t image = (size_t)at.image;
-            const int q = at.part * each;
-            last_row = at.row;
+            const int row = at.row + (l.down ? at.line : 0);
             t->group[g] = (struct conv_group){
                 .x = from + image * p->bands.image + view_row(v, at.row)
-                     + (size_t)q * v->step,
+                     + (size_t)at.position * v->step,
                 .y = to + image * out->image
                      + (size_t)(first + at.row) * out->row
-                     + (size_t)q * out->step,
-                .count = conv_least(each, columns - q),
+                     + (size_t)at.line * l.y_line
+                     + (size_t)at.column * out->step,
+                .column = at.column,
+                .count = conv_least(each, l.total - at.position),
             };
-            if (++at.part < parts)
+            at.position += each;
+            for (at.column += each; at.column >= l.pitch; at.column -= l.pitch)
+                at.line++;
+            read.from = conv_least(read.from, row);
+            read.to = conv_most(
+                read.to, at.row + 1 + (l.down ? at.line - !at.column : 0));
+            if (at.position < l.total)
                 continue;
-            at.part = 0;
-            if (++at.image < images)
+            at.position = at.line = at.column = 0;
+            if (++at.image < l.images)
                 continue;
             at.image = 0;
             at.row++;
         }
-        begin_rows(v, t, first + from_row, last_row - from_row + 1);
+        read.to = conv_least(read.to, rows);
+        begin_rows(v, t, first + read.from, read.to - read.from);
         p->isa->wide->tile(t, nk);
     }
 }
@@ -303,8 +364,9 @@ static void run(const struct pass *p, int n, const float *x,
 {
     const struct conv_view *v = p->view;
     const struct conv_bands *b = &p->bands;
+    const int at_once = n ? conv_even_parts(n, b->images) : 0;
     for (int done = 0, images; done < n; done += images) {
-        images = conv_least(b->images, n - done);
+        images = conv_least(at_once, n - done);
         const size_t at = (size_t)(from_last ? n - done - images : done);
         struct output to = *out;
         to.y += at * out->image;

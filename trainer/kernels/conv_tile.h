@@ -2,9 +2,9 @@
 /* The two loops in which a convolution spends its time, in registers.
  *
  * A tile is some positions of a row by some blocks of 16 channels, or halves of
- * blocks; a wide one has positions of several rows. Both loops read the input 16 floats a position apart (`apart` tiles
- * read lines of plain images); conv_direct.c copies it so where strides or
- * padding are in the way.
+ * blocks; a wide one has positions of several rows. Both loops read the input
+ * 16 floats a position apart (`apart` tiles read lines of plain images);
+ * conv_direct.c copies it so where strides or padding are in the way.
  *
  * Those for bf16 read pairs of numbers where the others read floats: of input
  * channels in conv_tile, so that positions are 8 floats apart, and of images in
@@ -70,11 +70,15 @@ struct conv_tile {
     size_t y_block, y_step; /* floats to the next 16 outputs, and position */
     const float *bias;      /* [nk][16]; NULL: add to y */
     /* Of wide tiles, in place of x and y: groups of so many positions, of which
-     * the first `count` are written; all are read. */
+     * the first `count` are wanted; all are read. They go through lines of
+     * `pitch` positions, of which the first `columns` are written. */
     int positions, groups;
+    int columns, pitch;
+    size_t y_line; /* floats to the next line */
     struct conv_group {
         const float *x;
-        float *y;
+        float *y;   /* where the first position is written, or would be */
+        int column; /* of it in its line */
         int count;
     } group[WIDE_GROUPS];
     bool stream; /* y to memory, past the caches; with a bias */
