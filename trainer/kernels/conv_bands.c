@@ -3,7 +3,7 @@
 
 #include "kernels/conv_pack.h"
 
-enum { JOINED = 4 * WIDE_POSITIONS }; /* of which images are joined */
+enum { JOINED = 4 * WIDE_POSITIONS }; /* at most, of images that are joined */
 
 int conv_even_parts(int count, int most)
 {
@@ -36,7 +36,8 @@ struct conv_bands conv_bands_of(const struct conv_view *v, int weights,
     b.image = b.block * (size_t)b.blocks;
     if (wide && b.image)
         b.images = conv_least(images, conv_most(1, (int)(most / b.image)));
-    b.joined = wide && v->ntaps == 1 && b.rows * v->columns <= JOINED;
+    b.joined = wide && v->ntaps == 1 && b.rows == v->rows
+               && v->rows * v->columns <= JOINED;
     if (b.joined) {
         b.image = b.block;
         b.block *= (size_t)b.images;

@@ -315,11 +315,18 @@ static void copy_lines(const struct conv_view *v, const float *x, int row,
     }
 }
 
-/* Every other position of a block, or whatever the stride. */
-static void copy_apart(const float *from, size_t step, int n, float *to)
+void view_copy_places(const float *from, int stride, int n, int place,
+                      float *to)
 {
-    for (int i = 0; i < n; i++, from += step, to += CONV_BLOCK)
-        memcpy(to, from, CONV_BLOCK * sizeof(float));
+    enum { HALF = CONV_BLOCK / 2 };
+    if (stride == 1)
+        memcpy(to, from, (size_t)(n * place) * sizeof(float));
+    else if (place == HALF)
+        for (int i = 0; i < n; i++, from += stride * HALF, to += HALF)
+            memcpy(to, from, HALF * sizeof(float));
+    else
+        for (int i = 0; i < n; i++, from += stride * CONV_BLOCK)
+            memcpy(to + i * CONV_BLOCK, from, CONV_BLOCK * sizeof(float));
 }
 
 /* Of n positions, every one or one in so many, 16 of a and 16 of b, which are
@@ -337,13 +344,13 @@ static void join_halves(const float *a, const float *b, int stride, float *to,
     }
 }
 
-/* n positions of a block: where stride_w is 1, or of what is bf16, or one. */
+/* n positions of a block; one where floats that are rounded have strides. */
 static void copy_places(const struct conv_view *v, const float *from,
                         const float *also, int n, float *to)
 {
     const size_t count = (size_t)n * CONV_BLOCK;
     if (!v->round)
-        memcpy(to, from, count * sizeof(float));
+        view_copy_places(from, v->stride_w, n, CONV_BLOCK, to);
     else if (v->half)
         join_halves(from, also, v->stride_w, to, n);
     else if (v->deep > CONV_BLOCK)
@@ -369,11 +376,7 @@ static void copy_row(const struct conv_view *v, const float *line,
                     n = conv_up(v->w - column, v->stride_w);
                     n = n < v->width - j ? n : v->width - j;
                 }
-                if (v->stride_w > 1 && !v->round)
-                    copy_apart(line + at, (size_t)v->stride_w * CONV_BLOCK, n,
-                               to);
-                else
-                    copy_places(v, line + at, also ? also + at : NULL, n, to);
+                copy_places(v, line + at, also ? also + at : NULL, n, to);
             }
             to += n * v->place;
             j += n;

@@ -103,6 +103,10 @@ void view_inside(const struct conv_view *, int i, int first, int rows,
 /* Rows of the copy for so many rows of positions. */
 int view_rows(const struct conv_view *, int rows);
 
+/* n positions of so many floats, 16 or 8, each so many places further. */
+void view_copy_places(const float *from, int stride, int n, int place,
+                      float *to);
+
 /* Copies what positions of rows from `first` on read of a block; also: of the
  * other image of a pair, or what follows x by 16 channels, NULL: zeros. */
 void view_copy(const struct conv_view *, const float *x, const float *also,

@@ -121,21 +121,6 @@ void wide_place(struct wide_band *s, float *scratch)
 /* --- copies ---------------------------------------------------------------
  */
 
-/* n positions of 16 channels, each so many places further. */
-static void copy_places(const float *from, int stride, int n, size_t place,
-                        float *to)
-{
-    enum { HALF = CONV_BLOCK / 2 };
-    if (stride == 1)
-        memcpy(to, from, (size_t)n * place * sizeof(float));
-    else if (place == HALF)
-        for (int i = 0; i < n; i++, from += stride * HALF, to += HALF)
-            memcpy(to, from, HALF * sizeof(float));
-    else
-        for (int i = 0; i < n; i++, from += stride * CONV_BLOCK)
-            memcpy(to + i * CONV_BLOCK, from, CONV_BLOCK * sizeof(float));
-}
-
 /* So many rows of 16 channels from a row and a column on, each `stride` further
  * in both; what lies outside is zero. */
 static float *copy_rows(const struct conv_view *v, const float *block, int row,
@@ -148,9 +133,9 @@ static float *copy_rows(const struct conv_view *v, const float *block, int row,
             const bool in = row >= 0 && row < v->h && at >= 0 && at < v->w;
             n = in ? conv_least(width - q, conv_up(v->w - at, v->stride_w)) : 1;
             if (in)
-                copy_places(
+                view_copy_places(
                     block + ((size_t)row * (size_t)v->w + (size_t)at) * place,
-                    v->stride_w, n, place, to);
+                    v->stride_w, n, view_place(v), to);
             else
                 memset(to, 0, place * sizeof(float));
         }

@@ -41,7 +41,6 @@ static void pair_outputs(const struct wide *p, const float *a, bool both, int n,
     const size_t output = p->w->output, input = p->w->input;
     const float *last = a + (size_t)(n - 1) * output + input;
     if (both && n == CONV_BLOCK && last + CONV_BLOCK <= p->end) {
-        ask_for_pair(p, a);
         p->view->round->square(a, a + input, output, pairs[0]);
         return;
     }
@@ -63,6 +62,7 @@ static void pack_pair(const struct wide *p, const float *weights, bool both,
     float *rows[CONV_BLOCK];
     for (int i = 0; i < CONV_BLOCK; i++)
         from[i] = pairs[i];
+    ask_for_pair(p, weights);
     for (int e = 0; e < p->elements; e += CONV_BLOCK) {
         const int elements = conv_least(CONV_BLOCK, p->elements - e);
         pair_outputs(p, weights + e, both, n, elements, pairs);
