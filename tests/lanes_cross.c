@@ -316,13 +316,14 @@ static void rows_of(int rows, int columns, int terms, int how)
 static void products_of_rows(void)
 {
     static const int some[][3] = {
-        {1,   16,  16 },
-        {3,   10,  5  },
-        {7,   48,  129},
-        {130, 33,  20 },
-        {2,   65,  0  },
-        {16,  384, 64 },
-        {150, 411, 131},
+        {1,   16,  16  },
+        {3,   10,  5   },
+        {7,   48,  129 },
+        {130, 33,  20  },
+        {2,   65,  0   },
+        {5,   35,  1042},
+        {16,  384, 64  },
+        {150, 411, 131 },
     };
     for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++)
         for (int how = 0; how < 16; how++)

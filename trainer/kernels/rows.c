@@ -11,13 +11,16 @@
  * Of a dense layer's dy a relu makes half zeros, a dropout of 0.5 half of the
  * rest. There a row is summed up at a time, longer, of the other terms alone:
  * adding 0 changes nothing but the sign of a 0, where numbers are finite. With
- * AVX-512 not measured. */
+ * AVX-512 not measured.
+ *
+ * Few rows of AVX-512 go by rows_few.h, all but columns that fill no register. */
 #include "kernels/rows.h"
 
 #include <stdint.h>
 #include <string.h>
 
 #include "kernels/reg.h"
+#include "kernels/rows_few.h"
 #include "kernels/turn.h"
 
 enum {
@@ -29,7 +32,7 @@ enum {
     PANEL = 4096, /* or so many columns */
     /* For no more rows than that each column that is turned comes whole: memory
      * is read in order. */
-    FEW = 32,
+    WHOLE = 32,
     LINE = 16,  /* floats of a cache line */
     STRIDE = 4, /* terms for which lines are asked for at once */
     LONG = 12,  /* registers of a row summed up by itself, */
@@ -369,11 +372,24 @@ static void sum_block(struct rows_sum s)
     }
 }
 
-static void sum(const struct rows_sum *s)
+/* Returns how many columns that did. */
+static int sum_few(const struct rows_sum *s)
 {
+    if (CONV_LANES < 16 || s->rows > FEW_ROWS)
+        return 0;
+    return s->turned ? few_columns(s) : few_terms(s);
+}
+
+static void sum(const struct rows_sum *all)
+{
+    struct rows_sum rest = *all, *s = &rest;
     const size_t column = s->turned ? s->from_next : 1;
     const size_t term = s->turned ? 1 : s->from_next;
-    const int panel = s->turned && s->rows <= FEW ? SPAN : PANEL;
+    const int few = sum_few(s);
+    s->columns -= few;
+    s->to += few;
+    s->from += (size_t)few * column;
+    const int panel = s->turned && s->rows <= WHOLE ? SPAN : PANEL;
     for (int c = 0; c < s->columns; c += panel)
         for (int r = 0; r < s->rows; r += ROWS)
             for (int t = 0; t == 0 || t < s->terms; t += TERMS) {
