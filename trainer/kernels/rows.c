@@ -13,7 +13,8 @@
  * adding 0 changes nothing but the sign of a 0, where numbers are finite. With
  * AVX-512 not measured.
  *
- * Few rows of AVX-512 go by rows_few.h, all but columns that fill no register. */
+ * Few rows of AVX-512 go by rows_few.h, all but columns that fill no register.
+ */
 #include "kernels/rows.h"
 
 #include <stdint.h>
