@@ -221,8 +221,8 @@ static void pool_of(const struct pool *p, uint64_t seed)
         const int place = (int)(o / BLOCK),
                   row = place / p->out_w * p->stride_h,
                   column = place % p->out_w * p->stride_w;
-        float best = -INFINITY;
-        size_t from = 0;
+        float best = p->relu ? 0 : -INFINITY;
+        size_t from = in;
         for (int i = row - p->pad; i < row - p->pad + p->kernel_h; i++)
             for (int j = column - p->pad; j < column - p->pad + p->kernel_w;
                  j++) {
@@ -233,7 +233,8 @@ static void pool_of(const struct pool *p, uint64_t seed)
                 from = at;
             }
         want_y[o] = best;
-        want_dx[from] += dy[o];
+        if (from < in)
+            want_dx[from] += dy[o];
     }
     float *half_x = halves_of(x, in), *half_dy = halves_of(dy, out);
     lanes()->pool->forward(p, p->half ? half_x : x, y, notes);
@@ -251,22 +252,25 @@ static void pool_of(const struct pool *p, uint64_t seed)
     free(notes);
 }
 
-/* Those with loops of their own, odd ones, and one whose notes take an int. */
+/* Those with loops of their own, odd ones, and one whose notes take an int;
+ * with a relu some windows have no element above 0. */
 static void pooling(void)
 {
     static const struct pool some[] = {
-        {2,  2,  2, 2, 0, 8,  6,  4, 3, false},
-        {3,  3,  2, 2, 0, 9,  7,  4, 3, false},
-        {3,  3,  2, 2, 1, 8,  9,  4, 5, false},
-        {3,  3,  1, 1, 1, 7,  5,  7, 5, false},
-        {2,  3,  1, 2, 1, 5,  8,  6, 4, false},
-        {17, 16, 3, 2, 2, 19, 18, 3, 4, false},
+        {2,  2,  2, 2, 0, 8,  6,  4, 3, false, false},
+        {3,  3,  2, 2, 0, 9,  7,  4, 3, false, false},
+        {3,  3,  2, 2, 1, 8,  9,  4, 5, false, false},
+        {3,  3,  1, 1, 1, 7,  5,  7, 5, false, false},
+        {2,  3,  1, 2, 1, 5,  8,  6, 4, false, false},
+        {17, 16, 3, 2, 2, 19, 18, 3, 4, false, false},
     };
     for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++) {
-        struct pool p = some[i];
-        pool_of(&p, 20 + 2 * i);
-        p.half = true;
-        pool_of(&p, 20 + 2 * i);
+        for (int how = 0; how < 4; how++) {
+            struct pool p = some[i];
+            p.half = how & 1;
+            p.relu = how & 2;
+            pool_of(&p, 20 + 2 * i);
+        }
     }
 }
 

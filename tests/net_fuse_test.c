@@ -17,8 +17,8 @@
 #include "shapes.h"
 
 #ifdef CONV_AMX_STAND_IN
-/* Of residual_net, plain_residual_net, late_reader_net, biased_net and
- * gray_net. */
+/* Of residual_net, plain_residual_net, late_reader_net, biased_net,
+ * pooled_net and gray_net. */
 enum {
     HALVES = 17,
     OVER = 2,
@@ -27,6 +27,7 @@ enum {
     LATE_HALVES = 7,
     LATE_OVER = 1,
     BIASED_HALVES = 5,
+    POOLED_HALVES = 5,
     GRAY_HALVES = 5,
     GRAY_OVER = 0,
     GRAY_FOLDED = 2
@@ -54,6 +55,7 @@ enum {
     LATE_HALVES = 0,
     LATE_OVER = 5,
     BIASED_HALVES = 0,
+    POOLED_HALVES = 0,
     GRAY_HALVES = 0,
     GRAY_OVER = 4,
     GRAY_FOLDED = 4
@@ -265,6 +267,30 @@ static const char biased_net[] = "input 3x8x6\n"
                                  "dense 5\n"
                                  "softmax_loss\n";
 
+/* A relu that maxpool does, before it and behind it, and some that others read,
+ * too, or whose input they do. Of some windows nothing is above 0. */
+static const char pooled_net[] = "input 3x8x6\n"
+                                 "relu\n"
+                                 "maxpool 3x3 stride 1 pad 1\n"
+                                 "a: conv 20 3x3 pad 1\n"
+                                 "relu\n"
+                                 "b: maxpool 3x3 stride 1 pad 1\n"
+                                 "add from b a\n"
+                                 "relu\n"
+                                 "conv 20 3x3 pad 1\n"
+                                 "c: relu\n"
+                                 "d: maxpool 2x2 from c\n"
+                                 "e: maxpool 2x2 from c\n"
+                                 "add from d e\n"
+                                 "conv 18 3x3 pad 1\n"
+                                 "batchnorm\n"
+                                 "scale\n"
+                                 "relu\n"
+                                 "maxpool 2x1\n"
+                                 "relu\n"
+                                 "dense 5\n"
+                                 "softmax_loss\n";
+
 /* The first convolution and the one of groups have floats; in evaluation their
  * batchnorms work by themselves. */
 static const char gray_net[] = "input 1x8x6\n"
@@ -351,7 +377,8 @@ Test(net_fuse, fusing_and_sharing_change_no_bit)
     same_as_apart(residual_net, 6, 2, OVER, HALVES);
     same_as_apart(plain_residual_net, 6, 3, PLAIN_OVER, PLAIN_HALVES);
     same_as_apart(gray_net, 2, 0, GRAY_OVER, GRAY_HALVES);
-    same_as_apart(biased_net, 0, 0, 0, BIASED_HALVES);
+    same_as_apart(biased_net, 2, 0, 0, BIASED_HALVES);
+    same_as_apart(pooled_net, 3, 0, 1, POOLED_HALVES);
     same_as_apart(late_reader_net, 2, 2, LATE_OVER, LATE_HALVES);
 }
 
@@ -405,6 +432,7 @@ Test(net_fuse, threads_come_to_the_same)
                                  plain_residual_net,
                                  gray_net,
                                  biased_net,
+                                 pooled_net,
                                  "input 17x6x5\nlrn 3\ndropout 0.3\n"
                                  "conv 33 3x3 pad 1\nprelu\nmaxpool 2x2\n"
                                  "batchnorm\ndense 40\nrelu\ndense 7\n"

@@ -91,7 +91,7 @@ static void print_layer(const struct profile *p, int i, int width, FILE *to)
     shape_text(out, sizeof(out), l->out, 0);
     fprintf(to, "%5d  %-*s  %-12s  %-14s  %-12s", i, width,
             *l->name ? l->name : "-", l->ops->name, in, out);
-    if (l->done) { /* its time is that of the layer before */
+    if (l->done) { /* its time is that of a neighbour */
         fprintf(to, "%10s%10s%8s%10s%10s\n", "fused", "fused", "-", "-", "-");
         return;
     }

@@ -72,15 +72,26 @@ struct ways {
     bool half;
 };
 
+/* No window has that many elements. */
+INLINE int none(size_t note_bytes)
+{
+    return note_bytes == 1 ? 255 : -1;
+}
+
 /* Number `from` is where the window begins, which may lie before the plane. */
 PER_CASE void largest(const float *x, ptrdiff_t from, ptrdiff_t row,
                       struct part rows, struct part columns, float *y,
-                      ptrdiff_t to, unsigned char *notes, struct ways w)
+                      ptrdiff_t to, unsigned char *notes, bool relu,
+                      struct ways w)
 {
     for (int k = 0; k < PARTS; k++, from += LANES, to += LANES) {
-        reg best = load_from(x, from + rows.first * row + columns.first * BLOCK,
+        reg best = {0};
+        mask note = (mask){0} + none(w.note_bytes);
+        if (!relu) {
+            best = load_from(x, from + rows.first * row + columns.first * BLOCK,
                              w.half);
-        mask note = (mask){0} + (rows.first * w.kernel_w + columns.first);
+            note = (mask){0} + (rows.first * w.kernel_w + columns.first);
+        }
         UNROLL(3)
         for (int i = rows.first; i < rows.end; i++) {
             UNROLL(3)
@@ -122,9 +133,10 @@ PER_CASE void forward_of(const struct pool *p, const float *x, float *y,
                                        + q % w.stride_w * BLOCK)
                                       >> w.half));
             if (high && columns.first == 0 && columns.end == w.kernel_w)
-                largest(x, at, row, whole[0], whole[1], y, to, notes, w);
+                largest(x, at, row, whole[0], whole[1], y, to, notes, p->relu,
+                        w);
             else
-                largest(x, at, row, rows, columns, y, to, notes, w);
+                largest(x, at, row, rows, columns, y, to, notes, p->relu, w);
             at += (ptrdiff_t)w.stride_w * BLOCK;
             to += BLOCK;
         }

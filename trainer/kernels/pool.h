@@ -13,12 +13,13 @@ struct pool {
     int kernel_h, kernel_w, stride_h, stride_w, pad;
     int h, w, out_h, out_w;
     bool half; /* all tensors are bf16, two numbers in a float's place */
+    bool relu; /* y is that or 0: then no element is it, nor has a gradient */
 };
 
-/* Of one of 16 elements, row by row: a byte does for most windows. */
+/* Of one of 16 elements, row by row, or none: a byte does for most windows. */
 static inline size_t pool_note_bytes(int kernel_h, int kernel_w)
 {
-    return (long long)kernel_h * kernel_w <= 256 ? 1 : 4;
+    return (long long)kernel_h * kernel_w < 256 ? 1 : 4;
 }
 
 struct pool_loops {

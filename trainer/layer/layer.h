@@ -64,7 +64,8 @@ struct layer {
     struct crew *crew;       /* of whole layers; NULL: one thread */
     int share, shares;       /* of a pass by outputs; 0: it is by images */
     bool before_relu;        /* a relu follows, which matters to init */
-    bool relu;               /* y = max(f(x), 0), for a relu that follows: */
+    bool relu;               /* y = max(f(x), 0), for a relu that follows, or
+                                one that is relu_first: */
     bool folded;             /* batchnorm: some layer's norm */
     bool half;               /* y and dy are bf16 in memory, two numbers in a
                                 float's place, */
@@ -129,6 +130,7 @@ struct layer_ops {
      * reads what relu_reads says as well. */
     bool can_relu;
     unsigned relu_reads;
+    bool relu_first; /* which comes to the same as one that precedes this */
     /* Can do the batchnorm that follows, in evaluation; with so many floats of
      * scratch more. */
     size_t (*norm_scratch)(const struct layer *);

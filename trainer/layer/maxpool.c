@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* maxpool HxW|global [stride S] [pad P] [ceil]: the largest of each window;
  * padding never wins. The gradient goes to the first of equal ones, of which
- * saved keeps a note. */
+ * saved keeps a note. A relu, before it or after it, is one more that has no
+ * gradient. */
 #include "kernels/lanes.h"
 #include "kernels/pool.h"
 #include "layer/pool.h"
@@ -25,7 +26,7 @@ static struct pool pool_of(const struct layer *l)
     const struct window_option *o = &l->option.window;
     return (struct pool){o->kernel_h, o->kernel_w, o->stride_h, o->stride_w,
                          o->pad,      l->in.h,     l->in.w,     l->out.h,
-                         l->out.w,    l->half};
+                         l->out.w,    l->half,     l->relu};
 }
 
 static size_t nplanes(const struct layer *l, struct tensor t)
@@ -67,6 +68,8 @@ static void backward(struct layer *l, const struct tensor *x, struct tensor y,
 
 const struct layer_ops layer_maxpool = {
     .name = "maxpool",
+    .can_relu = true,
+    .relu_first = true,
     .halves = halves,
     .parse = parse,
     .forward = forward,

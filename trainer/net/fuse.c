@@ -35,15 +35,25 @@ static void fuse_sum(struct net *net, struct layer *add)
     add->summed = true;
 }
 
+static bool is_relu(const struct layer *l)
+{
+    return !strcmp(l->ops->name, "relu");
+}
+
 void net_fuse(struct net *net)
 {
     for (int i = 0; i < net->nlayers; i++) {
         struct layer *l = &net->layers[i], *before = only_for(net, i);
         if (!before)
             continue;
-        if (before->ops->can_relu && !strcmp(l->ops->name, "relu")) {
+        if (before->ops->can_relu && is_relu(l)) {
             before->relu = true;
             l->done = true;
+        }
+        if (l->ops->relu_first && is_relu(before) && !before->done
+            && only_for(net, l->from[0])) {
+            l->relu = true;
+            before->done = true;
         }
         if (before->ops->norm_scratch && !strcmp(l->ops->name, "batchnorm")) {
             before->norm = l;

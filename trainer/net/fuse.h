@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Layers that do the work of the one behind them. */
+/* Layers that do the work of the one behind them, or before them. */
 #ifndef TRAINER_NET_FUSE_H
 #define TRAINER_NET_FUSE_H
 
