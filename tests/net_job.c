@@ -102,27 +102,74 @@ static struct layer *relu_done_by(struct layer *l)
     return last->relu ? last : NULL;
 }
 
-/* Of a layer that does the relu that follows: what that would have read, by
- * another forward into memory of its own. */
+/* The relu that this one does as well, before it; or NULL. */
+static const struct layer *relu_before(const struct layer *l)
+{
+    const int from = l->from[0];
+    struct layer *before = from < 0 ? NULL : &recorded->layers[from];
+    return l->relu && l->ops->relu_first && before && before->done
+                   && !relu_done_by(&recorded->layers[before->from[0]])
+               ? before
+               : NULL;
+}
+
+/* The one that follows; or NULL. */
+static const struct layer *relu_behind(const struct layer *last)
+{
+    for (int i = 0; i < recorded->nlayers; i++)
+        if (recorded->layers[i].done && recorded->layers[i].from[0] >= 0
+            && &recorded->layers[recorded->layers[i].from[0]] == last)
+            return &recorded->layers[i];
+    return NULL;
+}
+
+/* What the relu makes of x, for the caller to free. */
+static struct tensor positive_of(struct tensor x)
+{
+    const size_t count = shape_floats(x.shape);
+    struct tensor positive = {x.shape, take(count, sizeof(float))};
+    for (size_t i = 0; i < count; i++)
+        positive.x[i] = x.x[i] > 0 ? x.x[i] : 0;
+    return positive;
+}
+
+/* In training, of a layer that does a relu: what that and the layer would have
+ * read, and the one that follows, by another forward into memory of its own. */
+static void record_apart(struct layer *l, const struct tensor *x,
+                         struct shape out)
+{
+    struct layer *last = relu_done_by(l);
+    const struct layer *before = relu_before(l), *behind = relu_behind(last);
+    struct tensor read[LAYER_INPUTS] = {0};
+    struct tensor own = {out, take(shape_floats(out), sizeof(float))};
+    float *state = take(l->nstate, sizeof(*state));
+    memcpy(state, l->state, l->nstate * sizeof(*state));
+    memcpy(read, x, (size_t)(l->ninputs + !!l->sum) * sizeof(*x));
+    if (before) {
+        record(before, *x);
+        read[0] = positive_of(*x);
+    }
+    if (has_kink(l))
+        record(l, read[0]);
+    last->relu = false;
+    if (behind) {
+        layer_find(l->ops->name)->forward(l, read, own);
+        record(behind, own);
+    }
+    last->relu = true;
+    if (before)
+        free(read[0].x);
+    memcpy(l->state, state, l->nstate * sizeof(*state));
+    free(state);
+    free(own.x);
+}
+
 static void recording_relu(struct layer *l, const struct tensor *x,
                            struct tensor y)
 {
-    struct layer *relu = recorded->layers, *last = relu_done_by(l);
-    struct tensor before = {y.shape, take(shape_floats(y.shape), 4)};
-    float *state = take(l->nstate, sizeof(*state));
-    while (!relu->done || recorded->layers + relu->from[0] != last)
-        relu++;
-    memcpy(state, l->state, l->nstate * sizeof(*state));
-    last->relu = false;
-    if (l->training) {
-        layer_find(l->ops->name)->forward(l, x, before);
-        record(relu, before);
-    }
-    last->relu = true;
-    memcpy(l->state, state, l->nstate * sizeof(*state));
+    if (l->training)
+        record_apart(l, x, y.shape);
     layer_find(l->ops->name)->forward(l, x, y);
-    free(state);
-    free(before.x);
 }
 
 /* Each layer with a kink gets operations of its own; nothing of the net changes

@@ -92,6 +92,9 @@ LAYERS = [
     (16, 'maxpool 2x5 stride 3 pad 1 ceil'),
     (7, 'maxpool 3x3 stride 1 pad 1\nmaxpool 3x3 stride 2'),  # equal numbers
     (7, 'maxpool global'),
+    (7, 'conv 18 3x3 pad 1\nrelu\nmaxpool 2x2'),
+    (7, 'conv 18 3x3 pad 1\nmaxpool 3x3 stride 2\nrelu'),
+    (7, 'conv 18 3x3\nrelu\nmaxpool 2x2\nrelu'),
     (7, 'avgpool 3x3 stride 2 pad 1'),
     (7, 'avgpool 4x4 stride 3 pad 2 ceil'),
     (16, 'avgpool 2x3'),
