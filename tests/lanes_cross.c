@@ -16,6 +16,7 @@
 #include "kernels/norm.h"
 #include "kernels/pool.h"
 #include "kernels/rows.h"
+#include "kernels/spread.h"
 #include "tensor.h"
 
 static const char *isa;
@@ -274,6 +275,47 @@ static void pooling(void)
     }
 }
 
+/* --- what is spread out ---------------------------------------------------
+ */
+
+/* Runs one after the other, of so many floats each, from lines of their own,
+ * which end with what the last position reads. */
+static void spread_runs(const int *counts, int nruns, int stride, int positions)
+{
+    float *lines[BLOCK], *to = unset((size_t)(positions * BLOCK)),
+                         *want = unset((size_t)(positions * BLOCK));
+    struct spread_run runs[BLOCK];
+    int channel = 0;
+    memset(to, 0, (size_t)(positions * BLOCK) * sizeof(float));
+    memset(want, 0, (size_t)(positions * BLOCK) * sizeof(float));
+    for (int i = 0; i < nruns; channel += counts[i++]) {
+        lines[i] = eighths((size_t)((positions - 1) * stride + counts[i]),
+                           60 + (uint64_t)i);
+        runs[i] = (struct spread_run){lines[i], channel, counts[i]};
+        for (int q = 0; q < positions; q++)
+            memcpy(want + q * BLOCK + channel, lines[i] + q * stride,
+                   (size_t)counts[i] * sizeof(float));
+    }
+    lanes()->spread->spread(runs, nruns, stride, positions, to);
+    equal(to, want, (size_t)(positions * BLOCK), "what is spread out");
+    for (int i = 0; i < nruns; i++)
+        free(lines[i]);
+    free(to);
+    free(want);
+}
+
+/* Three channels' rows of a kernel of 7, a part of one, all from one, and many.
+ */
+static void spreading(void)
+{
+    spread_runs((const int[]){7, 7, 2}, 3, 2, 11);
+    spread_runs((const int[]){5}, 1, 2, 11);
+    spread_runs((const int[]){16}, 1, 1, 4);
+    spread_runs((const int[]){3, 3, 3}, 3, 1, 9);
+    spread_runs((const int[]){11, 5}, 2, 4, 3);
+    spread_runs((const int[]){1, 1, 1, 1, 1, 6, 4}, 7, 3, 5);
+}
+
 /* --- products of rows -----------------------------------------------------
  */
 
@@ -485,6 +527,7 @@ int main(void)
         {"what is rounded to bf16",      rounding                    },
         {"pooling",                      pooling                     },
         {"products of rows",             products_of_rows            },
+        {"what is spread out",           spreading                   },
         {"local response normalisation", local_response_normalisation},
         {"floats in two bytes",          bf16                        },
         {"floats in a byte",             int8                        },

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "kernels/spread.h"
+
 static int largest_row(const struct conv_view *v)
 {
     int most = 0;
@@ -229,59 +231,88 @@ ptrdiff_t view_direct(const struct conv_view *v, int row)
            * CONV_BLOCK;
 }
 
-/* n floats at each of so many positions, in fours where there are any. */
-static void spread_inside(const float *from, int step, int n, int positions,
-                          float *to)
-{
-    for (int i = 0; i < n; i += n < 4 ? 1 : 4) {
-        const int at = n >= 4 && i + 4 > n ? n - 4 : i;
-        const float *x = from + at;
-        float *y = to + at;
-        for (int q = 0; q < positions && n < 4; q++, x += step, y += CONV_BLOCK)
-            *y = *x;
-        for (int q = 0; q < positions && n >= 4;
-             q++, x += step, y += CONV_BLOCK)
-            memcpy(y, x, 4 * sizeof(float));
-    }
-}
+/* The kernel's row of a plain channel, or an element of it, as a block sees it:
+ * position 0 reads `count` columns of a line from one on. */
+struct piece {
+    const float *line;
+    int column, channel, count;
+};
 
-/* Those that may lie outside. */
-static void spread_edge(const struct conv_view *v, const float *line,
-                        int column, int n, float *to)
-{
-    for (int i = 0; i < n; i++)
-        to[i] = column + i >= 0 && column + i < v->w ? line[column + i] : 0;
-}
-
-void view_spread_row(const struct conv_view *v, const float *x, int block,
-                     int row, int first, int count, float *to)
+static int pieces_of(const struct conv_view *v, const float *x, int block,
+                     int row, int first, struct piece *to)
 {
     const size_t plane = (size_t)v->h * (size_t)v->w;
     const int side = v->channels / v->spread; /* of the kernel */
     const int left = v->channels - block * CONV_BLOCK;
     const int end = left < CONV_BLOCK ? left : CONV_BLOCK;
-    for (int s = 0, n; s < end; s += n) {
+    int count = 0;
+    for (int s = 0; s < end; s += to[count++].count) {
         const int channel = block * CONV_BLOCK + s, j = channel % side;
-        const float *line =
-            x + (size_t)(channel / side) * plane + (size_t)row * (size_t)v->w;
-        int column = v->column0 + j * v->dilation_w + first * v->stride_w;
-        n = v->dilation_w == 1 ? side - j : 1;
-        n = n < end - s ? n : end - s;
-        for (int q = 0; q < count;) {
-            int inside = 1;
-            if (column >= 0 && column + n <= v->w) {
-                inside = (v->w - column - n) / v->stride_w + 1;
-                if (inside > count - q)
-                    inside = count - q;
-                spread_inside(line + column, v->stride_w, n, inside,
-                              to + q * CONV_BLOCK + s);
-            } else {
-                spread_edge(v, line, column, n, to + q * CONV_BLOCK + s);
-            }
-            q += inside;
-            column += inside * v->stride_w;
-        }
+        const int most = v->dilation_w == 1 ? side - j : 1;
+        to[count] = (struct piece){
+            .line = x + (size_t)(channel / side) * plane
+                    + (size_t)row * (size_t)v->w,
+            .column = v->column0 + j * v->dilation_w + first * v->stride_w,
+            .channel = s,
+            .count = most < end - s ? most : end - s,
+        };
     }
+    return count;
+}
+
+/* The positions of `count` at which all of a piece lies inside. */
+static struct conv_span inside(const struct conv_view *v, const struct piece *p,
+                               int count)
+{
+    const int right = v->w - p->count - p->column; /* and beyond none */
+    const int from = p->column < 0 ? conv_up(-p->column, v->stride_w) : 0;
+    const int to = right < 0 ? 0 : right / v->stride_w + 1;
+    return (struct conv_span){from < count ? from : count,
+                              to < count ? to : count};
+}
+
+/* Of positions at which some of them may lie outside. */
+static void spread_edge(const struct conv_view *v, const struct piece *p,
+                        int npieces, int first, int end, float *to)
+{
+    for (int q = first; q < end; q++) {
+        float *at = to + q * CONV_BLOCK;
+        memset(at, 0, CONV_BLOCK * sizeof(float));
+        for (int k = 0; k < npieces; k++)
+            for (int i = 0; i < p[k].count; i++) {
+                const int column = p[k].column + q * v->stride_w + i;
+                if (column >= 0 && column < v->w)
+                    at[p[k].channel + i] = p[k].line[column];
+            }
+    }
+}
+
+void view_spread_row(const struct conv_view *v, const float *x, int block,
+                     int row, int first, int count, float *to)
+{
+    struct piece pieces[CONV_BLOCK];
+    struct spread_run runs[CONV_BLOCK];
+    struct conv_span all = {0, count};
+    const int n = pieces_of(v, x, block, row, first, pieces);
+    for (int i = 0; i < n; i++) {
+        const struct conv_span in = inside(v, &pieces[i], count);
+        all.from = in.from > all.from ? in.from : all.from;
+        all.to = in.to < all.to ? in.to : all.to;
+    }
+    if (all.to <= all.from) {
+        spread_edge(v, pieces, n, 0, count, to);
+        return;
+    }
+    for (int i = 0; i < n; i++) {
+        const struct piece *p = &pieces[i];
+        runs[i].from = p->line + p->column + all.from * v->stride_w;
+        runs[i].channel = p->channel;
+        runs[i].count = p->count;
+    }
+    spread_edge(v, pieces, n, 0, all.from, to);
+    lanes()->spread->spread(runs, n, v->stride_w, all.to - all.from,
+                            to + all.from * CONV_BLOCK);
+    spread_edge(v, pieces, n, all.to, count, to);
 }
 
 /* The same of two blocks, rounded. */
@@ -289,7 +320,7 @@ static void spread_wide(const struct conv_view *v, const float *x, int block,
                         int row, float *to)
 {
     enum { AT_ONCE = 64 };
-    float both[2][AT_ONCE * CONV_BLOCK] = {0};
+    float both[2][AT_ONCE * CONV_BLOCK];
     const bool other = (block + 1) * CONV_BLOCK < v->channels;
     for (int q = 0, n; q < v->columns; q += n, to += n * v->place) {
         n = v->columns - q < AT_ONCE ? v->columns - q : AT_ONCE;

@@ -114,7 +114,7 @@ void view_copy(const struct conv_view *, const float *x, const float *also,
 
 /* Of a plain input that is spread out: of the kernel's row at each of so many
  * positions what this block of 16 channels sees, those of a plain channel
- * behind one another. Lanes that have none stay as they are. */
+ * behind one another, and zeros. */
 void view_spread_row(const struct conv_view *, const float *x, int block,
                      int row, int first, int count, float *to);
 

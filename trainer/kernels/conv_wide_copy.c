@@ -147,11 +147,11 @@ static float *spread_rows(const struct conv_view *v, const float *x, int block,
                           int row, int rows, float *to)
 {
     const size_t floats = (size_t)(v->columns * CONV_BLOCK);
-    for (; rows > 0; rows--, row += v->stride_h, to += floats) {
-        memset(to, 0, floats * sizeof(float));
+    for (; rows > 0; rows--, row += v->stride_h, to += floats)
         if (row >= 0 && row < v->h)
             view_spread_row(v, x, block, row, 0, v->columns, to);
-    }
+        else
+            memset(to, 0, floats * sizeof(float));
     return to;
 }
 

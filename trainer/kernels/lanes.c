@@ -8,6 +8,7 @@
 #include "kernels/quarters.h"
 #include "kernels/reg.h"
 #include "kernels/rows.h"
+#include "kernels/spread.h"
 
 enum { SHORT = 64 };
 
@@ -77,4 +78,5 @@ const struct lanes NAME(lanes_, CONV_ISA) = {
     .pool = &NAME(pool_, CONV_ISA),
     .quarters = &NAME(quarters_, CONV_ISA),
     .rows = &NAME(rows_, CONV_ISA),
+    .spread = &NAME(spread_, CONV_ISA),
 };

@@ -20,6 +20,7 @@ struct lanes {
     const struct pool_loops *pool;
     const struct quarters_loops *quarters;
     const struct rows_loops *rows;
+    const struct spread_loops *spread;
 };
 
 /* Of the instruction set that conv_use() has set, else of the best. */
