@@ -286,7 +286,6 @@ static void spread_runs(const int *counts, int nruns, int stride, int positions)
                          *want = unset((size_t)(positions * BLOCK));
     struct spread_run runs[BLOCK];
     int channel = 0;
-    memset(to, 0, (size_t)(positions * BLOCK) * sizeof(float));
     memset(want, 0, (size_t)(positions * BLOCK) * sizeof(float));
     for (int i = 0; i < nruns; channel += counts[i++]) {
         lines[i] = eighths((size_t)((positions - 1) * stride + counts[i]),

@@ -21,18 +21,24 @@ static int largest_column(const struct conv_view *v)
     return most;
 }
 
+/* Of so many positions those that read, of `width` columns from one on, none
+ * outside; the first position begins at `column`. */
+static struct conv_span inside(const struct conv_view *v, int column, int width,
+                               int positions)
+{
+    const int right = v->w - width - column; /* and beyond none */
+    const int from = column < 0 ? conv_up(-column, v->stride_w) : 0;
+    const int to = right < 0 ? 0 : right / v->stride_w + 1;
+    return (struct conv_span){from < positions ? from : positions,
+                              to < positions ? to : positions};
+}
+
 /* The columns of positions at which a tap reads the tensor. */
 static struct conv_span columns_inside(const struct conv_view *v, int t)
 {
-    const int column = v->column0 + v->tap[t].column;
-    struct conv_span in = {0, v->columns};
     if (v->spread)
-        return in;
-    if (column < 0)
-        in.from = conv_up(-column, v->stride_w);
-    if (column + (v->columns - 1) * v->stride_w >= v->w)
-        in.to = column < v->w ? conv_up(v->w - column, v->stride_w) : 0;
-    return in;
+        return (struct conv_span){0, v->columns};
+    return inside(v, v->column0 + v->tap[t].column, 1, v->columns);
 }
 
 /* Whether all that is read, but padding that tiles leave out, lies in the
@@ -260,17 +266,6 @@ static int pieces_of(const struct conv_view *v, const float *x, int block,
     return count;
 }
 
-/* The positions of `count` at which all of a piece lies inside. */
-static struct conv_span inside(const struct conv_view *v, const struct piece *p,
-                               int count)
-{
-    const int right = v->w - p->count - p->column; /* and beyond none */
-    const int from = p->column < 0 ? conv_up(-p->column, v->stride_w) : 0;
-    const int to = right < 0 ? 0 : right / v->stride_w + 1;
-    return (struct conv_span){from < count ? from : count,
-                              to < count ? to : count};
-}
-
 /* Of positions at which some of them may lie outside. */
 static void spread_edge(const struct conv_view *v, const struct piece *p,
                         int npieces, int first, int end, float *to)
@@ -295,7 +290,8 @@ void view_spread_row(const struct conv_view *v, const float *x, int block,
     struct conv_span all = {0, count};
     const int n = pieces_of(v, x, block, row, first, pieces);
     for (int i = 0; i < n; i++) {
-        const struct conv_span in = inside(v, &pieces[i], count);
+        const struct conv_span in =
+            inside(v, pieces[i].column, pieces[i].count, count);
         all.from = in.from > all.from ? in.from : all.from;
         all.to = in.to < all.to ? in.to : all.to;
     }
