@@ -80,17 +80,16 @@ static inline void _tile_stored(int from, void *to, size_t stride)
                amx.row_bytes[from]);
 }
 
-/* Rows of numbers, those of a pair side by side. */
-AMX_REGISTERS static inline void
-amx_numbers(int tile, float to[AMX_ROWS][AMX_ROW_BYTES / 2])
+typedef float amx_floats __attribute__((vector_size(AMX_ROW_BYTES)));
+
+/* The first or the second numbers of a row's pairs. */
+AMX_REGISTERS static inline void amx_numbers(const uint8_t *row, int second,
+                                             amx_floats *to)
 {
-    for (int r = 0; r < amx.rows[tile]; r++)
-        for (int i = 0; i < amx.row_bytes[tile] / 2; i++) {
-            uint16_t half;
-            memcpy(&half, amx_tile[tile][r] + 2 * i, sizeof(half));
-            const uint32_t bits = (uint32_t)half << 16;
-            memcpy(&to[r][i], &bits, sizeof(bits));
-        }
+    typedef uint32_t pairs __attribute__((vector_size(AMX_ROW_BYTES)));
+    pairs p;
+    memcpy(&p, row, sizeof(p));
+    *to = (amx_floats)(second ? p & 0xffff0000 : p << 16);
 }
 
 AMX_REGISTERS static inline void _tile_dpbf16ps(int sum, int a, int b)
@@ -103,16 +102,18 @@ AMX_REGISTERS static inline void _tile_dpbf16ps(int sum, int a, int b)
                     && amx.row_bytes[a] == 4 * amx.rows[b]
                     && amx.row_bytes[b] == amx.row_bytes[sum],
                 "tiles that do not fit each other");
-    float x[AMX_ROWS][AMX_ROW_BYTES / 2], y[AMX_ROWS][AMX_ROW_BYTES / 2];
-    amx_numbers(a, x);
-    amx_numbers(b, y);
     for (int m = 0; m < amx.rows[sum]; m++) {
-        float sums[AMX_ROW_BYTES / 4];
-        memcpy(sums, amx_tile[sum][m], sizeof(sums));
-        for (int k = 0; k < amx.row_bytes[a] / 2; k++)
-            for (int n = 0; n < amx.row_bytes[sum] / 4; n++)
-                sums[n] += x[m][k] * y[k / 2][2 * n + k % 2];
-        memcpy(amx_tile[sum][m], sums, sizeof(sums));
+        amx_floats sums;
+        memcpy(&sums, amx_tile[sum][m], sizeof(sums));
+        for (int second = 0; second < 2; second++) {
+            amx_floats x, y;
+            amx_numbers(amx_tile[a][m], second, &x);
+            for (int k = 0; k < amx.rows[b]; k++) {
+                amx_numbers(amx_tile[b][k], second, &y);
+                sums += x[k] * y;
+            }
+        }
+        memcpy(amx_tile[sum][m], &sums, amx.row_bytes[sum]);
     }
 }
 

@@ -48,7 +48,8 @@ def main():
         if forced:
             ring[net] = exchanges(run, net, NODES, "--algo", "ring")
         else:
-            chosen[net] = exchanges(run, net, f"1..{NODES}")
+            chosen[net] = exchanges(run, net, NODES if run.smallest
+                                    else f"1..{NODES}")
     _, _, step_ms, paper, _ = ROWS[0]
     slower = (step_ms * (NODES / paper - 1)
               / chosen["AlexNet"][NODES]["exchange_ms"])
