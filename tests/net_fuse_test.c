@@ -27,7 +27,8 @@ enum {
     LATE_HALVES = 7,
     LATE_OVER = 1,
     BIASED_HALVES = 5,
-    POOLED_HALVES = 5,
+    POOLED_HALVES = 1,
+    POOLED_OVER = 0,
     GRAY_HALVES = 5,
     GRAY_OVER = 0,
     GRAY_FOLDED = 2
@@ -56,6 +57,7 @@ enum {
     LATE_OVER = 5,
     BIASED_HALVES = 0,
     POOLED_HALVES = 0,
+    POOLED_OVER = 1,
     GRAY_HALVES = 0,
     GRAY_OVER = 4,
     GRAY_FOLDED = 4
@@ -378,7 +380,7 @@ Test(net_fuse, fusing_and_sharing_change_no_bit)
     same_as_apart(plain_residual_net, 6, 3, PLAIN_OVER, PLAIN_HALVES);
     same_as_apart(gray_net, 2, 0, GRAY_OVER, GRAY_HALVES);
     same_as_apart(biased_net, 2, 0, 0, BIASED_HALVES);
-    same_as_apart(pooled_net, 3, 0, 1, POOLED_HALVES);
+    same_as_apart(pooled_net, 3, 0, POOLED_OVER, POOLED_HALVES);
     same_as_apart(late_reader_net, 2, 2, LATE_OVER, LATE_HALVES);
 }
 
