@@ -160,8 +160,9 @@ struct numbers {
     float *x, *y, *to, *half_x, *half_y, *half_to, *w;
 };
 
-/* One pass with these halves against the same whose result is rounded later. */
-static void half_pass(const struct conv *c, enum conv_pass pass,
+/* One pass with these halves against the same whose result is rounded later;
+ * ends: with the work of a relu, done to the latter here. */
+static void half_pass(const struct conv *c, enum conv_pass pass, bool ends,
                       const struct numbers *n, uint64_t shape)
 {
     const bool to_half = pass == CONV_FORWARD         ? c->half_y
@@ -181,13 +182,22 @@ static void half_pass(const struct conv *c, enum conv_pass pass,
            count * sizeof(float) / (to_half ? 2 : 1));
     run_pass(&conv_bf16, &floats, pass, n->x, n->y, n->w, wanted);
     struct conv part = *c; /* by shares, one after the other, or whole */
+    part.relu = ends;
+    if (ends && pass == CONV_BACKWARD_DATA && conv_bf16.gates(c))
+        part.gate = c->half_x ? n->half_x : n->x;
+    for (size_t i = 0; i < count; i++)
+        if ((pass == CONV_FORWARD && part.relu && !(wanted[i] > 0))
+            || (part.gate && !(n->x[i] > 0)))
+            wanted[i] = 0;
     for (part.share = 0; part.share < (c->shares ? c->shares : 1); part.share++)
         run_pass(&conv_bf16, &part, pass, c->half_x ? n->half_x : n->x,
                  c->half_y ? n->half_y : n->y, n->w, found);
     float *rounded = to_half ? halves_of(wanted, count) : wanted;
     require(!memcmp(found, rounded, count * sizeof(float) / (to_half ? 2 : 1)),
-            "pass %d of bf16, x %d, y %d, adds %d, fresh %d: shape %d",
-            (int)pass, c->half_x, c->half_y, c->add, c->fresh, (int)shape);
+            "pass %d of bf16, x %d, y %d, adds %d, fresh %d, ends %d: shape "
+            "%d",
+            (int)pass, c->half_x, c->half_y, c->add, c->fresh, ends,
+            (int)shape);
     free(found);
     free(wanted);
     if (to_half)
@@ -244,7 +254,7 @@ void halves_come_to_the_same(struct conv c, uint64_t seed)
         c.shares = way / 6 % 2 ? 2 : 0;
         const enum conv_pass pass = way / 12 % CONV_PASSES;
         if (!m->cannot(&c, pass) && !(c.plain && c.half_x))
-            half_pass(&c, pass, &n, seed);
+            half_pass(&c, pass, way / 7 % 2, &n, seed);
     }
     no_image_clears(c, seed);
     float *all[] = {n.x, n.y, n.w, n.to, n.half_x, n.half_y, n.half_to};

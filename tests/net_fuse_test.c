@@ -27,8 +27,14 @@ enum {
     LATE_HALVES = 7,
     LATE_OVER = 1,
     BIASED_HALVES = 5,
+    BIASED_DONE = 3,
+    BIASED_GATED = 1,
+    RESIDUAL_GATED = 1,
     POOLED_HALVES = 1,
+    POOLED_GATED = 1,
+    PLAIN_GATED = 2,
     POOLED_OVER = 0,
+    LATE_GATED = 1,
     GRAY_HALVES = 5,
     GRAY_OVER = 0,
     GRAY_FOLDED = 2
@@ -56,8 +62,14 @@ enum {
     LATE_HALVES = 0,
     LATE_OVER = 5,
     BIASED_HALVES = 0,
+    BIASED_DONE = 2,
+    BIASED_GATED = 0,
+    RESIDUAL_GATED = 0,
     POOLED_HALVES = 0,
+    POOLED_GATED = 0,
+    PLAIN_GATED = 0,
     POOLED_OVER = 1,
+    LATE_GATED = 0,
     GRAY_HALVES = 0,
     GRAY_OVER = 4,
     GRAY_FOLDED = 4
@@ -133,7 +145,7 @@ static struct layer alone(const struct apart *a, int i, bool training)
 {
     struct layer l = a->net->layers[i];
     l.training = training;
-    l.relu = l.done = l.half = l.half_x = false;
+    l.relu = l.done = l.half = l.half_x = l.gates = l.gated = false;
     l.norm = l.sum = NULL;
     l.crew = NULL;
     l.grads = a->grads.x + (l.grads - a->net->grads.x);
@@ -332,11 +344,12 @@ static const char late_reader_net[] = "input 3x8x6\n"
 
 /* What is fused, and gradients that lie on each other, change no bit. */
 static void same_as_apart(const char *text, int done, int summed, int over,
-                          int halves)
+                          int halves, int gated)
 {
     enum { N = 6 };
     float images[N * 144];
     int labels[N], ndone = 0, nsummed = 0, nover = 0, nhalves = 0;
+    int ngated = 0;
     struct apart apart;
     struct net net;
     make_net(&net, text, N);
@@ -345,13 +358,15 @@ static void same_as_apart(const char *text, int done, int summed, int over,
         ndone += l->done;
         nsummed += l->summed;
         nhalves += l->half;
+        ngated += l->gated;
         nover += l->ops->over_dy && net.dy[i].x
                  && net.dy[i].x == net.dy[l->from[0]].x;
     }
-    cr_assert_eq(ndone, done);
+    cr_assert_eq(ndone, done, "%d done", ndone);
     cr_assert_eq(nsummed, summed);
-    cr_assert_eq(nover, over);
-    cr_assert_eq(nhalves, halves);
+    cr_assert_eq(nover, over, "%d over", nover);
+    cr_assert_eq(nhalves, halves, "%d halves", nhalves);
+    cr_assert_eq(ngated, gated, "%d gated", ngated);
     for (size_t i = 0; i < net.params.count; i++)
         net.params.x[i] += 0.1f * random_unit(SEED, i);
     make_batch(&net, images, labels, N);
@@ -376,12 +391,13 @@ static void same_as_apart(const char *text, int done, int summed, int over,
 
 Test(net_fuse, fusing_and_sharing_change_no_bit)
 {
-    same_as_apart(residual_net, 6, 2, OVER, HALVES);
-    same_as_apart(plain_residual_net, 6, 3, PLAIN_OVER, PLAIN_HALVES);
-    same_as_apart(gray_net, 2, 0, GRAY_OVER, GRAY_HALVES);
-    same_as_apart(biased_net, 2, 0, 0, BIASED_HALVES);
-    same_as_apart(pooled_net, 3, 0, POOLED_OVER, POOLED_HALVES);
-    same_as_apart(late_reader_net, 2, 2, LATE_OVER, LATE_HALVES);
+    same_as_apart(residual_net, 6, 2, OVER, HALVES, RESIDUAL_GATED);
+    same_as_apart(plain_residual_net, 6, 3, PLAIN_OVER, PLAIN_HALVES,
+                  PLAIN_GATED);
+    same_as_apart(gray_net, 2, 0, GRAY_OVER, GRAY_HALVES, 0);
+    same_as_apart(biased_net, BIASED_DONE, 0, 0, BIASED_HALVES, BIASED_GATED);
+    same_as_apart(pooled_net, 3, 0, POOLED_OVER, POOLED_HALVES, POOLED_GATED);
+    same_as_apart(late_reader_net, 2, 2, LATE_OVER, LATE_HALVES, LATE_GATED);
 }
 
 /* Weights that are multiplied first are rounded elsewhere. What that changes is

@@ -30,6 +30,11 @@ struct conv {
     /* x and dx, or y and dy, are bf16, two in a float's place, by a method that
      * halves(); what is added to is rounded with it. */
     bool half_x, half_y;
+    /* Forward y = max(y, 0), by a method that relus(). */
+    bool relu;
+    /* NULL, or x, of which none is NaN: dx becomes 0 where that is not above 0,
+     * by a method that gates(). */
+    const float *gate;
     /* Only this of so many shares of the outputs is computed, or of dx or dw,
      * and the rest left alone, by a method that `shares`; 0: all. Together they
      * give the bits that one gives. */
@@ -66,6 +71,10 @@ struct conv_method {
 
     /* Optional: whether backward_weights knows `fresh`, likewise. */
     bool (*writes)(void);
+
+    /* Optional: whether forward knows `relu`, and backward_data `gate`. */
+    bool (*relus)(void);
+    bool (*gates)(const struct conv *);
 
     /* NULL, or why it cannot. */
     const char *(*cannot)(const struct conv *, enum conv_pass);

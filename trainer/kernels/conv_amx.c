@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#include "half.h"
+
 #ifdef CONV_AMX_STAND_IN
 #include "amx_stand_in.h"
 #include "kernels/conv_pack.h"
@@ -78,32 +80,61 @@ static void end(void)
     IF_SUM(DO, 4, 2, 0)                                                        \
     IF_SUM(DO, 5, 2, 1)
 
-/* Lines to memory, without reading there first. */
-static inline void stream(float *to, size_t step, const float *from, int lines)
+/* Positions of 16 outputs, `step` floats apart there, as is gate, if any; past
+ * the caches where they are streamed. */
+static inline void put_whole(const struct conv_tile *t, float *to,
+                             const float *from, int n, const float *gate)
 {
-    for (; lines > 0; lines--, to += step, from += CONV_BLOCK)
+    for (; n > 0; n--, to += t->y_step, from += CONV_BLOCK) {
 #ifdef CONV_AMX_STAND_IN
-        memcpy(to, from, LINE);
+        for (int c = 0; c < CONV_BLOCK; c++)
+            to[c] = (!t->relu || from[c] > 0) && (!gate || gate[c] > 0)
+                        ? from[c]
+                        : 0;
 #else
-        _mm512_stream_ps(to, _mm512_load_ps(from));
+        const __m512 zero = _mm512_setzero_ps();
+        __m512 v = _mm512_load_ps(from);
+        if (t->relu)
+            v = _mm512_max_ps(v, zero);
+        if (gate)
+            v = _mm512_maskz_mov_ps(
+                _mm512_cmp_ps_mask(_mm512_loadu_ps(gate), zero, _CMP_GT_OQ), v);
+        if (t->stream)
+            _mm512_stream_ps(to, v);
+        else
+            _mm512_storeu_ps(to, v);
 #endif
+        gate = gate ? gate + t->y_step : NULL;
+    }
 }
 
-/* Positions of 16 outputs, rounded. */
-static inline void put_half(float *to, size_t step, const float *from, int n,
-                            bool past)
+/* The same, rounded. */
+static inline void put_half(const struct conv_tile *t, float *to,
+                            const float *from, int n, const float *gate)
 {
-    for (; n > 0; n--, to += step, from += CONV_BLOCK) {
+    for (; n > 0; n--, to += t->y_step, from += CONV_BLOCK) {
 #ifdef CONV_AMX_STAND_IN
-        (void)past;
+        uint16_t *half = (uint16_t *)to;
         conv_isa_bf16()->round->row(from, to, CONV_BLOCK);
+        for (int c = 0; c < CONV_BLOCK; c++)
+            if ((t->relu && !half_positive(half[c]))
+                || (gate && !half_positive(((const uint16_t *)gate)[c])))
+                half[c] = 0;
 #else
-        const __m256i v = (__m256i)_mm512_cvtneps_pbh(_mm512_load_ps(from));
-        if (past)
+        const __m256i zero = _mm256_setzero_si256();
+        __m256i v = (__m256i)_mm512_cvtneps_pbh(_mm512_load_ps(from));
+        if (t->relu) /* all but NaN are in the order of such integers */
+            v = _mm256_max_epi16(v, zero);
+        if (gate)
+            v = _mm256_and_si256(
+                v, _mm256_cmpgt_epi16(_mm256_loadu_si256((const __m256i *)gate),
+                                      zero));
+        if (t->stream)
             _mm256_stream_si256((__m256i *)to, v);
         else
             _mm256_storeu_si256((__m256i *)to, v);
 #endif
+        gate = gate ? gate + t->y_step : NULL;
     }
 }
 
@@ -130,7 +161,7 @@ struct place {
     size_t step;
 };
 
-/* Whether all rows of a group's sums may be written where they belong. */
+/* Whether all rows of a group's sums may be written where they belong, */
 static inline bool is_whole(const struct conv_tile *t, int g)
 {
     return !t->half && t->group[g].count == t->positions
@@ -166,6 +197,25 @@ static inline float *y_of(const struct conv_tile *t, int g, int k)
     return t->group[g].y + (size_t)k * t->y_block;
 }
 
+/* Of y, or NULL. */
+static inline const float *gate_of(const struct conv_tile *t, const float *y)
+{
+    return t->gate ? t->gate + (y - t->dx) : NULL;
+}
+
+/* Asks for a gate, which is read when all products are added. */
+static inline void ask_for_gate(const struct conv_tile *t, int g, int k)
+{
+#ifndef CONV_AMX_STAND_IN
+    const float *gate = gate_of(t, y_of(t, g, k));
+    const int floats = gate ? t->positions * (int)t->y_step : 0;
+    for (int i = 0; i < floats; i += CONV_BLOCK)
+        _mm_prefetch((const char *)(gate + i), _MM_HINT_T0);
+#else
+    (void)t, (void)g, (void)k;
+#endif
+}
+
 static inline struct place begin_of(const struct conv_tile *t, int g, int k,
                                     float *kept)
 {
@@ -185,10 +235,16 @@ static inline struct place begin_of(const struct conv_tile *t, int g, int k,
     return (struct place){kept, LINE};
 }
 
+/* and as they are. */
+static inline bool is_plain(const struct conv_tile *t, int g)
+{
+    return is_whole(t, g) && !t->stream && !t->relu && !t->gate;
+}
+
 static inline struct place end_of(const struct conv_tile *t, int g, int k,
                                   float *kept)
 {
-    return is_whole(t, g) && !t->stream
+    return is_plain(t, g)
                ? (struct place){y_of(t, g, k), t->y_step * sizeof(float)}
                : (struct place){kept, LINE};
 }
@@ -198,25 +254,18 @@ static inline void put(const struct conv_tile *t, int g, int k,
                        const float *kept)
 {
     struct run r = {y_of(t, g, k), 0, t->group[g].column, 0};
-    if (!t->half && !t->stream && is_whole(t, g))
+    if (is_plain(t, g))
         return;
-    while (next_run(t, g, &r)) {
-        const float *from = kept + r.from * CONV_BLOCK;
-        if (t->half)
-            put_half(r.y, t->y_step, from, r.n, t->stream);
-        else if (t->stream)
-            stream(r.y, t->y_step, from, r.n);
-        else
-            for (int i = 0; i < r.n; i++)
-                memcpy(r.y + (size_t)i * t->y_step, from + i * CONV_BLOCK,
-                       LINE);
-    }
+    while (next_run(t, g, &r))
+        (t->half ? put_half : put_whole)(t, r.y, kept + r.from * CONV_BLOCK,
+                                         r.n, gate_of(t, r.y));
 }
 
 #define BIAS(i, g, k) _tile_loadd(i, t->bias + (k)*CONV_BLOCK, 0);
 #define BEGIN(i, g, k)                                                         \
     const struct place begin##i = begin_of(t, g, k, kept[i]);                  \
     _tile_loadd(i, begin##i.at, begin##i.step);
+#define ASK(i, g, k) ask_for_gate(t, g, k);
 #define END(i, g, k)                                                           \
     const struct place end##i = end_of(t, g, k, kept[i]);                      \
     _tile_stored(i, end##i.at, end##i.step);
@@ -266,6 +315,7 @@ static inline void tile_of(const struct conv_tile *t, const int ng,
     } else {
         EACH_SUM(BEGIN)
     }
+    EACH_SUM(ASK)
     for (int b = 0; b < t->nblocks; b++) {
         w += t->before * rows;
         for (int i = 0; i < t->ntaps; i++, w += rows) {

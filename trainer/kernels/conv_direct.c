@@ -54,6 +54,8 @@ struct output {
     bool add;               /* to what is there */
     bool half;              /* y is bf16 */
     bool stream;            /* all of it is too much for any cache */
+    bool relu;              /* see struct conv_tile */
+    const float *gate, *dx; /* likewise */
 };
 
 struct pass {
@@ -350,6 +352,9 @@ static void run_band(const struct pass *p, const float *x,
         float *to = out->y + (size_t)kb * out->block;
         t.stream = out->stream && last_block && t.bias;
         t.half = out->half;
+        t.relu = last_block && out->relu;
+        t.gate = last_block ? out->gate : NULL;
+        t.dx = out->dx;
         if (p->isa->wide)
             run_wide(p, out, &t, from, to, nk, images, first, rows);
         for (int i = 0; i < images && !p->isa->wide; i++)
@@ -450,6 +455,7 @@ void direct_forward(const struct conv_isa *isa, const struct conv *c,
     const size_t taps = (size_t)c->kernel_h * (size_t)c->kernel_w;
     const struct conv_weights s = {k, (size_t)in * taps, taps, c->kernel_w};
     begin_forward(isa, &v, c);
+    out.relu = c->relu;
     v.half = c->half_x;
     finish(isa, &v, &out);
     float *padded = scratch + conv_packed(&v, k);
@@ -492,6 +498,8 @@ static void backward_alike(const struct conv_isa *isa, const struct conv *c,
         (rest_w - c->pad_w % c->stride_w + c->stride_w) % c->stride_w;
     const size_t start = (size_t)row * out.row + (size_t)column * out.step;
     out.add = c->add;
+    out.gate = c->gate;
+    out.dx = dx;
     out.row *= (size_t)c->stride_h;
     out.step *= (size_t)c->stride_w;
     v.half = c->half_y;
@@ -517,13 +525,17 @@ static bool gaps(int stride, int kernel, int dilation)
     return stride > 1 && (stride > kernel || dilation > 1);
 }
 
+bool direct_writes_all(const struct conv *c)
+{
+    return !gaps(c->stride_h, c->kernel_h, c->dilation_h)
+           && !gaps(c->stride_w, c->kernel_w, c->dilation_w);
+}
+
 void direct_backward_data(const struct conv_isa *isa, const struct conv *c,
                           const float *dy, const float *w, float *dx,
                           float *scratch)
 {
-    if (!c->add
-        && (gaps(c->stride_h, c->kernel_h, c->dilation_h)
-            || gaps(c->stride_w, c->kernel_w, c->dilation_w)))
+    if (!c->add && !direct_writes_all(c))
         conv_clear(c, dx);
     for (int rest_h = 0; rest_h < c->stride_h; rest_h++)
         for (int rest_w = 0; rest_w < c->stride_w; rest_w++)

@@ -83,6 +83,10 @@ struct conv_tile {
     } group[WIDE_GROUPS];
     bool stream; /* y to memory, past the caches; with a bias */
     bool half;   /* y is bf16 */
+    /* Of wide tiles: y = max(y, 0); and NULL, or y becomes 0 where gate, which begins as dx does,
+     * is not above 0. */
+    bool relu;
+    const float *gate, *dx;
 };
 
 /* Of nc input channels and nk blocks, for one tap: dw += sum over positions of

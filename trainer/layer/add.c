@@ -76,14 +76,15 @@ static void backward(struct layer *l, const struct tensor *x, struct tensor y,
 {
     (void)x;
     const size_t count = shape_floats(y.shape);
+    const bool relu = l->relu && !l->gated;
     for (int k = 0; k < l->ninputs; k++) {
         float *to = dx[k].x;
         if (!to || (k && to == dx[0].x))
             continue;
         if (l->half)
             pass_halves((const uint16_t *)y.x, (const uint16_t *)dy.x,
-                        (uint16_t *)to, count, l->relu);
-        else if (l->relu)
+                        (uint16_t *)to, count, relu);
+        else if (relu)
             for (size_t i = 0; i < count; i++) {
                 const float d = dy.x[i]; /* in any case: no branch */
                 to[i] = y.x[i] > 0 ? d : 0;

@@ -154,6 +154,20 @@ static bool adds_dx(const struct layer *l)
     return !l->plain && method_of(l, CONV_BACKWARD_DATA)->adds;
 }
 
+static bool can_relu_forward(const struct layer *l)
+{
+    const struct conv_method *m = method_of(l, CONV_FORWARD);
+    return m->relus && m->relus();
+}
+
+static bool can_gate(const struct layer *l)
+{
+    const struct conv_method *m =
+        l->plain ? NULL : method_of(l, CONV_BACKWARD_DATA);
+    const struct conv c = conv_of(l, l->in.n);
+    return m && m->gates && m->gates(&c);
+}
+
 /* The weights and biases of this and the batchnorm behind it in one. */
 static const float *fold(const struct layer *l)
 {
@@ -198,9 +212,11 @@ static void forward(struct layer *l, const struct tensor *x, struct tensor y)
     const float *bias =
         folds || !l->option.window.no_bias ? weights + nweights(l) : NULL;
     const struct conv_method *m = method_of(l, CONV_FORWARD);
+    const bool relu = folds ? l->norm->relu : l->relu;
+    c.relu = relu && can_relu_forward(l);
     if (!conv_is_idle(&c, CONV_FORWARD, m))
         m->forward(&c, x->x, weights, bias, y.x, l->scratch);
-    if (folds && l->norm->relu)
+    if (relu && !c.relu)
         layer_relu.forward(l->norm, &y, y);
 }
 
@@ -248,7 +264,8 @@ static void backward(struct layer *l, const struct tensor *x, struct tensor y,
                      struct tensor dy, const struct tensor *dx)
 {
     struct conv c = conv_of(l, dy.shape.n);
-    (void)x, (void)y;
+    (void)y;
+    c.gate = l->gates ? x->x : NULL;
     c.add = l->adds[0] && adds_dx(l);
     c.half_x = l->half_x;
     c.half_y = l->half;
@@ -268,6 +285,8 @@ const struct layer_ops layer_conv = {
     .describe = describe,
     .init = init,
     .adds_dx = adds_dx,
+    .can_relu_forward = can_relu_forward,
+    .can_gate = can_gate,
     .by_outputs = by_outputs,
     .forward = forward,
     .backward = backward,

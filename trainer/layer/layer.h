@@ -72,6 +72,9 @@ struct layer {
     bool half_x;             /* and so are what it reads and dx; net/half.h */
     bool done;               /* which has nothing to do, y and x are one */
     bool learns;             /* it or something before it has parameters */
+    bool gates; /* backward does what that of the relu whose output it reads
+                   would, which has ended all parts of that gradient: */
+    bool gated; /* relu, or what does one: dy comes so */
     bool adds[LAYER_INPUTS]; /* its part of an input's gradient comes to that of
                                 a later layer */
     bool plain;              /* the images, which are its input, are plain */
@@ -127,8 +130,9 @@ struct layer_ops {
      * adds, and they were set to 0. */
     size_t (*grads_written)(const struct layer *);
     /* Can do the relu that follows, in forward and in backward, for which it
-     * reads what relu_reads says as well. */
+     * reads what relu_reads says as well; optional: whether in forward alone. */
     bool can_relu;
+    bool (*can_relu_forward)(const struct layer *);
     unsigned relu_reads;
     bool relu_first; /* which comes to the same as one that precedes this */
     /* Can do the batchnorm that follows, in evaluation; with so many floats of
@@ -145,6 +149,8 @@ struct layer_ops {
     /* Optional, of layers with one input: whether backward adds to dx[0], which
      * a later layer has written, where adds[0] says so. */
     bool (*adds_dx)(const struct layer *);
+    /* Optional, of such layers: whether backward knows `gates`, and adds. */
+    bool (*can_gate)(const struct layer *);
 
     /* Reads the words after the name; ins and ninputs are set. Sets out, the
      * counts and option. Returns NULL, or static text that says what is wrong

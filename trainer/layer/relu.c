@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* relu: max(x, 0), with gradient 0 at 0. */
+#include <string.h>
+
 #include "half.h"
 #include "layer/words.h"
 
@@ -40,6 +42,11 @@ static void backward(struct layer *l, const struct tensor *x, struct tensor y,
 {
     (void)x;
     const size_t count = dx->x ? shape_floats(y.shape) : 0;
+    if (l->gated) {
+        if (count && dx->x != dy.x)
+            memcpy(dx->x, dy.x, (count >> l->half) * sizeof(float));
+        return;
+    }
     if (l->half) {
         backward_half((const uint16_t *)y.x, (const uint16_t *)dy.x,
                       (uint16_t *)dx->x, count);

@@ -64,3 +64,42 @@ void net_fuse(struct net *net)
     for (int i = 0; i < net->nlayers; i++)
         fuse_sum(net, &net->layers[i]);
 }
+
+/* The first layer that reads output i, whose backward is the last. */
+static struct layer *first_reader(struct net *net, int i)
+{
+    for (int j = i + 1; j < net->nlayers; j++)
+        for (int k = 0; k < net->layers[j].ninputs; k++)
+            if (net->layers[j].from[k] == i)
+                return &net->layers[j];
+    return NULL;
+}
+
+/* The layer in whose backward relu l's is, perhaps itself; or NULL. A
+ * batchnorm's costs nothing, as it has to read x. */
+static struct layer *does_relu(struct net *net, struct layer *l)
+{
+    struct layer *before = l->from[0] < 0 ? NULL : &net->layers[l->from[0]];
+    if (!is_relu(l))
+        return NULL;
+    if (!l->done)
+        return l;
+    return before->relu && !strcmp(before->ops->name, "add") ? before : NULL;
+}
+
+void net_gate(struct net *net)
+{
+    for (int i = 0; i < net->nlayers; i++) {
+        struct layer *l = &net->layers[i], *does = does_relu(net, l);
+        struct layer *first = does ? first_reader(net, i) : NULL;
+        if (!first || !first->ops->can_gate || !first->ops->can_gate(first))
+            continue;
+        first->gates = does->gated = true;
+        struct layer *before = only_for(net, i);
+        if (l->done || !before || !before->ops->can_relu_forward
+            || !before->ops->can_relu_forward(before))
+            continue;
+        before->relu = true;
+        l->done = true;
+    }
+}

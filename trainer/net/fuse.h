@@ -9,4 +9,9 @@
  * the batchnorm, that is the only one to read them. Their scratch may grow. */
 void net_fuse(struct net *);
 
+/* Lets the last layer to add to a relu's gradient do the relu's work there; if
+ * so, the layer before it may do what is left, forward. By what layers add, and
+ * what of them is bf16. */
+void net_gate(struct net *);
+
 #endif

@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 
+#include "net/fuse.h"
 #include "net/half.h"
 #include "net/memory.h"
 
@@ -225,6 +226,7 @@ void net_lay_out(struct net *net)
     for (int i = 0; i < net->nlayers; i++)
         mark(net, i);
     net_halve(net);
+    net_gate(net);
 }
 
 int net_place(struct net *net)
