@@ -9,10 +9,9 @@
 
 #include <string.h>
 
-#include "half.h"
-
 #ifdef CONV_AMX_STAND_IN
 #include "amx_stand_in.h"
+#include "half.h"
 #include "kernels/conv_pack.h"
 #else
 #include <immintrin.h>
@@ -121,14 +120,14 @@ static inline void put_half(const struct conv_tile *t, float *to,
                 || (gate && !half_positive(((const uint16_t *)gate)[c])))
                 half[c] = 0;
 #else
-        const __m256i zero = _mm256_setzero_si256();
-        __m256i v = (__m256i)_mm512_cvtneps_pbh(_mm512_load_ps(from));
-        if (t->relu) /* all but NaN are in the order of such integers */
-            v = _mm256_max_epi16(v, zero);
-        if (gate)
+        __m512 whole = _mm512_load_ps(from);
+        if (t->relu)
+            whole = _mm512_max_ps(whole, _mm512_setzero_ps());
+        __m256i v = (__m256i)_mm512_cvtneps_pbh(whole);
+        if (gate) /* all but NaN are in the order of such integers */
             v = _mm256_and_si256(
                 v, _mm256_cmpgt_epi16(_mm256_loadu_si256((const __m256i *)gate),
-                                      zero));
+                                      _mm256_setzero_si256()));
         if (t->stream)
             _mm256_stream_si256((__m256i *)to, v);
         else

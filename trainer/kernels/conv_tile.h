@@ -83,9 +83,9 @@ struct conv_tile {
     } group[WIDE_GROUPS];
     bool stream; /* y to memory, past the caches; with a bias */
     bool half;   /* y is bf16 */
-    /* Of wide tiles: y = max(y, 0); and NULL, or y becomes 0 where gate, which begins as dx does,
-     * is not above 0. */
-    bool relu;
+    bool relu;   /* of wide tiles: y = max(y, 0) */
+    /* Of those: NULL, or y becomes 0 where gate, which begins as dx does, is
+     * not above 0. */
     const float *gate, *dx;
 };
 
