@@ -52,11 +52,11 @@ def test_one_rank_and_four_reach_88_percent_in_two_epochs():
 
 
 @case
-def test_workers_of_a_server_reach_80_percent_in_an_epoch():
+def test_workers_of_a_server_reach_75_percent_in_an_epoch():
     for strategy, options in SERVED.items():
         accuracy, out = train(5, 1, '--batch', '64', '--strategy', strategy,
                               *options)
-        expect(accuracy >= 0.8, strategy, accuracy)
+        expect(accuracy >= 0.75, strategy, accuracy)
         expect(re.search(r'^staleness +[0-9]', out, re.MULTILINE), out)
 
 

@@ -7,6 +7,7 @@
  * positions (conv_wide_weights.c). */
 #include "kernels/conv_direct.h"
 #include "kernels/conv_pack.h"
+#include "kernels/conv_size.h"
 
 static const char *cannot(const struct conv *c, enum conv_pass pass)
 {
@@ -22,7 +23,7 @@ static bool is_wide(void)
 
 static bool gates(const struct conv *c)
 {
-    return is_wide() && direct_writes_all(c);
+    return is_wide() && conv_reaches_all(c);
 }
 
 static size_t scratch_of(const struct conv *c, enum conv_pass pass)

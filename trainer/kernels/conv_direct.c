@@ -8,6 +8,7 @@
 
 #include "kernels/conv_bands.h"
 #include "kernels/conv_pack.h"
+#include "kernels/conv_size.h"
 
 enum {
     FEW = 784,       /* positions; of less, several images are done at once */
@@ -519,23 +520,11 @@ static void backward_alike(const struct conv_isa *isa, const struct conv *c,
     }
 }
 
-/* Whether there may be positions that no tap falls on. */
-static bool gaps(int stride, int kernel, int dilation)
-{
-    return stride > 1 && (stride > kernel || dilation > 1);
-}
-
-bool direct_writes_all(const struct conv *c)
-{
-    return !gaps(c->stride_h, c->kernel_h, c->dilation_h)
-           && !gaps(c->stride_w, c->kernel_w, c->dilation_w);
-}
-
 void direct_backward_data(const struct conv_isa *isa, const struct conv *c,
                           const float *dy, const float *w, float *dx,
                           float *scratch)
 {
-    if (!c->add && !direct_writes_all(c))
+    if (!c->add && !conv_reaches_all(c))
         conv_clear(c, dx);
     for (int rest_h = 0; rest_h < c->stride_h; rest_h++)
         for (int rest_w = 0; rest_w < c->stride_w; rest_w++)

@@ -18,10 +18,6 @@ void direct_backward_weights(const struct conv_isa *, const struct conv *,
                              const float *x, const float *dy, float *dw,
                              float *scratch);
 
-/* Whether backward_data writes each position, not those alone on which taps
- * fall. */
-bool direct_writes_all(const struct conv *);
-
 /* The same where there are wide sums. */
 void wide_backward_weights(const struct conv_isa *, const struct conv *,
                            const float *x, const float *dy, float *dw,

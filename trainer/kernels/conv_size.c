@@ -22,3 +22,14 @@ double conv_flops(const struct conv *c)
     return 2.0 * c->n * c->k * c->out_h * c->out_w * (c->c / c->groups)
            * c->kernel_h * c->kernel_w;
 }
+
+static bool gaps(int stride, int kernel, int dilation)
+{
+    return stride > 1 && (stride > kernel || dilation > 1);
+}
+
+bool conv_reaches_all(const struct conv *c)
+{
+    return !gaps(c->stride_h, c->kernel_h, c->dilation_h)
+           && !gaps(c->stride_w, c->kernel_w, c->dilation_w);
+}

@@ -14,4 +14,8 @@ size_t conv_weights(const struct conv *);
  * in full, and so do the zeros around the image. */
 double conv_flops(const struct conv *);
 
+/* Whether each position of x is under some window's tap, if windows are enough:
+ * strides leave no gaps. */
+bool conv_reaches_all(const struct conv *);
+
 #endif
