@@ -25,47 +25,43 @@
 #include "kernels/conv_amx.h"
 #include "thorough.h"
 
-/* Forward and with dx to what x is, both with the work of a relu, given y and dx
- * without. */
-static void check_relu(const struct conv_method *m, struct conv c,
-                       const float *x, const float *xb, const float *w,
-                       const float *bias, const float *dyb, const float *y,
-                       const float *dx, const char *isa, const char *shape)
+/* Forward with a relu, and with x as a gate of dx, written and added to what x
+ * is: as the method gives them without, and that as it is defined. */
+static void ends_as_apart(const struct conv_method *m, struct conv c,
+                          const float *x, const float *w, const float *bias,
+                          const float *dy, const char *name, const char *shape)
 {
-    const size_t nx = conv_inputs(&c), ny = conv_outputs(&c);
-    const size_t bx = conv_blocked(c.n, c.c, c.h, c.w);
-    const size_t by = conv_blocked(c.n, c.k, c.out_h, c.out_w);
-    float *to = unset(bx > by ? bx : by), *found = unset(nx > ny ? nx : ny);
-    float *wanted = unset(nx > ny ? nx : ny);
-    if (m->relus && m->relus()) {
+    const size_t nx = conv_blocked(c.n, c.c, c.h, c.w);
+    const size_t ny = conv_blocked(c.n, c.k, c.out_h, c.out_w);
+    float *apart = unset(nx > ny ? nx : ny), *found = unset(nx > ny ? nx : ny);
+    if (m->relus) {
         float *scratch = scratch_of(m, &c, CONV_FORWARD);
+        m->forward(&c, x, w, bias, apart, scratch);
         c.relu = true;
-        m->forward(&c, c.plain ? x : xb, w, bias, to, scratch);
-        conv_to_plain(to, found, c.n, c.k, c.out_h, c.out_w);
+        m->forward(&c, x, w, bias, found, scratch);
         for (size_t i = 0; i < ny; i++)
-            wanted[i] = y[i] > 0 ? y[i] : 0;
-        equal(found, wanted, ny, isa, "y of a relu", shape);
-        lanes_are_zero(to, c.n, c.k, (size_t)c.out_h * (size_t)c.out_w, shape);
+            apart[i] = apart[i] > 0 ? apart[i] : 0;
+        equal(found, apart, ny, name, "y of a relu", shape);
         free(scratch);
     }
     if (!c.plain && m->gates && m->gates(&c)) {
         float *scratch = scratch_of(m, &c, CONV_BACKWARD_DATA);
-        c.gate = xb;
         for (int adds = 0; adds < 2; adds++) {
             c.add = adds;
-            memcpy(to, xb, bx * sizeof(float));
-            m->backward_data(&c, dyb, w, to, scratch);
-            conv_to_plain(to, found, c.n, c.c, c.h, c.w);
+            memcpy(apart, x, nx * sizeof(float));
+            memcpy(found, x, nx * sizeof(float));
+            c.gate = NULL;
+            m->backward_data(&c, dy, w, apart, scratch);
+            c.gate = x;
+            m->backward_data(&c, dy, w, found, scratch);
             for (size_t i = 0; i < nx; i++)
-                wanted[i] = x[i] > 0 ? dx[i] + (adds ? x[i] : 0) : 0;
-            equal(found, wanted, nx, isa, "dx of a relu", shape);
-            lanes_are_zero(to, c.n, c.c, (size_t)c.h * (size_t)c.w, shape);
+                apart[i] = x[i] > 0 ? apart[i] : 0;
+            equal(found, apart, nx, name, "dx of a relu", shape);
         }
         free(scratch);
     }
-    free(to);
+    free(apart);
     free(found);
-    free(wanted);
 }
 
 static void check(struct conv c, uint64_t seed)
@@ -107,7 +103,7 @@ static void check(struct conv c, uint64_t seed)
         equal(back, y, ny, isa, "y", shape);
         lanes_are_zero(yb, c.n, c.k, (size_t)c.out_h * (size_t)c.out_w, shape);
         free(scratch);
-        check_relu(m, c, x, xb, w, bias, dyb, y, dx, isa, shape);
+        ends_as_apart(m, c, c.plain ? x : xb, w, bias, dyb, isa, shape);
         scratch = scratch_of(m, &c, CONV_BACKWARD_WEIGHTS);
         memcpy(dwb, dw0, nw * sizeof(float));
         m->backward_weights(&c, c.plain ? x : xb, dyb, dwb, scratch);
@@ -178,6 +174,7 @@ static void winograd_as_direct(struct conv c, const char *isa, uint64_t seed)
     near(dx[1], dx[0], nx, isa, "dx", c.c, c.k);
     near(sum[1], sum[0], nx, isa, "dx that is added", c.c, c.k);
     near(dw[1], dw[0], nw, isa, "dw", c.c, c.k);
+    ends_as_apart(&conv_winograd, c, x, w, bias, dy, isa, "Winograd's");
     float *all[] = {px,   py,    w,     bias,   x,      dy,    y[0],
                     y[1], dx[0], dx[1], sum[0], sum[1], dw[0], dw[1]};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)

@@ -62,12 +62,12 @@ enum {
     LATE_HALVES = 0,
     LATE_OVER = 5,
     BIASED_HALVES = 0,
-    BIASED_DONE = 2,
+    BIASED_DONE = 2, /* by matrices, as the net is small */
     BIASED_GATED = 0,
     RESIDUAL_GATED = 0,
     POOLED_HALVES = 0,
-    POOLED_GATED = 0,
-    PLAIN_GATED = 0,
+    POOLED_GATED = 1,
+    PLAIN_GATED = 2,
     POOLED_OVER = 1,
     LATE_GATED = 0,
     GRAY_HALVES = 0,
@@ -399,6 +399,30 @@ Test(net_fuse, fusing_and_sharing_change_no_bit)
     same_as_apart(pooled_net, 3, 0, POOLED_OVER, POOLED_HALVES, POOLED_GATED);
     same_as_apart(late_reader_net, 2, 2, LATE_OVER, LATE_HALVES, LATE_GATED);
 }
+
+#ifndef CONV_AMX_STAND_IN
+static const struct conv_method *forced;
+
+static const struct conv_method *by_forced(const struct conv *c,
+                                           enum conv_pass pass)
+{
+    (void)c, (void)pass;
+    return forced;
+}
+
+/* Those that a large net has; the first layer is none of Winograd's. */
+Test(net_fuse, what_kernels_fuse_changes_no_bit)
+{
+    conv_choose(by_forced);
+    forced = &conv_direct;
+    same_as_apart(residual_net, 6, 2, OVER, HALVES, 1);
+    same_as_apart(biased_net, 3, 0, 0, BIASED_HALVES, 1);
+    same_as_apart(late_reader_net, 2, 2, LATE_OVER, LATE_HALVES, 1);
+    forced = &conv_winograd;
+    same_as_apart(plain_residual_net, 6, 3, PLAIN_OVER, PLAIN_HALVES, 1);
+    same_as_apart(biased_net, 2, 0, 0, BIASED_HALVES, 1);
+}
+#endif
 
 /* Weights that are multiplied first are rounded elsewhere. What that changes is
  * as large wherever it falls, so outputs are compared by their largest. */

@@ -64,6 +64,7 @@ struct conv_method {
     const char *name;
     bool adds;   /* backward_data knows `add` */
     bool shares; /* all passes know `shares` */
+    bool relus;  /* forward knows `relu` */
 
     /* Optional: whether all passes know half_x and half_y, on this
      * processor. A plain input is no half_x. */
@@ -72,8 +73,7 @@ struct conv_method {
     /* Optional: whether backward_weights knows `fresh`, likewise. */
     bool (*writes)(void);
 
-    /* Optional: whether forward knows `relu`, and backward_data `gate`. */
-    bool (*relus)(void);
+    /* Optional: whether backward_data knows `gate`. */
     bool (*gates)(const struct conv *);
 
     /* NULL, or why it cannot. */

@@ -21,11 +21,6 @@ static bool is_wide(void)
     return conv_isa_bf16()->wide;
 }
 
-static bool gates(const struct conv *c)
-{
-    return is_wide() && conv_reaches_all(c);
-}
-
 static size_t scratch_of(const struct conv *c, enum conv_pass pass)
 {
     return direct_scratch(conv_isa_bf16(), c, pass);
@@ -57,8 +52,8 @@ const struct conv_method conv_bf16 = {
     .shares = true,
     .halves = is_wide,
     .writes = is_wide,
-    .relus = is_wide,
-    .gates = gates,
+    .relus = true,
+    .gates = conv_reaches_all,
     .cannot = cannot,
     .scratch = scratch_of,
     .forward = forward,

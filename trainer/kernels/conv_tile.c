@@ -113,6 +113,38 @@ PER_CASE const float *add(reg acc[][TILE_POSITIONS], const float *x,
     return w;
 }
 
+/* Of this tile's outputs; it is read when all products are added. */
+PER_CASE void ask_for_gate(const struct conv_tile *t, const int nk,
+                           const int nq)
+{
+    const float *gate = t->gate + (t->y - t->dx);
+    UNROLL(16)
+    for (int k = 0; k < nk; k++) {
+        UNROLL(16)
+        for (int q = 0; q < nq; q++)
+            __builtin_prefetch(gate + (size_t)k * t->y_block + q * t->y_step);
+    }
+}
+
+/* y, with the relu's work if it `ends`. */
+PER_CASE void put(const struct conv_tile *t, reg acc[][TILE_POSITIONS],
+                  const int parts, const int nq, const bool ends)
+{
+    UNROLL(16)
+    for (int k = 0; k < parts; k++) {
+        float *to = t->y + (size_t)(k / PARTS) * t->y_block + k % PARTS * LANES;
+        UNROLL(16)
+        for (int q = 0; q < nq; q++, to += t->y_step) {
+            reg v = acc[k][q];
+            if (ends && t->relu)
+                v = where_above(v, v);
+            if (ends && t->gate)
+                v = where_above(load(t->gate + (to - t->dx)), v);
+            store(to, v);
+        }
+    }
+}
+
 PER_CASE void tile(const struct conv_tile *t, const ptrdiff_t step,
                    const int halves, const int nq)
 {
@@ -129,6 +161,8 @@ PER_CASE void tile(const struct conv_tile *t, const ptrdiff_t step,
             __builtin_prefetch(soon + (size_t)k * t->y_block + q * t->y_step,
                                1);
     }
+    if (t->gate)
+        ask_for_gate(t, nk, nq);
     UNROLL(16)
     for (int k = 0; k < parts; k++) {
         const float *from = t->y + (size_t)(k / PARTS) * t->y_block;
@@ -169,13 +203,10 @@ PER_CASE void tile(const struct conv_tile *t, const ptrdiff_t step,
         }
         w += t->after * nc * nk * CONV_BLOCK;
     }
-    UNROLL(16)
-    for (int k = 0; k < parts; k++) {
-        float *to = t->y + (size_t)(k / PARTS) * t->y_block + k % PARTS * LANES;
-        UNROLL(16)
-        for (int q = 0; q < nq; q++)
-            store(to + q * t->y_step, acc[k][q]);
-    }
+    if (t->relu || t->gate)
+        put(t, acc, parts, nq, true);
+    else
+        put(t, acc, parts, nq, false);
     if (halves % 2 == 0 || !t->bias)
         return;
     UNROLL(16)

@@ -83,9 +83,9 @@ struct conv_tile {
     } group[WIDE_GROUPS];
     bool stream; /* y to memory, past the caches; with a bias */
     bool half;   /* y is bf16 */
-    bool relu;   /* of wide tiles: y = max(y, 0) */
-    /* Of those: NULL, or y becomes 0 where gate, which begins as dx does, is
-     * not above 0. */
+    /* Of all tiles: y = max(y, 0), of NaN 0; and NULL, or y becomes 0 where
+     * gate, which begins as dx does, is not above 0. */
+    bool relu;
     const float *gate, *dx;
 };
 
@@ -179,6 +179,13 @@ struct conv_edge {
     int rows, columns;
 };
 
+/* What is done to outputs when they are written: see struct conv_tile; gate
+ * begins where y does. */
+struct conv_end {
+    bool relu;
+    const float *gate;
+};
+
 enum { WINOGRAD_SIDE = 4 }; /* outputs of a row or column of a tile, at most */
 
 /* Winograd's, of one tile and 16 channels; wide x wide places, `next` floats
@@ -199,7 +206,8 @@ struct conv_transforms {
     /* So many rows and columns of its outputs, to which 16 are added; bias
      * NULL: what is there. */
     void (*output)(const float *m, size_t next, const float *bias, float *y,
-                   size_t row, int rows, int columns);
+                   size_t row, int rows, int columns,
+                   const struct conv_end *end);
     /* The transpose. */
     void (*output_back)(const float *dy, size_t row, int rows, int columns,
                         float *v, size_t next);

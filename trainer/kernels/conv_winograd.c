@@ -155,7 +155,8 @@ static void forward(const struct conv *c, const float *x, const float *w,
     const struct conv_weights order = order_of(c, k, false);
     struct conv_view v;
     view_forward(&v, c);
-    const struct winograd_tiles t = winograd_tiles_of(&v, c, k);
+    struct winograd_tiles t = winograd_tiles_of(&v, c, k);
+    t.relu = c->relu;
     for (int g = 0; g < c->groups; g++)
         run(&v, &t, &order,
             read_only(x) + (size_t)(g * in) * (size_t)(c->h * c->w),
@@ -201,6 +202,11 @@ static bool turns(const struct conv *c)
                   < 0.8 * work_of(c, c->h, c->w).places;
 }
 
+static bool gates(const struct conv *c)
+{
+    return !turns(c);
+}
+
 struct winograd_work conv_winograd_work(const struct conv *c,
                                         enum conv_pass pass)
 {
@@ -234,6 +240,8 @@ static void backward_data(const struct conv *c, const float *dy, const float *w,
     view_backward(&v, c, 0, 0);
     struct winograd_tiles t = winograd_tiles_of(&v, c, in);
     t.add = c->add;
+    t.gate = c->gate;
+    t.dx = dx;
     t.from_last = true; /* see conv_direct.c */
     if (turns(c) && !c->add)
         conv_clear(c, dx);
@@ -357,6 +365,8 @@ const struct conv_method conv_winograd = {
     .name = "winograd",
     .adds = true,
     .shares = true,
+    .relus = true,
+    .gates = gates,
     .cannot = cannot,
     .scratch = scratch_of,
     .forward = forward,

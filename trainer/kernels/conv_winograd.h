@@ -23,6 +23,8 @@ struct winograd_tiles {
     int all, at_once;
     struct conv_span share;           /* of the blocks of outputs */
     bool add;                         /* outputs to what is there */
+    bool relu;                        /* see struct conv_tile */
+    const float *gate, *dx;           /* likewise */
     bool from_last;                   /* done from the last to the first */
     size_t x_image, y_image, x_plane; /* floats of all groups */
 };

@@ -202,22 +202,27 @@ void winograd_output(const struct winograd_tiles *t, int outputs, int first,
     const struct conv_view *view = t->view;
     const size_t row = (size_t)view->columns * CONV_BLOCK;
     const size_t plane = row * (size_t)view->rows;
+    const float *gate = t->gate ? t->gate + (y - t->dx) : NULL;
     for (int b = t->share.from; b < t->share.to; b++) {
         float more[CONV_BLOCK] = {0};
+        const size_t start = (size_t)b * plane;
         const int lanes = conv_least(CONV_BLOCK, outputs - b * CONV_BLOCK);
         if (bias)
             memcpy(more, bias + b * CONV_BLOCK, (size_t)lanes * sizeof(float));
         struct place at = place_of(t, first), soon = place_of(t, first + SOON);
         for (int i = 0; i < n; i++, advance(t, &at), advance(t, &soon)) {
-            prefetch(&soon, y + (size_t)b * plane, t->y_image, row, 1,
-                     t->to->side);
+            const size_t here = start + (size_t)at.image * t->y_image
+                                + (size_t)at.row * row
+                                + (size_t)at.column * CONV_BLOCK;
+            const struct conv_end end = {t->relu, gate ? gate + here : NULL};
+            prefetch(&soon, y + start, t->y_image, row, 1, t->to->side);
+            if (gate)
+                prefetch(&soon, gate + start, t->y_image, row, 1, t->to->side);
             t->to->output(
                 m + ((size_t)b * (size_t)t->at_once + (size_t)i) * CONV_BLOCK,
-                winograd_matrix(t, outputs), t->add ? NULL : more,
-                y + (size_t)at.image * t->y_image + (size_t)b * plane
-                    + (size_t)at.row * row + (size_t)at.column * CONV_BLOCK,
+                winograd_matrix(t, outputs), t->add ? NULL : more, y + here,
                 row, conv_least(t->to->side, view->rows - at.row),
-                conv_least(t->to->side, view->columns - at.column));
+                conv_least(t->to->side, view->columns - at.column), &end);
         }
     }
 }

@@ -130,7 +130,8 @@ INLINE void input_back_part(float *x, size_t row, const struct conv_edge *edge,
 
 /* bias NULL: to what is there. */
 PER_CASE void output_to(const float *m, size_t next, const float *bias,
-                        float *y, size_t row, int rows, int columns)
+                        float *y, size_t row, int rows, int columns,
+                        const bool relu, const float *gate)
 {
     const reg more = bias ? load(bias) : (reg){0};
     reg t[WIDE][WIDE], d[WIDE], to[WIDE];
@@ -148,22 +149,31 @@ PER_CASE void output_to(const float *m, size_t next, const float *bias,
         times_a(d, to, WIDE, columns);
         UNROLL(8)
         for (int j = 0; j < SIDE; j++) {
-            float *at = y + (size_t)i * row + j * CONV_BLOCK;
-            if (j < columns)
-                store(at, to[j] + (bias ? more : load(at)));
+            const size_t at = (size_t)i * row + (size_t)(j * CONV_BLOCK);
+            if (j >= columns)
+                continue;
+            reg v = to[j] + (bias ? more : load(y + at));
+            if (relu)
+                v = where_above(v, v);
+            store(y + at, gate ? where_above(load(gate + at), v) : v);
         }
     }
 }
 
 INLINE void output_part(const float *m, size_t next, const float *bias,
-                        float *y, size_t row, int rows, int columns)
+                        float *y, size_t row, int rows, int columns,
+                        const bool relu, const float *gate)
 {
     if (rows < SIDE || columns < SIDE)
-        output_to(m, next, bias, y, row, rows, columns);
+        output_to(m, next, bias, y, row, rows, columns, relu, gate);
+    else if (relu)
+        output_to(m, next, bias, y, row, SIDE, SIDE, true, NULL);
+    else if (gate)
+        output_to(m, next, bias, y, row, SIDE, SIDE, false, gate);
     else if (bias)
-        output_to(m, next, bias, y, row, SIDE, SIDE);
+        output_to(m, next, bias, y, row, SIDE, SIDE, false, NULL);
     else
-        output_to(m, next, NULL, y, row, SIDE, SIDE);
+        output_to(m, next, NULL, y, row, SIDE, SIDE, false, NULL);
 }
 
 INLINE void output_back_part(const float *dy, size_t row, int rows, int columns,
@@ -240,11 +250,12 @@ static void input_back(float *x, size_t row, const struct conv_edge *edge,
 }
 
 static void output(const float *m, size_t next, const float *bias, float *y,
-                   size_t row, int rows, int columns)
+                   size_t row, int rows, int columns,
+                   const struct conv_end *end)
 {
     for (int k = 0; k < CONV_BLOCK; k += LANES)
         output_part(m + k, next, bias ? bias + k : NULL, y + k, row, rows,
-                    columns);
+                    columns, end->relu, end->gate ? end->gate + k : NULL);
 }
 
 static void output_back(const float *dy, size_t row, int rows, int columns,

@@ -102,6 +102,18 @@ INLINE reg choose(mask m, reg a, reg b)
     return (reg)(((mask)a & m) | ((mask)b & ~m));
 }
 
+/* v, but 0 where x is not above 0. */
+INLINE reg where_above(reg x, reg v)
+{
+#if defined(__AVX512F__) && CONV_LANES == 16
+    const __mmask16 m =
+        _mm512_cmp_ps_mask((__m512)x, _mm512_setzero_ps(), _CMP_GT_OQ);
+    return (reg)_mm512_maskz_mov_ps(m, (__m512)v);
+#else
+    return choose(x > (reg){0}, v, (reg){0});
+#endif
+}
+
 /* A position's 16 channels. */
 struct row {
     reg part[PARTS];

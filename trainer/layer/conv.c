@@ -156,8 +156,7 @@ static bool adds_dx(const struct layer *l)
 
 static bool can_relu_forward(const struct layer *l)
 {
-    const struct conv_method *m = method_of(l, CONV_FORWARD);
-    return m->relus && m->relus();
+    return method_of(l, CONV_FORWARD)->relus;
 }
 
 static bool can_gate(const struct layer *l)
