@@ -55,8 +55,10 @@ struct pass {
     int at_once, images; /* positions of a half, and images */
     int widest;          /* tile, in blocks of outputs */
     bool once; /* all that reads weights does so before the next are packed */
-    const float *bias; /* NULL: 0 */
-    bool add;          /* to what is there */
+    const float *bias;      /* NULL: 0 */
+    bool add;               /* to what is there */
+    bool relu;              /* see struct conv_tile */
+    const float *gate, *dx; /* likewise */
     float *packed, *sums, *products, *dense;
 };
 
@@ -167,9 +169,16 @@ static void multiply_part(const struct pass *p, const struct tile *t,
         }
 }
 
-/* y = x w, or y += that; soon: what is written soon, or NULL. */
+/* Whether these are the last inputs, so that y may end. */
+static bool is_last(const struct pass *p, const struct tile *t)
+{
+    return t->first + t->inputs == p->inputs;
+}
+
+/* y = x w; or y += that, which may end it; soon: what is written soon, or NULL.
+ */
 static void multiply(const struct pass *p, const struct tile *t, int w,
-                     struct quarter x, struct quarter y, bool add,
+                     struct quarter x, struct quarter y, bool add, bool ends,
                      const struct quarter *soon)
 {
     static const float zeros[TILE_BLOCKS * CONV_BLOCK];
@@ -187,6 +196,11 @@ static void multiply(const struct pass *p, const struct tile *t, int w,
     };
     for (int b = 0; b < t->inputs; b += c.nblocks) {
         c.nblocks = conv_least(conv_even_parts(t->inputs, near), t->inputs - b);
+        if (ends && b + c.nblocks == t->inputs && is_last(p, t)) {
+            c.relu = p->relu;
+            c.gate = p->gate;
+            c.dx = p->dx;
+        }
         multiply_part(p, t, c, quarter_from(x, (size_t)b * x.block), y,
                       b ? NULL : soon);
         c.w += packed_floats(t->nk, c.nblocks);
@@ -205,7 +219,7 @@ static void meet(const struct pass *p, const struct tile *t,
                  const struct quarter product[QUARTERS],
                  const struct quarter y[QUARTERS])
 {
-    const bool add = p->add || t->first;
+    const bool add = p->add || t->first, last = is_last(p, t);
     for (int image = 0; image < t->images; image++)
         for (int k = 0; k < t->nk; k++) {
             const float *const plus[] = {bias_of(p, t->kb + k),
@@ -218,8 +232,9 @@ static void meet(const struct pass *p, const struct tile *t,
                 to[i] = y[i].at + (size_t)image * y[i].image
                         + (size_t)k * y[i].block;
             }
-            p->isa->lanes->quarters->meet(from, add ? NULL : plus, to,
-                                          (size_t)t->n);
+            p->isa->lanes->quarters->meet(
+                from, add ? NULL : plus, to, (size_t)t->n, last && p->relu,
+                last && p->gate ? p->gate + (to[Q22] - p->dx) : NULL);
         }
 }
 
@@ -237,14 +252,14 @@ static void run_tile(const struct pass *p, const struct tile *t,
             p->products + i * (size_t)t->images * image, image, block};
         to[i] = quarter_from(y[i], (size_t)t->kb * y[i].block);
     }
-    multiply(p, t, Q11, x[Q11], product[0], false, &to[0]);
-    multiply(p, t, FIRST_SUM + 1, sums[1], product[1], false, &to[1]);
-    multiply(p, t, FIRST_SUM + 0, sums[0], product[2], false, &to[2]);
-    multiply(p, t, FIRST_SUM + 2, sums[2], product[3], false, &to[3]);
+    multiply(p, t, Q11, x[Q11], product[0], false, false, &to[0]);
+    multiply(p, t, FIRST_SUM + 1, sums[1], product[1], false, false, &to[1]);
+    multiply(p, t, FIRST_SUM + 0, sums[0], product[2], false, false, &to[2]);
+    multiply(p, t, FIRST_SUM + 2, sums[2], product[3], false, false, &to[3]);
     meet(p, t, product, to);
-    multiply(p, t, Q12, x[Q21], to[Q11], true, NULL);
-    multiply(p, t, FIRST_SUM + 3, x[Q22], to[Q12], true, NULL);
-    multiply(p, t, Q22, sums[3], to[Q21], true, NULL);
+    multiply(p, t, Q12, x[Q21], to[Q11], true, true, NULL);
+    multiply(p, t, FIRST_SUM + 3, x[Q22], to[Q12], true, true, NULL);
+    multiply(p, t, Q22, sums[3], to[Q21], true, true, NULL);
 }
 
 /* The position that no half has, as it is defined. */
@@ -264,7 +279,7 @@ static void run_last(const struct pass *p, struct tile t,
                        CONV_BLOCK * sizeof(float));
         for (int c = 0; c < 2; c++)
             multiply(p, &t, 2 * k + c, quarter_from(x[2 * c], last), to, true,
-                     NULL);
+                     c == 1, NULL);
     }
 }
 
@@ -382,6 +397,7 @@ static void forward(const struct conv *c, const float *x, const float *w,
     const size_t y_image = conv_blocked(1, c->k, c->out_h, c->out_w);
     struct pass p = pass_of(c, CONV_FORWARD, w);
     p.bias = bias;
+    p.relu = c->relu;
     lay_out(&p, scratch);
     for (int i = 0, images; i < c->n; i += images) {
         const float *from = x + (size_t)i * x_image;
@@ -403,6 +419,8 @@ static void backward_data(const struct conv *c, const float *dy, const float *w,
     struct pass p = pass_of(c, CONV_BACKWARD_DATA, w);
     lay_out(&p, scratch);
     p.add = c->add && !p.apart;
+    p.gate = c->gate;
+    p.dx = dx;
     for (int done = 0, images; done < c->n; done += images) {
         images = conv_least(p.images, c->n - done);
         const size_t first = (size_t)(c->n - done - images);
@@ -414,10 +432,17 @@ static void backward_data(const struct conv *c, const float *dy, const float *w,
     }
 }
 
+static bool gates(const struct conv *c)
+{
+    return !strassen_apart(c);
+}
+
 const struct conv_method conv_strassen = {
     .name = "strassen",
     .adds = true,
     .shares = true,
+    .relus = true,
+    .gates = gates,
     .cannot = cannot,
     .scratch = scratch_of,
     .forward = forward,

@@ -177,8 +177,8 @@ static void finish(const struct sums *u, const struct conv *c,
             from[i] = u->sum + i * each + sum_floats(u, kb);
             to[i] = u->sum + (MEET + i) * each + sum_floats(u, kb);
         }
-        u->isa->lanes->quarters->meet(from, NULL, to,
-                                      sum_floats(u, nk) / CONV_BLOCK);
+        u->isa->lanes->quarters->meet(
+            from, NULL, to, sum_floats(u, nk) / CONV_BLOCK, false, NULL);
         for (int i = 0; i < QUARTERS; i++) {
             const struct conv_part part = {i / 2 * u->outputs + kb, nk,
                                            i % 2 * u->inputs, u->inputs};

@@ -39,7 +39,8 @@ static void right(const float *const b[QUARTERS], float *const t[QUARTERS],
 }
 
 static void meet(const float *const p[QUARTERS], const float *const plus[2],
-                 float *const c[QUARTERS], size_t positions)
+                 float *const c[QUARTERS], size_t positions, bool relu,
+                 const float *gate)
 {
     const float *const p1 = p[0], *const p2 = p[1], *const p3 = p[2],
                        *const p4 = p[3];
@@ -59,7 +60,12 @@ static void meet(const float *const p[QUARTERS], const float *const plus[2],
             store(c11 + i, one + (plus ? up : load(c11 + i)));
             store(c12 + i, u + third + (plus ? up : load(c12 + i)));
             store(c21 + i, last + (plus ? low : load(c21 + i)));
-            store(c22 + i, last + third + (plus ? low : load(c22 + i)));
+            reg whole = last + third + (plus ? low : load(c22 + i));
+            if (relu)
+                whole = where_above(whole, whole);
+            if (gate)
+                whole = where_above(load(gate + i), whole);
+            store(c22 + i, whole);
         }
 }
 

@@ -21,6 +21,7 @@
 #ifndef TRAINER_KERNELS_QUARTERS_H
 #define TRAINER_KERNELS_QUARTERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { Q11, Q12, Q21, Q22, QUARTERS };
@@ -32,9 +33,11 @@ struct quarters_loops {
     void (*right)(const float *const b[QUARTERS], float *const t[QUARTERS],
                   size_t n);
     /* C, but for its last column, plus 16 numbers for the upper quarters and 16
-     * for the lower ones; NULL: plus what is there. */
+     * for the lower ones; NULL: plus what is there. C22, which is whole then,
+     * ends as a conv_tile's y does: with a relu, and of a gate its part. */
     void (*meet)(const float *const p[QUARTERS], const float *const plus[2],
-                 float *const c[QUARTERS], size_t positions);
+                 float *const c[QUARTERS], size_t positions, bool relu,
+                 const float *gate);
 };
 
 #define ISA(name) extern const struct quarters_loops quarters_##name;
