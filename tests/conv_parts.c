@@ -96,6 +96,11 @@ static void shares_of(const struct conv_method *m, struct conv c)
         const size_t count = pass == CONV_FORWARD         ? ny
                              : pass == CONV_BACKWARD_DATA ? nx
                                                           : nw;
+        const bool ends = i / CASES == 1; /* with the work of a relu */
+        c.relu = ends && pass == CONV_FORWARD && m->relus;
+        c.gate = ends && pass == CONV_BACKWARD_DATA && m->gates && m->gates(&c)
+                     ? x
+                     : NULL;
         const bool adds = c.add || pass == CONV_BACKWARD_WEIGHTS;
         const float *from = adds ? before : nothing;
         c.shares = 0;

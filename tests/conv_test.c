@@ -25,43 +25,48 @@
 #include "kernels/conv_amx.h"
 #include "thorough.h"
 
-/* Forward with a relu, and with x as a gate of dx, written and added to what x
- * is: as the method gives them without, and that as it is defined. */
-static void ends_as_apart(const struct conv_method *m, struct conv c,
-                          const float *x, const float *w, const float *bias,
-                          const float *dy, const char *name, const char *shape)
+/* y with a relu that the method does is what one does to y. */
+static void relu_comes_to_the_same(const struct conv_method *m, struct conv c,
+                                   const float *x, const float *w,
+                                   const float *bias, const float *y,
+                                   const char *name, const char *shape)
 {
-    const size_t nx = conv_blocked(c.n, c.c, c.h, c.w);
-    const size_t ny = conv_blocked(c.n, c.k, c.out_h, c.out_w);
-    float *apart = unset(nx > ny ? nx : ny), *found = unset(nx > ny ? nx : ny);
-    if (m->relus) {
-        float *scratch = scratch_of(m, &c, CONV_FORWARD);
-        m->forward(&c, x, w, bias, apart, scratch);
-        c.relu = true;
-        m->forward(&c, x, w, bias, found, scratch);
-        for (size_t i = 0; i < ny; i++)
-            apart[i] = apart[i] > 0 ? apart[i] : 0;
-        equal(found, apart, ny, name, "y of a relu", shape);
-        free(scratch);
-    }
-    if (!c.plain && m->gates && m->gates(&c)) {
-        float *scratch = scratch_of(m, &c, CONV_BACKWARD_DATA);
-        for (int adds = 0; adds < 2; adds++) {
-            c.add = adds;
-            memcpy(apart, x, nx * sizeof(float));
-            memcpy(found, x, nx * sizeof(float));
-            c.gate = NULL;
-            m->backward_data(&c, dy, w, apart, scratch);
-            c.gate = x;
-            m->backward_data(&c, dy, w, found, scratch);
-            for (size_t i = 0; i < nx; i++)
-                apart[i] = x[i] > 0 ? apart[i] : 0;
-            equal(found, apart, nx, name, "dx of a relu", shape);
-        }
-        free(scratch);
-    }
-    free(apart);
+    const size_t count = conv_blocked(c.n, c.k, c.out_h, c.out_w);
+    if (!m->relus)
+        return;
+    float *scratch = scratch_of(m, &c, CONV_FORWARD), *found = unset(count);
+    float *wanted = unset(count);
+    for (size_t i = 0; i < count; i++)
+        wanted[i] = y[i] > 0 ? y[i] : 0;
+    c.relu = true;
+    m->forward(&c, x, w, bias, found, scratch);
+    equal(found, wanted, count, name, "y of a relu", shape);
+    free(scratch);
     free(found);
+    free(wanted);
+}
+
+/* And dx through x as a gate, or what was added to x. */
+static void gate_comes_to_the_same(const struct conv_method *m, struct conv c,
+                                   const float *x, const float *w,
+                                   const float *dy, const float *dx,
+                                   const char *name, const char *shape)
+{
+    const size_t count = conv_blocked(c.n, c.c, c.h, c.w);
+    if (!m->gates || !m->gates(&c))
+        return;
+    float *scratch = scratch_of(m, &c, CONV_BACKWARD_DATA);
+    float *found = unset(count), *wanted = unset(count);
+    for (size_t i = 0; i < count; i++) {
+        wanted[i] = x[i] > 0 ? dx[i] : 0;
+        found[i] = x[i];
+    }
+    c.gate = x;
+    m->backward_data(&c, dy, w, found, scratch);
+    equal(found, wanted, count, name, "dx of a relu", shape);
+    free(scratch);
+    free(found);
+    free(wanted);
 }
 
 static void check(struct conv c, uint64_t seed)
@@ -103,7 +108,7 @@ static void check(struct conv c, uint64_t seed)
         equal(back, y, ny, isa, "y", shape);
         lanes_are_zero(yb, c.n, c.k, (size_t)c.out_h * (size_t)c.out_w, shape);
         free(scratch);
-        ends_as_apart(m, c, c.plain ? x : xb, w, bias, dyb, isa, shape);
+        relu_comes_to_the_same(m, c, c.plain ? x : xb, w, bias, yb, isa, shape);
         scratch = scratch_of(m, &c, CONV_BACKWARD_WEIGHTS);
         memcpy(dwb, dw0, nw * sizeof(float));
         m->backward_weights(&c, c.plain ? x : xb, dyb, dwb, scratch);
@@ -117,6 +122,7 @@ static void check(struct conv c, uint64_t seed)
         conv_to_plain(dxb, back, c.n, c.c, c.h, c.w);
         equal(back, dx, nx, isa, "dx", shape);
         lanes_are_zero(dxb, c.n, c.c, (size_t)c.h * (size_t)c.w, shape);
+        gate_comes_to_the_same(m, c, xb, w, dyb, dxb, isa, shape);
         /* To the images, for once. */
         struct conv adds = c;
         adds.add = true;
@@ -127,6 +133,7 @@ static void check(struct conv c, uint64_t seed)
             back[j] -= x[j];
         equal(back, dx, nx, isa, "dx that is added", shape);
         lanes_are_zero(dxb, c.n, c.c, (size_t)c.h * (size_t)c.w, shape);
+        gate_comes_to_the_same(m, adds, xb, w, dyb, dxb, isa, shape);
         free(scratch);
     }
     halves_come_to_the_same(c, seed);
@@ -174,7 +181,12 @@ static void winograd_as_direct(struct conv c, const char *isa, uint64_t seed)
     near(dx[1], dx[0], nx, isa, "dx", c.c, c.k);
     near(sum[1], sum[0], nx, isa, "dx that is added", c.c, c.k);
     near(dw[1], dw[0], nw, isa, "dw", c.c, c.k);
-    ends_as_apart(&conv_winograd, c, x, w, bias, dy, isa, "Winograd's");
+    relu_comes_to_the_same(&conv_winograd, c, x, w, bias, y[1], isa,
+                           "Winograd's");
+    gate_comes_to_the_same(&conv_winograd, c, x, w, dy, dx[1], isa,
+                           "Winograd's");
+    gate_comes_to_the_same(&conv_winograd, adds, x, w, dy, sum[1], isa,
+                           "Winograd's");
     float *all[] = {px,   py,    w,     bias,   x,      dy,    y[0],
                     y[1], dx[0], dx[1], sum[0], sum[1], dw[0], dw[1]};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
@@ -393,6 +405,7 @@ static void layers_of_known_nets(void)
         SHAPE(2, 48, 41, 38, 32, 1, 1, 1, 1, 1, 0, 0, 1, 1),
         SHAPE(2, 304, 12, 10, 48, 1, 1, 1, 2, 2, 0, 0, 1, 1),
         SHAPE(2, 32, 9, 7, 320, 1, 1, 1, 1, 1, 0, 0, 1, 1),
+        SHAPE(2, 32, 9, 7, 544, 1, 1, 1, 1, 1, 0, 0, 1, 1),
         SHAPE(2, 33, 9, 12, 47, 1, 3, 3, 2, 2, 1, 1, 1, 1),
         SHAPE(3, 64, 6, 5, 96, 2, 3, 3, 2, 2, 0, 2, 1, 1),
         SHAPE(1, 16, 3, 3, 16, 1, 3, 3, 2, 2, 0, 0, 1, 1),

@@ -62,8 +62,8 @@ enum {
     LATE_HALVES = 0,
     LATE_OVER = 5,
     BIASED_HALVES = 0,
-    BIASED_DONE = 2, /* by matrices, as the net is small */
-    BIASED_GATED = 0,
+    BIASED_DONE = 2,
+    BIASED_GATED = 0, /* its conv 20 goes backward by matrices */
     RESIDUAL_GATED = 0,
     POOLED_HALVES = 0,
     POOLED_GATED = 1,
@@ -281,6 +281,22 @@ static const char biased_net[] = "input 3x8x6\n"
                                  "dense 5\n"
                                  "softmax_loss\n";
 
+#ifndef CONV_AMX_STAND_IN
+/* Of channels that suit Winograd's and Strassen's. */
+static const char wide_net[] = "input 3x8x6\n"
+                               "conv 32 3x3 pad 1\n"
+                               "batchnorm\n"
+                               "conv 32 3x3 pad 1\n"
+                               "relu\n"
+                               "conv 64 3x3 pad 1\n"
+                               "relu\n"
+                               "conv 32 1x1\n"
+                               "relu\n"
+                               "conv 32 1x1\n"
+                               "dense 5\n"
+                               "softmax_loss\n";
+#endif
+
 /* A relu that maxpool does, before it and behind it, and some that others read,
  * too, or whose input they do. Of some windows nothing is above 0. */
 static const char pooled_net[] = "input 3x8x6\n"
@@ -410,7 +426,8 @@ static const struct conv_method *by_forced(const struct conv *c,
     return forced;
 }
 
-/* Those that a large net has; the first layer is none of Winograd's. */
+/* Each kernel that can. What it cannot do goes by the rule, as biased_net's
+ * first layer, by matrices, which do no relu. */
 Test(net_fuse, what_kernels_fuse_changes_no_bit)
 {
     conv_choose(by_forced);
@@ -421,6 +438,9 @@ Test(net_fuse, what_kernels_fuse_changes_no_bit)
     forced = &conv_winograd;
     same_as_apart(plain_residual_net, 6, 3, PLAIN_OVER, PLAIN_HALVES, 1);
     same_as_apart(biased_net, 2, 0, 0, BIASED_HALVES, 1);
+    same_as_apart(wide_net, 3, 0, 1, 0, 3);
+    forced = &conv_strassen;
+    same_as_apart(wide_net, 3, 0, 1, 0, 3);
 }
 #endif
 

@@ -30,7 +30,7 @@ struct conv {
     /* x and dx, or y and dy, are bf16, two in a float's place, by a method that
      * halves(); what is added to is rounded with it. */
     bool half_x, half_y;
-    /* Forward y = max(y, 0), by a method that relus(). */
+    /* Forward y = max(y, 0), by a method that `relus`. */
     bool relu;
     /* NULL, or x, of which none is NaN: dx becomes 0 where that is not above 0,
      * by a method that gates(). */

@@ -126,20 +126,24 @@ PER_CASE void ask_for_gate(const struct conv_tile *t, const int nk,
     }
 }
 
-/* y, with the relu's work if it `ends`. */
+/* y, with the relu's work if it `ends`. Stores might change *t, for all that
+ * gcc knows. */
 PER_CASE void put(const struct conv_tile *t, reg acc[][TILE_POSITIONS],
                   const int parts, const int nq, const bool ends)
 {
+    const size_t step = t->y_step;
+    const bool relu = t->relu;
+    const float *const gate = t->gate, *const dx = t->dx;
     UNROLL(16)
     for (int k = 0; k < parts; k++) {
         float *to = t->y + (size_t)(k / PARTS) * t->y_block + k % PARTS * LANES;
         UNROLL(16)
-        for (int q = 0; q < nq; q++, to += t->y_step) {
+        for (int q = 0; q < nq; q++, to += step) {
             reg v = acc[k][q];
-            if (ends && t->relu)
+            if (ends && relu)
                 v = where_above(v, v);
-            if (ends && t->gate)
-                v = where_above(load(t->gate + (to - t->dx)), v);
+            if (ends && gate)
+                v = where_above(load(gate + (to - dx)), v);
             store(to, v);
         }
     }

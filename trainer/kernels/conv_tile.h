@@ -51,7 +51,8 @@ struct conv_span {
 
 /* Of nq positions and nk blocks: y = bias + sum over input channels and taps of
  * x w, or y += that. Where a tile is of an odd number of halves, the last 8
- * channels become their bias, or stay as they are. */
+ * channels become their bias, or stay as they are: none is theirs, so that is
+ * 0. */
 struct conv_tile {
     const float *x;     /* the first position, channel and tap */
     size_t x_step;      /* floats to the next position, for `apart`, */
@@ -83,10 +84,10 @@ struct conv_tile {
     } group[WIDE_GROUPS];
     bool stream; /* y to memory, past the caches; with a bias */
     bool half;   /* y is bf16 */
-    /* Of all tiles: y = max(y, 0), of NaN 0; and NULL, or y becomes 0 where
-     * gate, which begins as dx does, is not above 0. */
-    bool relu;
-    const float *gate, *dx;
+    bool relu;   /* y = max(y, 0), of NaN 0 */
+    /* NULL, or y becomes 0 where this is not above 0; it begins as dx does. */
+    const float *gate;
+    const float *dx;
 };
 
 /* Of nc input channels and nk blocks, for one tap: dw += sum over positions of
@@ -179,8 +180,8 @@ struct conv_edge {
     int rows, columns;
 };
 
-/* What is done to outputs when they are written: see struct conv_tile; gate
- * begins where y does. */
+/* What is done to outputs when they are written, one of these at most: see
+ * struct conv_tile; gate begins where y does. */
 struct conv_end {
     bool relu;
     const float *gate;

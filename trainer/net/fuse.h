@@ -10,8 +10,8 @@
 void net_fuse(struct net *);
 
 /* Lets the last layer to add to a relu's gradient do the relu's work there; if
- * so, the layer before it may do what is left, forward. By what layers add, and
- * what of them is bf16. */
+ * so, the layer before it may do what is left, forward. By how layers compute,
+ * what they add to, and what of them is bf16: after all that is known. */
 void net_gate(struct net *);
 
 #endif
