@@ -281,22 +281,6 @@ static const char biased_net[] = "input 3x8x6\n"
                                  "dense 5\n"
                                  "softmax_loss\n";
 
-#ifndef CONV_AMX_STAND_IN
-/* Of channels that suit Winograd's and Strassen's. */
-static const char wide_net[] = "input 3x8x6\n"
-                               "conv 32 3x3 pad 1\n"
-                               "batchnorm\n"
-                               "conv 32 3x3 pad 1\n"
-                               "relu\n"
-                               "conv 64 3x3 pad 1\n"
-                               "relu\n"
-                               "conv 32 1x1\n"
-                               "relu\n"
-                               "conv 32 1x1\n"
-                               "dense 5\n"
-                               "softmax_loss\n";
-#endif
-
 /* A relu that maxpool does, before it and behind it, and some that others read,
  * too, or whose input they do. Of some windows nothing is above 0. */
 static const char pooled_net[] = "input 3x8x6\n"
@@ -417,6 +401,12 @@ Test(net_fuse, fusing_and_sharing_change_no_bit)
 }
 
 #ifndef CONV_AMX_STAND_IN
+/* Of channels that suit Winograd's and Strassen's. */
+static const char wide_net[] =
+    "input 3x8x6\nconv 32 3x3 pad 1\nbatchnorm\nconv 32 3x3 pad 1\nrelu\n"
+    "conv 64 3x3 pad 1\nrelu\nconv 32 1x1\nrelu\nconv 32 1x1\ndense 5\n"
+    "softmax_loss\n";
+
 static const struct conv_method *forced;
 
 static const struct conv_method *by_forced(const struct conv *c,
