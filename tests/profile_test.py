@@ -25,8 +25,8 @@ ENV = {**{k: v for k, v in os.environ.items() if not k.startswith('COLL_')},
        'OPENBLAS_NUM_THREADS': '1', 'COLL_STORE': 'off'}
 BATCH = 16
 # Nothing learns in the pooling, so it has no backward, and the convolution
-# behind it has no gradient of its input. The convolution and the sum do the relus
-# behind them. A name may need care in JSON.
+# behind it has no gradient of its input. The convolution and the sum do the
+# relus behind them. A name may need care in JSON.
 NET = '''net probe
 input 1x28x28
 maxpool 2x2
