@@ -89,6 +89,33 @@ static void read_delay(const struct options *o, struct train_settings *s)
     s->delay_seconds = ms / 1e3;
 }
 
+static struct schedule_settings schedule_of(const struct options *o)
+{
+    struct schedule_settings schedule = {
+        .name = o->schedule,
+        .lr = o->lr,
+        .gamma = o->gamma,
+        .power = o->power,
+        .every = o->every,
+        .warmup = o->warmup,
+        .from = o->warmup_from,
+    };
+    if (o->warmup_from > 0 && !o->warmup)
+        options_die(&train_program, "--warmup-from: found no --warmup, which "
+                                    "says over how many steps");
+    if (o->milestones && strcmp(o->schedule, "multistep"))
+        options_die(&train_program,
+                    "--milestones: found --schedule %s, valid is --schedule "
+                    "multistep",
+                    o->schedule);
+    const char *wrong =
+        o->milestones ? schedule_milestones(&schedule, o->milestones) : NULL;
+    if (wrong)
+        options_die(&train_program, "--milestones: found \"%s\", %s",
+                    o->milestones, wrong);
+    return schedule;
+}
+
 struct train_settings settings_of(const struct options *o)
 {
     const bool own_file =
@@ -110,33 +137,11 @@ struct train_settings settings_of(const struct options *o)
     if (kernel_choose(o->kernel, o->threads ? (int)o->threads : 1, error,
                       sizeof(error)))
         options_die(&train_program, "--kernel: %s", error);
-    struct schedule_settings schedule = {
-        .name = o->schedule,
-        .lr = o->lr,
-        .gamma = o->gamma,
-        .power = o->power,
-        .every = o->every,
-        .warmup = o->warmup,
-        .from = o->warmup_from,
-    };
-    if (o->warmup_from > 0 && !o->warmup)
-        options_die(&train_program, "--warmup-from: found no --warmup, which "
-                                    "says over how many steps");
-    if (o->milestones && strcmp(o->schedule, "multistep"))
-        options_die(&train_program,
-                    "--milestones: found --schedule %s, valid is --schedule "
-                    "multistep",
-                    o->schedule);
     if (o->accumulate > 1 && (o->profile || o->trace))
         options_die(&train_program,
                     "--accumulate: found %ld with --%s, which times one batch "
                     "a step; valid is one of the two",
                     o->accumulate, o->profile ? "profile" : "trace");
-    const char *wrong =
-        o->milestones ? schedule_milestones(&schedule, o->milestones) : NULL;
-    if (wrong)
-        options_die(&train_program, "--milestones: found \"%s\", %s",
-                    o->milestones, wrong);
     struct train_settings s = {
         .net_text = net_option(&train_program, o->net),
         .net_name = o->net,
@@ -166,7 +171,7 @@ struct train_settings settings_of(const struct options *o)
                   {o->momentum, o->beta1, o->beta2, o->epsilon, o->trust}},
         .clip_norm = o->clip_norm,
         .average = o->ema,
-        .schedule = schedule,
+        .schedule = schedule_of(o),
         .checkpoint = o->checkpoint,
         .checkpoint_every = o->checkpoint_every,
         .test_every = o->test_every,
