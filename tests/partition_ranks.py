@@ -4,6 +4,7 @@
 partition_ranks.py BUILD. Where they are changes no bit, what a node cannot
 hold is refused, and memory that the system cannot place does no harm.
 """
+import contextlib
 import functools
 import os
 import subprocess
@@ -88,10 +89,49 @@ def test_more_than_a_node_has_is_refused():
         expect('MiB that all ranks in NUMA node 0 of rank' in said
                and 'valid are the 1 MiB that it has' in said, nranks, said)
     # Each fits, both do not.
-    need = float(refused(1, **roomy('1MB')).split('found ')[1].split()[0])
-    room = f'{round(1.5 * need)}MiB'
+    room = f'{round(1.5 * needed_mib(1))}MiB'
     train('fits', 1, '--partition', steps=2, **roomy(room))
     refused(2, **roomy(room))
+
+
+def needed_mib(nranks, *options):
+    said = refused(nranks, *options, **machine(1, '1MB'))
+    return float(said.split('found ')[1].split()[0])
+
+
+@contextlib.contextmanager
+def large_net():
+    """Of so many weights that near ranks would have one copy, in MiB."""
+    small = train_kit.NET
+    train_kit.NET = small.replace('dense 40', 'dense 8000')
+    try:
+        yield (6 * 25 + 6 + 6 * 7 * 7 * 8000 + 8000 + 10 * 8000 + 10) / 2 ** 18
+    finally:
+        train_kit.NET = small
+
+
+@case
+def test_each_partition_has_weights_of_its_own():
+    with large_net():
+        for options, common in (([], True), (['--partition'], False)):
+            done = train_kit.run(2, '--steps', '2', '--profile', *options,
+                                 **machine(1, '64GB'))
+            expect(done.returncode == 0, done.stdout, done.stderr)
+            expect(('once for 2 ranks' in done.stdout) == common, options,
+                   done.stdout)
+
+
+@case
+def test_what_strategies_take_counts():
+    """A centre and a sum; on three ranks three centres, and on the one that
+    serves two workers a message of each and an answer to each."""
+    with large_net() as weights_mib:
+        for nranks, strategy, vectors in ((1, 'sync-easgd3', 2),
+                                          (3, 'async-easgd', 3 + 2 * 2)):
+            batch = '--global-batch', '24'
+            more = (needed_mib(nranks, *batch, '--strategy', strategy)
+                    - needed_mib(nranks, *batch)) / weights_mib
+            expect(abs(more - vectors) < 0.3, strategy, more)
 
 
 @case

@@ -142,7 +142,7 @@ int train_partition_fits(struct train *t)
     t->partition.bytes +=
         net_bytes(&t->net) + arena_bytes(t->update.state.count)
         + arena_bytes(t->sum.count) + arena_bytes(t->strategy.centre.count)
-        + arena_bytes(t->strategy.state.count);
+        + arena_bytes(t->strategy.state.count) + t->strategy.bytes;
     struct partition *all = malloc((size_t)t->nranks * sizeof(*all));
     const coll_status status =
         all ? coll_allgather(&t->partition, all, sizeof(*all) / 8, COLL_U64,

@@ -530,10 +530,13 @@ static int agree(struct train *t)
     return agree_on(t, claims, sizeof(claims) / sizeof(claims[0]));
 }
 
+/* Partitions have copies of their own, also where two are near each other. */
 static int join_weights(struct train *t)
 {
     const coll_status status =
-        update_join(&t->update, &t->net, &t->strategy);
+        t->settings.partition
+            ? COLL_OK
+            : update_join(&t->update, &t->net, &t->strategy);
     if (status)
         return train_comm_failed(t, status);
     if (t->update.joined && t->net.factors.x) {

@@ -12,8 +12,8 @@
  * images (You, Buluc, Demmel, SC17, draw b at random for every iteration): an
  * epoch is as many, of which some come again and about 1 / e never.
  *
- * SHUFFLE_STRIPES, for images in files that lie apart (Li et al., CLUSTER 2018,
- * deal theirs over 32 disk arrays): each rank has a part of the images as they
+ * SHUFFLE_STRIPES, for images in files that lie apart, as on the disk arrays of
+ * swCaffe (Fang et al., CLUSTER 2018): each rank has a part of the images as they
  * lie, and its batches are runs of that,
  *
  *     files   |     0     |     1     |     2     |     3     |

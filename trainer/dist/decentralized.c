@@ -48,6 +48,7 @@ static coll_status open_shards(struct strategy *s, struct easgd *e)
     if (arena_alloc(&e->sum, k->counts[e->rank])
         || arena_alloc(&k->centre, k->counts[e->rank]))
         return COLL_ERR_MEMORY;
+    s->bytes += arena_bytes(k->centre.count);
     e->distance = s->centre.x;
     adopt(s);
     return COLL_OK;

@@ -53,6 +53,7 @@ coll_status easgd_open(struct strategy *s, const struct easgd_way *way)
         return COLL_ERR_MEMORY;
     e->distance = e->sum.x;
     coll_status status = way->open ? way->open(s, e) : COLL_OK;
+    s->bytes += arena_bytes(e->sum.count);
     coll_config config = COLL_CONFIG_INITIALIZER;
     config.algorithm = algorithm_of(way);
     config.determinism = way->algorithm ? "layout" : "full";

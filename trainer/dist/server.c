@@ -5,6 +5,12 @@
 
 #include "clock.h"
 
+size_t server_memory(const struct server *s)
+{
+    const size_t workers = (size_t)s->links->nworkers;
+    return (2 * workers * s->state.count + 1) * sizeof(float);
+}
+
 coll_status server_open(struct server *s, long tau)
 {
     const size_t workers = (size_t)s->links->nworkers;
@@ -13,7 +19,7 @@ coll_status server_open(struct server *s, long tau)
     s->slots = calloc(workers, sizeof(*s->slots));
     s->coming = calloc(workers, sizeof(*s->coming));
     s->queue = calloc(workers, sizeof(*s->queue));
-    s->memory = malloc((2 * workers * s->state.count + 1) * sizeof(float));
+    s->memory = malloc(server_memory(s));
     if (!s->slots || !s->coming || !s->queue || !s->memory) {
         server_close(s);
         return COLL_ERR_MEMORY;

@@ -47,6 +47,7 @@ struct server {
 /* After links, order, rule, state and stop are set. Server 0 says who does what
  * and when the stretch ends. Fails with MEMORY. */
 coll_status server_open(struct server *, long tau);
+size_t server_memory(const struct server *); /* bytes for messages of workers */
 void server_close(struct server *);
 
 /* Serves a stretch of n steps: returns once all workers have left for the

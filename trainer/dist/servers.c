@@ -47,6 +47,7 @@ static coll_status open_server(struct strategy *s, struct servers *v,
                   .momentum = (float)s->momentum},
         .time = s->time,
     };
+    s->bytes += server_memory(&v->server);
     return server_open(&v->server, s->settings.tau);
 }
 
@@ -81,6 +82,7 @@ static coll_status open_servers(struct strategy *s)
     if (s->settings.rho > 0) {
         if (arena_alloc(&v->seen, count))
             return COLL_ERR_MEMORY;
+        s->bytes += arena_bytes(count);
         adopt(s);
     }
     v->worker = (struct worker){

@@ -84,11 +84,11 @@ struct strategy {
     enum part part;  /* what exchanging is in the breakdown: strategy_part() */
     struct breakdown *time; /* of this rank, or NULL: a strategy that does more
                                than exchange says so, as PART_CENTRE */
-    int vote;           /* of rank 0: what all are to follow in the next step */
-    bool overlaps;      /* this step communicates while it goes backward */
-    bool listens;       /* wants calls of ops->arrive() */
-    bool defers;        /* may leave gradients on their way when it finishes; */
-    bool late;          /* the caller's: and does in this step */
+    int vote;      /* of rank 0: what all are to follow in the next step */
+    bool overlaps; /* this step communicates while it goes backward */
+    bool listens;  /* wants calls of ops->arrive() */
+    bool defers;   /* may leave gradients on their way when it finishes; */
+    bool late;     /* the caller's: and does in this step */
     /* The caller's, on all ranks or none: what to do while finish() waits for
      * gradients, once factors are there and no rank reads the weights that have
      * them; false: nothing is left. */
@@ -104,8 +104,9 @@ struct strategy {
                            weights; of sync: of all ranks or none */
     struct shard shard; /* of gradients and parameters: finish() leaves the sum
                            of this rank's part only, see settings.shard */
-    char note[256];     /* of open(), for the user; "": none. Says what is wrong
-                           with the settings if that returns INVALID */
+    size_t bytes;   /* of memory that open() took besides centre and state */
+    char note[256]; /* of open(), for the user; "": none. Says what is wrong
+                       with the settings if that returns INVALID */
     void *own;
 };
 
