@@ -22,6 +22,7 @@ Test(net_parse, built_in_nets_have_their_parameters)
         {"lenet5",            61706,     10  },
         {"alexnet",           60965224,  1000},
         {"alexnet_bn",        62396104,  1000},
+        {"alexnet_cifar",     3044170,   10  },
         {"alexnet_ungrouped", 62378344,  1000},
         {"googlenet",         6998552,   1000},
         {"resnet18",          11689512,  1000},

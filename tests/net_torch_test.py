@@ -38,6 +38,7 @@ except ImportError:
     print('1..0 # SKIP no PyTorch here (Debian: python3-torch)')
     sys.exit()
 import net_reference  # noqa: E402
+from net_texts import NETS, net_text  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv[1])
 TRAINER = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..',
@@ -50,24 +51,6 @@ SLACK = 8
 MOST = 1e-2  # in any case: a net that needs more shows nothing
 SEED = 20
 
-# Name, images, input. Those of ImageNet are cut to what every window still
-# fits in, rows and columns unlike, so that none is taken for the other; and
-# their dense layers to an eighth: most of the time went to files of weights.
-# Where batchnorm has one number an image, two images make it a step function,
-# and a few do not.
-NETS = [
-    ('lenet', 2, None),
-    ('lenet5', 2, None),
-    ('alexnet', 2, '3x99x131'),
-    ('alexnet_bn', 8, '3x99x131'),
-    ('alexnet_ungrouped', 2, '3x99x131'),
-    ('googlenet', 2, '3x67x81'),
-    ('resnet18', 4, '3x64x80'),
-    ('resnet20', 4, None),
-    ('resnet50', 4, '3x64x80'),
-    ('vgg16', 2, '3x64x96'),
-    ('vgg19', 2, '3x64x96'),
-]
 FULL_SIZE = [('alexnet', 1, None), ('resnet50', 2, None)]
 
 # Layers between two with parameters. Channels that fill blocks of 16, and
@@ -123,16 +106,6 @@ LOSSES = ['softmax_loss', 'softmax_loss smoothing 0.1']
 def frame(channels, lines, loss='softmax_loss'):
     return (f'input 3x9x12\nin: conv {channels} 3x3 pad 1\n{lines}\n'
             f'dense 8\n{loss}\n')
-
-
-def net_text(name, size):
-    with open(os.path.join(TRAINER, 'nets', name + '.net'),
-              encoding='utf-8') as file:
-        text = re.sub(r'dropout \S+', 'dropout 0', file.read())
-    if size:
-        text = re.sub(r'input \S+', f'input {size}', text)
-        text = text.replace('dense 4096', 'dense 512')
-    return text
 
 
 def floats(folder, name):

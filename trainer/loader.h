@@ -3,7 +3,7 @@
  *
  * Ahead, a thread reads the batch of the next step while this one trains, into
  * a second buffer, so that a step takes the longer of both and not their sum
- * (C's I/O thread, Fang et al., CLUSTER 2018). Images and their order are the
+ * (swCaffe's I/O thread, Fang et al., CLUSTER 2018). Images and their order are the
  * same: a batch is a function of the step. Where reading is cheap it would only
  * take time from those who compute, so the first steps are measured.
  */

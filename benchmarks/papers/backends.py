@@ -42,33 +42,8 @@ NETWORKS = {"1 Gbit/s": ("--rate", "1Gbit"),
 MEASURE = [(network, net) for net in ("lenet", "resnet20", "googlenet")
            for network in NETWORKS]
 PLAIN = {"COLL_ALGO": "allreduce:ring", "COLL_ADAPT": "off"}
-# As AlexNet, for images of 32x32.
-SMALL_ALEXNET = """net alexnet_small
-input 3x32x32
-conv 64 3x3 stride 2 pad 1
-relu
-maxpool 2x2
-conv 192 3x3 pad 1
-relu
-maxpool 2x2
-conv 384 3x3 pad 1
-relu
-conv 256 3x3 pad 1
-relu
-conv 256 3x3 pad 1
-relu
-maxpool 2x2
-dropout 0.5
-dense 512
-relu
-dropout 0.5
-dense 512
-relu
-dense 10
-softmax_loss
-"""
 # Images of a rank, and of an epoch.
-EPOCHS = {"lenet": (64, 60000), "alexnet_small": (64, 50000)}
+EPOCHS = {"lenet": (64, 60000), "alexnet_cifar": (64, 50000)}
 RATE = NETWORKS["1 Gbit/s"]
 LEARNED = 60  # steps after which --exchange auto has chosen
 
@@ -116,26 +91,26 @@ def measured(run):
                "by tensors / chosen", "sockets / chosen", "Gloo / MPI"), rows)
 
 
-def epoch_s(run, net, file, *words, **env):
+def epoch_s(run, net, *words, **env):
     """Of coll_train, by its later steps."""
     batch, count = EPOCHS[net]
     nsteps = 4 if run.smallest else 2 * LEARNED
     steps, _ = run.train(
-        4, "--net", file, "--data",
-        f"synthetic:{4 * batch * nsteps}x{nets.images(file)}", "--batch",
-        batch, "--steps", nsteps, "--lr", 0.0001, *words, network=RATE,
+        4, "--net", net, "--data",
+        f"synthetic:{4 * batch * nsteps}x{nets.images(net)}", "--batch", batch,
+        "--steps", nsteps, "--lr", 0.0001, *words, network=RATE,
         seconds=600, **env)
     return statistics.median(row["step_ms"] for row in steps[nsteps // 2:]) \
         * count / batch / 4e3
 
 
-def torch_epoch_s(run, net, file):
+def torch_epoch_s(run, net):
     """Of DistributedDataParallel over Gloo; None without PyTorch."""
     batch, count = EPOCHS[net]
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "json")
         command = [ROOT / "benchmarks" / "compare_torch.py", "--build",
-                   run.build, "--nets", f"{file}:{batch}", "--lab",
+                   run.build, "--nets", f"{net}:{batch}", "--lab",
                    " ".join(("--hosts 4", *RATE)), "--rounds", 1, "--seconds",
                    8]
         try:
@@ -150,23 +125,16 @@ def epochs(run):
     if run.skipped:
         return
     rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        for net in run.points(EPOCHS):
-            file = net
-            if net == "alexnet_small":
-                file = os.path.join(folder, f"{net}.net")
-                with open(file, "w", encoding="utf-8") as text:
-                    text.write(SMALL_ALEXNET)
-            ours = epoch_s(run, net, file)
-            plain = epoch_s(run, net, file, "--exchange", "layers", **PLAIN)
-            torch = None if run.smallest else torch_epoch_s(run, net, file)
-            rows.append((MEASURED, "4 hosts, 1 Gbit/s", net,
-                         f"{4 * sum(nets.tensors(file)) / MIB:.1f}",
-                         EPOCHS[net][0], f"{ours:.1f}", f"{plain:.1f}",
-                         f"{torch:.1f}" if torch else "-",
-                         f"{plain / ours:.2f}",
-                         f"{torch / ours:.2f}" if torch else "-",
-                         f"5.18, {TEXT}"))
+    for net in run.points(EPOCHS):
+        ours = epoch_s(run, net)
+        plain = epoch_s(run, net, "--exchange", "layers", **PLAIN)
+        torch = None if run.smallest else torch_epoch_s(run, net)
+        rows.append((MEASURED, "4 hosts, 1 Gbit/s", net,
+                     f"{4 * sum(nets.tensors(net)) / MIB:.1f}",
+                     EPOCHS[net][0], f"{ours:.1f}", f"{plain:.1f}",
+                     f"{torch:.1f}" if torch else "-", f"{plain / ours:.2f}",
+                     f"{torch / ours:.2f}" if torch else "-",
+                     f"5.18, {TEXT}"))
     run.say("Seconds of an epoch:")
     run.table(("where", "net", "MiB", "images a rank", "chosen",
                "ring, by layers", "PyTorch over Gloo", "ring / chosen",

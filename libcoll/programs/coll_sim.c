@@ -78,8 +78,8 @@ static const struct option_row options[] = {
      .out = &job.options.threads, .min = 1, .max = 64,
      .help = "so many simulations at a time; default: one for each CPU"},
     {.name = "net", .arg = "NET", .kind = OPTION_TEXT, .out = &job.options.net,
-     .choices = "alexnet|alexnet_ungrouped|alexnet_bn|vgg16|vgg19|resnet18|"
-                "resnet20|resnet50|googlenet|lenet|lenet5",
+     .choices = "alexnet|alexnet_ungrouped|alexnet_bn|alexnet_cifar|vgg16|"
+                "vgg19|resnet18|resnet20|resnet50|googlenet|lenet|lenet5",
      .help = "train: whose gradients"},
     {.name = "bytes", .arg = "BYTES", .kind = OPTION_BYTES,
      .out = &job.options.gradient_bytes, .min = 1, .max = 1e13,

@@ -23,6 +23,7 @@ static const struct {
     {"alexnet",           60965224 },
     {"alexnet_ungrouped", 62378344 },
     {"alexnet_bn",        62396104 },
+    {"alexnet_cifar",     3044170  },
     {"vgg16",             138357544},
     {"vgg19",             143667240},
     {"resnet18",          11689512 },
