@@ -152,7 +152,8 @@ void job_free(struct server_done *done)
 }
 
 /* (1) or (5), (6), and (2'), for pull_push after the worker's own step; of
- * rule_add and rule_momentum what the server does, and the worker gets. */
+ * rule_add and rule_momentum what the server does with the sum of tau steps, and
+ * the worker gets. */
 static void oracle_step(const struct server_job *job, long number,
                         double target, double *c, double *w, double *v,
                         double *seen)
@@ -161,8 +162,10 @@ static void oracle_step(const struct server_job *job, long number,
                exchanges = number % job->tau == (after ? job->tau - 1 : 0);
     const double old = *w, g = h * (old - target) + job->rho * (old - *seen);
     if (job->way == &worker_gradient) {
-        *v =
-            (job->rule == rule_momentum ? job->momentum * *v : 0) - job->lr * g;
+        *w -= job->lr * g;
+        if (number % job->tau < job->tau - 1)
+            return;
+        *v = (job->rule == rule_momentum ? job->momentum * *v : 0) + *w - *seen;
         *c += *v;
         *w = *seen = *c;
         return;

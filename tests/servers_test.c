@@ -103,13 +103,18 @@ Test(servers, one_worker_does_what_the_equations_say)
         job.way = &worker_gradient;
         job.rule = i ? rule_add_at_once : rule_add;
         cr_assert_eq(run_ranks(2, over_shm, as_oracle), 0, "SGD");
+        job.tau = 4;
+        cr_assert_eq(run_ranks(2, over_shm, as_oracle), 0, "SGD, tau 4");
     }
+    job.tau = 1;
     job.order = SERVER_FIRST_COME;
     job.rule = rule_momentum;
     job.momentum = 0.9;
     job.lr = 0.02;
     cr_assert_eq(run_ranks(2, over_shm, as_oracle), 0, "MSGD");
     cr_assert_eq(run_ranks(2, over_ucx, as_oracle), 0, "over messages");
+    job.tau = 4;
+    cr_assert_eq(run_ranks(2, over_shm, as_oracle), 0, "MSGD, tau 4");
     job = elastic(1000);
     job.order = SERVER_FIRST_COME;
     job.rule = rule_add;
@@ -233,8 +238,7 @@ static struct server_job random_job(const struct strategy_ops *ops,
 {
     const struct server_way *way = ops->way;
     const bool has_momentum =
-                   ops->descent != DESCENT_PLAIN || way->rule == rule_momentum,
-               has_tau = way->worker != &worker_gradient;
+                   ops->descent != DESCENT_PLAIN || way->rule == rule_momentum;
     struct server_job j = elastic(0);
     j.way = way->worker;
     j.order = way->order;
@@ -244,7 +248,7 @@ static struct server_job random_job(const struct strategy_ops *ops,
     *nworkers =
         j.order == SERVER_IN_TURN ? 1 + (int)random_below(seed, 0, 4) : 1;
     j.momentum = has_momentum ? 0.9 * (double)random_unit(seed, 1) : 0;
-    j.tau = has_tau ? 1 + (long)random_below(seed, 2, 3) : 1;
+    j.tau = 1 + (long)random_below(seed, 2, 3);
     j.lr = 8 * (1 + j.momentum) * (double)random_unit(seed, 3);
     j.alpha = 1.5 * (double)random_unit(seed, 4);
     j.rho = way->worker == &worker_pull_push ? (double)random_unit(seed, 5) : 0;

@@ -91,10 +91,10 @@ static const struct option_row train_rows[] = {
     {0, "original-strict", NULL, OPTION_FLAG, &o.original_strict, 0, 0, NULL,
      "easgd-round-robin: a worker computes in its turn only"},
     {0, "tau", "N", OPTION_INT, &o.tau, 1, 1e12, NULL,
-     "with weights of each rank: exchange every N steps (default 1)"},
+     "with all but sync: exchange every N steps (default 1)"},
     {0, "alpha", "A", OPTION_NUMBER, &o.alpha, 1e-12, 1, NULL,
-     "and then: how far an exchange moves weights towards the centre, as a part "
-     "of their distance (default 0.9 / tau / ranks that work)"},
+     "with weights of each rank: how far an exchange moves them towards the "
+     "centre, as a part of their distance (default 0.9 / tau / ranks that work)"},
     {0, "rho", "R", OPTION_NUMBER, &o.rho, 0, 1e6, NULL,
      "parameter-server: add R times the distance from the centre that a worker "
      "saw last to each of its gradients (default 0)"},

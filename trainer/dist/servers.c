@@ -170,7 +170,7 @@ static void close_servers(struct strategy *s)
     .apart = true, .open = open_servers, .grads_ready = progress,              \
     .stretch = stretch, .gather = gather, .adopt = adopt,                      \
     .staleness = staleness, .sentence = sentence, .close = close_servers
-enum { SGD = USES_SERVERS, ELASTIC = USES_SERVERS | USES_TAU | USES_ALPHA };
+enum { SGD = USES_SERVERS | USES_TAU, ELASTIC = SGD | USES_ALPHA };
 
 const struct strategy_ops strategy_easgd_round_robin = {
     SERVED, .name = "easgd-round-robin", .uses = ELASTIC | USES_STRICT,

@@ -149,14 +149,25 @@ static coll_status elastic_strict(struct worker *w,
     return alone(w, job, first + 1, n - 1);
 }
 
+/* Of several steps each moves this worker's weights, and the last leaves in
+ * place of its gradients what all have moved them by. */
 static coll_status gradient(struct worker *w, const struct worker_job *job,
                             long first, long n, int *next)
 {
-    (void)n;
-    coll_status status = job->gradient(job->context, first);
-    if (status)
-        return status;
-    job->step(job->context, first);
+    const size_t count = w->links->count;
+    coll_status status = COLL_OK;
+    if (n > 1)
+        memcpy(w->centre, w->weights, count * sizeof(*w->centre));
+    for (long i = first; !status && i < first + n; i++) {
+        status = job->gradient(job->context, i);
+        if (status)
+            return status;
+        job->step(job->context, i);
+        for (size_t k = 0; n > 1 && k < count; k++)
+            w->weights[k] += w->gradients[k];
+    }
+    if (n > 1)
+        elastic_distance(w->gradients, w->weights, w->centre, count);
     status = call(w, LINK_EXCHANGE, w->gradients, w->weights);
     return status ? status : await(w, next);
 }

@@ -50,7 +50,8 @@ struct worker_way {
  * elastic: sends the weights and gets the centre while it computes the first
  * step's gradient; equations (1), (6) of elastic.h.
  * elastic_strict: gets the centre first, then computes, then sends the weights.
- * gradient: sends a step, gets weights; tau is 1.
+ * gradient: sends what its steps have moved the weights by, gets weights
+ * (Downpour SGD: Dean et al., Large Scale Distributed Deep Networks, NIPS 2012).
  * pull_push: after the last step gets the centre, and sends what it moves to;
  * each gradient gets rho (W - seen) added.
  */
