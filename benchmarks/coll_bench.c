@@ -179,9 +179,12 @@ static void check_files(void)
         getenv("COLL_RANK") ? getenv("COLL_RANK") : getenv("RANK");
     if (rank && strcmp(rank, "0") != 0)
         return;
-    options_check_file(&program, "--json", bench.options.json);
-    options_check_file(&program, "--csv", bench.options.csv);
-    options_check_file(&program, "--plot", bench.options.plot);
+    const struct option_file files[] = {
+        {"--json", bench.options.json, FILE_WRITTEN},
+        {"--csv",  bench.options.csv,  FILE_WRITTEN},
+        {"--plot", bench.options.plot, FILE_WRITTEN},
+    };
+    options_check_files(&program, files, 3);
 }
 
 /* How many others are to be measured. */

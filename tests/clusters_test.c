@@ -578,7 +578,7 @@ Test(clusters, a_picture_that_cannot_be_written_is_one_line_and_status_2)
     if (status < 0)
         cr_skip_test("coll_info is not built");
     cr_expect_eq(status, 2);
-    cr_expect_str_eq(said, "coll_info: /no/such/p.png: cannot be written: No "
+    cr_expect_str_eq(said, "coll_info: /no/such/p.png: cannot write: No "
                            "such file or directory\n");
     cr_expect_eq(coll_info("--cluster taihuligth", said, sizeof(said)), 2);
     cr_expect(strstr(said, "did you mean taihulight?"), "%s", said);

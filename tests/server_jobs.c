@@ -152,8 +152,8 @@ void job_free(struct server_done *done)
 }
 
 /* (1) or (5), (6), and (2'), for pull_push after the worker's own step; of
- * rule_add and rule_momentum what the server does with the sum of tau steps, and
- * the worker gets. */
+ * rule_add and rule_momentum what the server does with the sum of tau steps,
+ * and the worker gets. */
 static void oracle_step(const struct server_job *job, long number,
                         double target, double *c, double *w, double *v,
                         double *seen)

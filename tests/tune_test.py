@@ -432,8 +432,8 @@ def test_bad_options_get_one_line_and_status_2(store):
             (['--show', '--json', 'x'], '--json'),
             (['--forget', '--plot', 'x'], '--plot'),
             (['--iterashuns', '3'], 'did you mean --iterations?'),
-            (['--json', '/nowhere/x'], '/nowhere/x: cannot be written'),
-            (['--plot', store], 'cannot be written')):
+            (['--json', '/nowhere/x'], '/nowhere/x: cannot write'),
+            (['--plot', store], 'cannot write')):
         status, out, err = tune(*args, ranks=1, store=store)
         check(status == 2 and out == '', args, status, out)
         check(err.count('\n') == 1 and err.startswith('coll_tune: '), err)

@@ -12,7 +12,6 @@
 #include "coll/coll.h"
 #include "clock.h"
 #include "command_line.h"
-#include "file.h"
 #include "kernel_choice.h"
 #include "kernels/conv.h"
 #include "kernels/gemm.h"
@@ -20,6 +19,8 @@
 #include "net/safetensors.h"
 #include "net_option.h"
 #include "predict.h"
+#include "programs/options.h"
+#include "programs/whole_file.h"
 #include "report.h"
 #include "settings.h"
 #include "train.h"
@@ -129,22 +130,21 @@ static int check_files(coll_comm *comm)
     const int rank = coll_comm_user_rank(comm);
     if (o->trace)
         trace_path(trace, sizeof(trace), o->trace, rank, coll_comm_count(comm));
-    const struct {
-        const char *option, *path;
-    } files[] = {
-        {"--trace",      o->trace ? trace : NULL},
-        {"--checkpoint", o->checkpoint          },
-        {"--log",        o->log                 },
-        {"--plot",       o->plot                },
+    const bool resumes_itself = o->checkpoint && o->resume
+                                && whole_file_same(o->checkpoint, o->resume);
+    const struct option_file files[] = {
+        {"--trace",      o->trace ? trace : NULL,          FILE_WRITTEN},
+        {"--checkpoint", o->checkpoint,                    FILE_WRITTEN},
+        {"--log",        o->log,                           FILE_WATCHED},
+        {"--plot",       o->plot,                          FILE_WRITTEN},
+        {"--net",        o->net,                           FILE_READ   },
+        {"--resume",     resumes_itself ? NULL : o->resume, FILE_READ  },
     };
-    char error[512];
-    for (int i = 0; i < (rank ? 1 : 4); i++)
-        if (files[i].path
-            && file_possible(files[i].path, error, sizeof(error))) {
-            complain("%s: %s", files[i].option, error);
-            return 2;
-        }
-    return 0;
+    char error[1024];
+    if (options_files_fit(files, rank ? 1 : 6, error, sizeof(error)))
+        return 0;
+    complain("%s", error);
+    return 2;
 }
 
 static int start_report(struct report *r, const struct train *t)
@@ -384,8 +384,12 @@ static int score_images(struct net *net, const struct dataset *data,
         .comm = comm, .net = net, .time = &time, .part = PART_INSIDE};
     char error[512] = "";
     const bool root = !coll_comm_user_rank(comm);
-    if (root && o->predict && file_possible(o->predict, error, sizeof(error))) {
-        complain("--predict: %s", error);
+    const struct option_file files[] = {
+        {"--predict",    o->predict,    FILE_WRITTEN},
+        {"--checkpoint", o->checkpoint, FILE_READ   },
+    };
+    if (root && !options_files_fit(files, 2, error, sizeof(error))) {
+        complain("%s", error);
         return 2;
     }
     float *rows = o->predict ? predict_rows(net, data, comm) : NULL;
@@ -452,11 +456,16 @@ static int export_main(int argc, char **argv)
     if (!o->safetensors)
         options_die(&export_program, "--safetensors: found none, valid is the "
                                      "file to write");
+    const struct option_file files[] = {
+        {"--safetensors", o->safetensors, FILE_WRITTEN},
+        {"--checkpoint",  o->checkpoint,  FILE_READ   },
+    };
+    options_check_files(&export_program, files, 2);
     open_checkpoint(&export_program, &c, &net, 1);
     const int failed = safetensors_write(o->safetensors, &net, c.state.step,
                                          error, sizeof(error));
     if (failed)
-        complain("export: %s", error);
+        complain("--safetensors: %s", error);
     net_free(&net);
     checkpoint_free(&c);
     return failed ? 1 : 0;

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,6 +22,7 @@
 #include "kernels/conv_pack.h"
 #include "programs/machine.h"
 #include "programs/options.h"
+#include "programs/whole_file.h"
 #include "random.h"
 
 static const struct conv_method *const methods[] = {
@@ -167,7 +169,7 @@ static void load(void)
 static void store(void)
 {
     char path[PATH_MAX], error[PATH_MAX + 100], first[300];
-    struct new_file f;
+    struct whole_file f;
     first_line(first, sizeof(first));
     if (!file_path(path, sizeof(path), first))
         return;
@@ -178,11 +180,11 @@ static void store(void)
         if (!made)
             return;
     }
-    if (file_begin(&f, path, error, sizeof(error)))
+    if (!whole_file_begin(&f, path, error, sizeof(error)))
         return;
     fputs(first, f.stream);
     write_known(f.stream);
-    file_commit(&f, error, sizeof(error));
+    whole_file_end(&f, true, error, sizeof(error));
 }
 
 /* --- timing --------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "file.h"
+#include "programs/whole_file.h"
 
 enum {
     WIDTH = 960,
@@ -207,16 +207,16 @@ static cairo_status_t store(void *stream, const unsigned char *bytes,
 static int save(cairo_surface_t *surface, const char *path, char *error,
                 size_t error_bytes)
 {
-    struct new_file f;
-    if (file_begin(&f, path, error, error_bytes))
+    struct whole_file f;
+    if (!whole_file_begin(&f, path, error, error_bytes))
         return -1;
     const cairo_status_t status =
         cairo_surface_write_to_png_stream(surface, store, f.stream);
     if (!status || status == CAIRO_STATUS_WRITE_ERROR)
-        return file_commit(&f, error, error_bytes);
+        return whole_file_end(&f, true, error, error_bytes) ? 0 : -1;
     snprintf(error, error_bytes, "%s: cannot draw: %s", path,
              cairo_status_to_string(status));
-    file_drop(&f);
+    whole_file_drop(&f);
     return -1;
 }
 

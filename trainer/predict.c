@@ -7,7 +7,7 @@
 
 #include "dist/collect.h"
 #include "dist/strategy.h"
-#include "file.h"
+#include "programs/whole_file.h"
 
 struct csv {
     FILE *to;
@@ -64,15 +64,16 @@ static coll_status write_file(struct csv *csv, const char *path, int nclasses,
                               const struct floats *mine, const uint64_t *counts,
                               coll_comm *comm, char *error, size_t bytes)
 {
-    struct new_file file;
-    if (file_begin(&file, path, error, bytes))
+    struct whole_file file;
+    if (!whole_file_begin(&file, path, error, bytes))
         return COLL_ERR_SYSTEM;
     csv->to = file.stream;
     write_head(csv->to, nclasses);
     const coll_status status = collect(comm, mine, counts, write_part, csv);
     if (!status)
-        return file_commit(&file, error, bytes) ? COLL_ERR_SYSTEM : COLL_OK;
-    file_drop(&file);
+        return whole_file_end(&file, true, error, bytes) ? COLL_OK
+                                                         : COLL_ERR_SYSTEM;
+    whole_file_drop(&file);
     return status;
 }
 

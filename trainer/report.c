@@ -5,10 +5,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "clock.h"
-#include "file.h"
 #include "plot.h"
+#include "programs/whole_file.h"
 
 /* Without memory the curves end early; training does not. */
 static void remember(struct report *r, const struct report_point *p)
@@ -70,13 +71,16 @@ static bool read_point(const char *line, struct report_point *p)
  * gone on after its last checkpoint, and those steps come again. */
 static int keep_lines(struct report *r, char *error, size_t error_bytes)
 {
-    struct new_file f;
+    struct whole_file f;
     char *line = NULL;
     size_t room = 0;
+    struct stat it;
+    if (stat(r->log_path, &it) || !S_ISREG(it.st_mode))
+        return 0;
     FILE *old = fopen(r->log_path, "re");
     if (!old)
         return 0;
-    if (file_begin(&f, r->log_path, error, error_bytes)) {
+    if (!whole_file_begin(&f, r->log_path, error, error_bytes)) {
         fclose(old);
         return -1;
     }
@@ -89,7 +93,7 @@ static int keep_lines(struct report *r, char *error, size_t error_bytes)
     }
     free(line);
     fclose(old);
-    return file_commit(&f, error, error_bytes);
+    return whole_file_end(&f, true, error, error_bytes) ? 0 : -1;
 }
 
 int report_open(struct report *r, const char *log_path, long first_step,
@@ -101,7 +105,7 @@ int report_open(struct report *r, const char *log_path, long first_step,
         return 0;
     if (first_step && keep_lines(r, error, error_bytes))
         return -1;
-    r->log = fopen(log_path, first_step ? "ae" : "we");
+    r->log = whole_file_watched(log_path, first_step);
     if (!r->log) {
         snprintf(error, error_bytes, "%s: cannot write: %s", log_path,
                  strerror(errno));

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "file.h"
+#include "programs/whole_file.h"
 
 int trace_open(struct trace *t, size_t room)
 {
@@ -70,8 +70,8 @@ static void put_event(FILE *to, const struct net *net, int rank,
 int trace_write(const struct trace *t, const struct net *net, int rank,
                 const char *path, char *error, size_t error_bytes)
 {
-    struct new_file f;
-    if (file_begin(&f, path, error, error_bytes))
+    struct whole_file f;
+    if (!whole_file_begin(&f, path, error, error_bytes))
         return -1;
     fputs("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [", f.stream);
     for (size_t i = 0; i < t->count; i++) {
@@ -79,5 +79,5 @@ int trace_write(const struct trace *t, const struct net *net, int rank,
         put_event(f.stream, net, rank, &t->events[i]);
     }
     fputs("\n]}\n", f.stream);
-    return file_commit(&f, error, error_bytes);
+    return whole_file_end(&f, true, error, error_bytes) ? 0 : -1;
 }

@@ -59,11 +59,20 @@ bool options_bytes(const char *text, size_t *bytes);
 __attribute__((format(printf, 2, 3), noreturn)) void
 options_die(const struct program *, const char *format, ...);
 
-/* Ends the program as options_die() does unless a file can be made at path, the
- * argument of an option, before any time is spent on what it will hold. NULL is
- * no file. */
-void options_check_file(const struct program *, const char *option,
-                        const char *path);
+/* The file of an option; path NULL: none. */
+struct option_file {
+    const char *option, *path;
+    enum option_file_use { FILE_WRITTEN, FILE_WATCHED, FILE_READ } use;
+};
+
+/* Whether those that are to be written can be, and none is another's too,
+ * before any time is spent on what they will hold; false: error says why not,
+ * "--json: ...". */
+bool options_files_fit(const struct option_file *, int n, char *error,
+                       size_t error_bytes);
+/* Ends the program as options_die() does unless they do. */
+void options_check_files(const struct program *, const struct option_file *,
+                         int n);
 
 /* See libcoll/base/nearest.h. */
 const char *nearest_name(const char *word, const char *const *names, int count);

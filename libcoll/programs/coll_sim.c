@@ -310,9 +310,12 @@ static void check_options(bool trains)
         if (only[i].given)
             options_die(&program, "%s: only valid %s", only[i].name,
                         trains ? "with a collective" : "with train");
-    options_check_file(&program, "--json", o->json);
-    options_check_file(&program, "--csv", o->csv);
-    options_check_file(&program, "--plot", o->plot);
+    const struct option_file files[] = {
+        {"--json", o->json, FILE_WRITTEN},
+        {"--csv",  o->csv,  FILE_WRITTEN},
+        {"--plot", o->plot, FILE_WRITTEN},
+    };
+    options_check_files(&program, files, 3);
 }
 
 int main(int argc, char **argv)

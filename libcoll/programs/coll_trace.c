@@ -169,7 +169,8 @@ int main(int argc, char **argv)
         options_die(&program,
                     "--job: found \"%s\", valid are digits 0 to 9 and a to f",
                     job);
-    options_check_file(&program, "--output", output);
+    const struct option_file file = {"--output", output, FILE_WRITTEN};
+    options_check_files(&program, &file, 1);
     for (int i = 1; i <= noperands; i++)
         read_path(argv[i]);
     if (noperands == 0)

@@ -145,10 +145,12 @@ static void check_options(const char *collective)
         options_die(&program, "-b: found %zu, which is more than -e %zu",
                     options.min_bytes, options.max_bytes);
     /* Only rank 0 writes files, and only where it runs can they be judged. */
-    if (is_first()) {
-        options_check_file(&program, "--json", options.json);
-        options_check_file(&program, "--plot", options.plot);
-    }
+    const struct option_file files[] = {
+        {"--json", options.json, FILE_WRITTEN},
+        {"--plot", options.plot, FILE_WRITTEN},
+    };
+    if (is_first())
+        options_check_files(&program, files, 2);
 }
 
 static int end_output(int status)

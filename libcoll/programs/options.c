@@ -8,15 +8,15 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <libgen.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#include "programs/whole_file.h"
 
 enum { WIDTH = 80, HELP_COLUMN = 28, MAX_CHOICES = 64 };
 
@@ -43,18 +43,43 @@ void options_die(const struct program *p, const char *format, ...)
     exit(2);
 }
 
-void options_check_file(const struct program *p, const char *option,
-                        const char *path)
+static bool is_clash(const struct option_file *f, const struct option_file *of)
 {
-    struct stat about;
-    char *copy = path ? strdup(path) : NULL;
-    if (!copy)
-        return;
-    const bool folder = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
-    if (folder || access(dirname(copy), W_OK | X_OK) != 0)
-        options_die(p, "%s: %s: cannot be written: %s", option, path,
-                    strerror(folder ? EISDIR : errno));
-    free(copy);
+    return of->path && f != of && (f > of || of->use == FILE_READ)
+           && (of->use != FILE_READ || !access(of->path, F_OK))
+           && whole_file_same(f->path, of->path);
+}
+
+bool options_files_fit(const struct option_file *files, int n, char *error,
+                       size_t error_bytes)
+{
+    char why[512];
+    for (const struct option_file *f = files; f < files + n; f++) {
+        if (!f->path || f->use == FILE_READ)
+            continue;
+        if (!(f->use == FILE_WATCHED ? whole_file_watchable
+                                     : whole_file_possible)(f->path, why,
+                                                            sizeof(why))) {
+            snprintf(error, error_bytes, "%s: %s", f->option, why);
+            return false;
+        }
+        for (int k = 0; k < n; k++)
+            if (is_clash(f, &files[k])) {
+                snprintf(error, error_bytes,
+                         "%s: found %s, the file of %s, valid is another one",
+                         f->option, f->path, files[k].option);
+                return false;
+            }
+    }
+    return true;
+}
+
+void options_check_files(const struct program *p,
+                         const struct option_file *files, int n)
+{
+    char error[1024];
+    if (!options_files_fit(files, n, error, sizeof(error)))
+        options_die(p, "%s", error);
 }
 
 /* The table's rows, then the built-in ones. */

@@ -11,7 +11,6 @@
 #include "bench/operands.h"
 #include "bench/peak.h"
 #include "bench/results.h"
-#include "file.h"
 #include "kernels/gemm.h"
 #include "net_option.h"
 #include "programs/machine.h"
@@ -125,14 +124,6 @@ static void find_all(void)
     }
 }
 
-/* Before time is spent on what it will hold. */
-static void check_file(const char *option, const char *path)
-{
-    char error[512];
-    if (path && file_possible(path, error, sizeof(error)))
-        options_die(&conv_bench_program, "%s: %s", option, error);
-}
-
 /* Bound to cores of their own, as the trainer's are. */
 static void start_threads(int n)
 {
@@ -154,8 +145,12 @@ static void start_threads(int n)
 static void prepare(void)
 {
     const struct bench_options *o = bench.options;
-    check_file("--json", o->json);
-    check_file("--plot", o->plot);
+    const struct option_file files[] = {
+        {"--json", o->json, FILE_WRITTEN},
+        {"--plot", o->plot, FILE_WRITTEN},
+        {"--net",  o->net,  FILE_READ   },
+    };
+    options_check_files(&conv_bench_program, files, 3);
     machine_describe(bench.machine, sizeof(bench.machine));
     bench.gemm_isa = gemm_isa() ? gemm_isa() : conv_use(NULL);
     conv_use(o->isa);

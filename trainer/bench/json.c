@@ -6,9 +6,9 @@
 
 #include "bench/peak.h"
 #include "bench/results.h"
-#include "file.h"
 #include "kernels/conv_size.h"
 #include "kernels/gemm.h"
+#include "programs/whole_file.h"
 
 /* A number with so many digits: cJSON alone would print all 17. JSON has no
  * word for what is no number. */
@@ -140,17 +140,17 @@ static char *print(const struct bench *b)
 int json_write(const struct bench *b, const char *path, char *error,
                size_t error_bytes)
 {
-    struct new_file file;
+    struct whole_file file;
     char *text = print(b);
     if (!text) {
         snprintf(error, error_bytes, "%s: no memory for the results", path);
         return -1;
     }
-    int failed = file_begin(&file, path, error, error_bytes);
-    if (!failed) {
+    bool good = whole_file_begin(&file, path, error, error_bytes);
+    if (good) {
         fprintf(file.stream, "%s\n", text);
-        failed = file_commit(&file, error, error_bytes);
+        good = whole_file_end(&file, true, error, error_bytes);
     }
     cJSON_free(text);
-    return failed;
+    return good ? 0 : -1;
 }

@@ -6,7 +6,7 @@
 
 #include "bench/peak.h"
 #include "bench/results.h"
-#include "file.h"
+#include "programs/whole_file.h"
 
 enum { LEFT = 250, RIGHT = 90, TOP = 60, ROW = 16, WIDTH = 900, BOTTOM = 20 };
 
@@ -78,8 +78,8 @@ static cairo_status_t to_file(void *file, const unsigned char *bytes,
 int plot_bars(const struct bench *b, const char *path, char *error,
               size_t error_bytes)
 {
-    struct new_file file;
-    if (file_begin(&file, path, error, error_bytes))
+    struct whole_file file;
+    if (!whole_file_begin(&file, path, error, error_bytes))
         return -1;
     cairo_surface_t *image = cairo_image_surface_create(
         CAIRO_FORMAT_RGB24, WIDTH, TOP + b->nresults * ROW + BOTTOM);
@@ -91,9 +91,9 @@ int plot_bars(const struct bench *b, const char *path, char *error,
         status = cairo_surface_write_to_png_stream(image, to_file, file.stream);
     cairo_surface_destroy(image);
     if (!status)
-        return file_commit(&file, error, error_bytes);
+        return whole_file_end(&file, true, error, error_bytes) ? 0 : -1;
     snprintf(error, error_bytes, "%s: cannot draw: %s", path,
              cairo_status_to_string(status));
-    file_drop(&file);
+    whole_file_drop(&file);
     return -1;
 }

@@ -78,7 +78,7 @@ int checkpoint_begin(struct checkpoint_file *f, const char *path,
         floats += f->ranks[i].count = counts[i];
     h.file_bytes = sizeof(h) + h.text_bytes + h.state_bytes
                    + floats * sizeof(float) + h.nranks * sizeof(*f->ranks);
-    if (file_begin(&f->file, path, error, error_bytes)) {
+    if (!whole_file_begin(&f->file, path, error, error_bytes)) {
         free(f->ranks);
         return -1;
     }
@@ -106,16 +106,15 @@ int checkpoint_commit(struct checkpoint_file *f, char *error,
     put(f, f->ranks, f->nranks * sizeof(*f->ranks));
     free(f->ranks);
     FILE *to = f->file.stream;
-    /* An error stays with the stream. */
-    if (!fseek(to, offsetof(struct header, crc), SEEK_SET))
-        fwrite(&f->crc, sizeof(f->crc), 1, to);
-    return file_commit(&f->file, error, error_bytes);
+    const bool good = !fseek(to, offsetof(struct header, crc), SEEK_SET)
+                      && fwrite(&f->crc, sizeof(f->crc), 1, to) == 1;
+    return whole_file_end(&f->file, good, error, error_bytes) ? 0 : -1;
 }
 
 void checkpoint_drop(struct checkpoint_file *f)
 {
     free(f->ranks);
-    file_drop(&f->file);
+    whole_file_drop(&f->file);
 }
 
 /* Of sizes that are at most a file's. */

@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "file.h"
+#include "programs/whole_file.h"
 
 /* Every member is 8 bytes or a multiple, so that the layout has no holes. */
 struct checkpoint_state {
@@ -53,7 +53,7 @@ struct checkpoint {
  * begin and commit return -1 with one line in error, after which nothing is
  * left; else commit or drop ends it. */
 struct checkpoint_file {
-    struct new_file file;
+    struct whole_file file;
     struct checkpoint_rank *ranks;
     uint32_t nranks, crc;
 };

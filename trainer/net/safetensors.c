@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "file.h"
+#include "programs/whole_file.h"
 
 enum { MOST_PARAMS = 4 };
 
@@ -60,7 +60,7 @@ static char *header_text(const struct net *net, uint64_t step, size_t *bytes)
 int safetensors_write(const char *path, const struct net *net, uint64_t step,
                       char *error, size_t error_bytes)
 {
-    struct new_file f;
+    struct whole_file f;
     size_t bytes = 0;
     unsigned char length[8];
     char *header = header_text(net, step, &bytes);
@@ -70,14 +70,14 @@ int safetensors_write(const char *path, const struct net *net, uint64_t step,
     }
     for (int i = 0; i < 8; i++)
         length[i] = (unsigned char)((uint64_t)bytes >> (8 * i));
-    int failed = file_begin(&f, path, error, error_bytes);
-    if (!failed) {
+    bool good = whole_file_begin(&f, path, error, error_bytes);
+    if (good) {
         fwrite(length, 1, sizeof(length), f.stream);
         fwrite(header, 1, bytes, f.stream);
         fwrite(net->params.x, sizeof(float), net->params.count, f.stream);
         fwrite(net->state.x, sizeof(float), net->state.count, f.stream);
-        failed = file_commit(&f, error, error_bytes);
+        good = whole_file_end(&f, true, error, error_bytes);
     }
     free(header);
-    return failed;
+    return good ? 0 : -1;
 }
