@@ -14,9 +14,11 @@ import subprocess
 import sys
 import time
 
-from training_ranks import (BUILD, ENV, FOLDER, NET, TRAIN, check, command,
-                            distance, export, read, train)
-import training_ranks
+sys.dont_write_bytecode = True
+from processes import ranks_of  # noqa: E402
+from training_ranks import (BUILD, ENV, FOLDER, NET, TRAIN,  # noqa: E402
+                            check, command, distance, export, read, train)
+import training_ranks  # noqa: E402
 
 WAYS = ["sync-easgd1", "sync-easgd2", "sync-easgd3", "decentralized-easgd",
         "decentralized-easgd --centre sharded",
@@ -49,13 +51,6 @@ def same_bits():
         tensors = export(file)
         first = first or tensors
         check(f"{way}: 3 ranks give the centre's bits", tensors == first)
-
-
-def ranks_of(pid):
-    """The process ids of a job's ranks, which have no children."""
-    with open(f"/proc/{pid}/task/{pid}/children") as file:
-        children = [int(word) for word in file.read().split()]
-    return [rank for child in children for rank in ranks_of(child)] or [pid]
 
 
 def kill_one(nranks, *options):

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 
+from processes import ranks_of
 from tap import expect
 
 BUILD = os.path.abspath(sys.argv[1])
@@ -62,13 +63,6 @@ def wait_for(file, job):
     while not (os.path.exists(file) and os.path.getsize(file)) \
             and job.poll() is None and time.monotonic() < end:
         time.sleep(0.01)
-
-
-def ranks_of(pid):
-    """The process ids of a job's ranks, which have no children."""
-    with open(f'/proc/{pid}/task/{pid}/children', encoding='utf-8') as file:
-        children = [int(word) for word in file.read().split()]
-    return [rank for child in children for rank in ranks_of(child)] or [pid]
 
 
 def killed(victim, nranks, *options, **settings):

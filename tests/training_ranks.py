@@ -17,6 +17,9 @@ import sys
 import tempfile
 import time
 
+sys.dont_write_bytecode = True
+from processes import ranks_of  # noqa: E402
+
 BUILD = os.path.abspath(sys.argv[1])
 THOROUGH = "TESTS_THOROUGH" in os.environ
 TRAIN = os.path.join(BUILD, "coll_train")
@@ -217,6 +220,10 @@ def resume(folder):
           read(path) == read(os.path.join(folder, "2.ckpt")))
     with open(log) as file:
         lines = [json.loads(line) for line in file]
+    copy = os.path.join(folder, "copy.ckpt")
+    train(2, copy, "--steps", str(STEPS), "--resume", path)
+    check("with nothing left to do the checkpoint is written, too",
+          read(copy) == read(path))
     check("the log has every step once and ends with the result",
           [line.get("step") for line in lines]
           == [*range(1, STEPS + 1), None] and lines[-1]["final"] is True)
@@ -265,10 +272,10 @@ def stop(folder):
         if time.monotonic() > deadline:
             break
         time.sleep(0.05)
-    job.send_signal(signal.SIGTERM)
+    os.kill(ranks_of(job.pid)[1], signal.SIGINT)
     errors = job.communicate(timeout=60)[1]
-    check("SIGTERM ends the job with an error status", job.returncode != 0,
-          f"(status {job.returncode})")
+    check("SIGINT to a rank ends the job with its status",
+          job.returncode == 128 + signal.SIGINT, f"(status {job.returncode})")
     check("and with a checkpoint", os.path.exists(path), errors)
     steps = len(read(log).splitlines())
     check("of the step that the log ends with",
@@ -300,7 +307,18 @@ def refuse(folder):
              (["--checkpoint", folder], "--checkpoint: " + folder),
              (["--log", "/nowhere/x"], "--log: /nowhere/x: cannot write"),
              (["--plot", "/nowhere/x"], "--plot: /nowhere/x: cannot write"),
+             (["--log", path, "--plot", path],
+              f"--plot: found {path}, the file of --log, valid is another"),
+             (["--log", path, "--resume", path], "the file of --resume"),
+             (["--checkpoint", ""], "--checkpoint: : cannot write"),
              (["--momentum", "2"], "--momentum"),
+             (["--schedule", "fixed"], "--gamma: found --schedule fixed, valid "
+              "with step, multistep, exp, inv, sigmoid"),
+             (["--power", "2"], "--power: found --schedule step, valid with inv"),
+             (["--schedule", "exp"], "--every: found --schedule exp, valid with "
+              "step, sigmoid"),
+             (["--steps", "5", "--strategy", "sync-easgd2", "--tau", "6"],
+              "--tau: found 6, valid is at most the 5 steps"),
              (["--warmup", "0", "--warmup-from", "0.1"], "found no --warmup"),
              ([os.path.join(folder, "no.yaml")], "no.yaml: cannot read"),
              (["COLL_ALGO=rng"], "did you mean ring?"),

@@ -100,6 +100,11 @@ static int leave(coll_comm *comm, int exit_status)
  * it and its own change. */
 static void print_staleness(const uint64_t *counts)
 {
+    uint64_t all = 0;
+    for (int i = 0; i < STALENESS_MOST; i++)
+        all += counts[i];
+    if (!all) /* nothing was left to do */
+        return;
     fputs("staleness", stdout);
     for (int i = 0; i < STALENESS_MOST; i++)
         if (counts[i])
@@ -130,15 +135,15 @@ static int check_files(coll_comm *comm)
     const int rank = coll_comm_user_rank(comm);
     if (o->trace)
         trace_path(trace, sizeof(trace), o->trace, rank, coll_comm_count(comm));
-    const bool resumes_itself = o->checkpoint && o->resume
-                                && whole_file_same(o->checkpoint, o->resume);
+    const bool resumes_itself =
+        o->checkpoint && o->resume && whole_file_same(o->checkpoint, o->resume);
     const struct option_file files[] = {
-        {"--trace",      o->trace ? trace : NULL,          FILE_WRITTEN},
-        {"--checkpoint", o->checkpoint,                    FILE_WRITTEN},
-        {"--log",        o->log,                           FILE_WATCHED},
-        {"--plot",       o->plot,                          FILE_WRITTEN},
-        {"--net",        o->net,                           FILE_READ   },
-        {"--resume",     resumes_itself ? NULL : o->resume, FILE_READ  },
+        {"--trace",      o->trace ? trace : NULL,           FILE_WRITTEN},
+        {"--checkpoint", o->checkpoint,                     FILE_WRITTEN},
+        {"--log",        o->log,                            FILE_WATCHED},
+        {"--plot",       o->plot,                           FILE_WRITTEN},
+        {"--net",        o->net,                            FILE_READ   },
+        {"--resume",     resumes_itself ? NULL : o->resume, FILE_READ   },
     };
     char error[1024];
     if (options_files_fit(files, rank ? 1 : 6, error, sizeof(error)))
@@ -201,11 +206,13 @@ static int show_profile(const struct train *t)
     return 1;
 }
 
-/* Evaluates a run that had nothing left to do. */
+/* Evaluates a run that had nothing left to do, and stores it elsewhere. */
 static int score_again(struct train *t)
 {
+    const char *to = t->settings.checkpoint, *from = t->settings.resume;
     breakdown_enter(&t->time, PART_TEST);
-    return train_evaluate(t);
+    const int failed = train_evaluate(t);
+    return failed || !to || !strcmp(to, from) ? failed : train_save(t);
 }
 
 static struct report_final summary(const struct train *t, double seconds)
@@ -406,6 +413,11 @@ static int score_images(struct net *net, const struct dataset *data,
         complain("rank %d: %s", coll_comm_user_rank(comm), error);
     } else if (failed) {
         complain("%s", strategy_why(comm, failed));
+    } else if (!isfinite(score.loss)) {
+        failed = COLL_ERR_INVALID;
+        if (root)
+            complain("--checkpoint: %s: the loss of its net is not finite",
+                     o->checkpoint);
     } else if (o->predict) {
         failed = predict_write(o->predict, net, data, rows, comm, error,
                                sizeof(error));

@@ -13,7 +13,7 @@ static struct options o = {
     .schedule = "fixed", .precision = "f32", .kernel = "auto", .bind = "core", .epochs = 1,
     .exchange = "auto", .wire = "f32", .factors = "auto", .top = NAN, .prefetch = "auto",
     .shuffle = "all",
-    .batch = 64, .seed = 1, .lr = 0.01, .gamma = 0.1, .power = 1,
+    .batch = 64, .seed = 1, .lr = 0.01, .gamma = NAN, .power = NAN,
     .optimizer = "sgd", .momentum = NAN, .beta1 = NAN, .beta2 = NAN,
     .epsilon = NAN, .trust = NAN,
 };

@@ -81,7 +81,7 @@ static void read_delay(const struct options *o, struct train_settings *s)
     int length = 0;
     if (!o->delay)
         return;
-    if (sscanf(o->delay, "%d:%lf%n", &s->delay_rank, &ms, &length) != 2
+    if (sscanf(o->delay, "%9d:%lf%n", &s->delay_rank, &ms, &length) != 2
         || o->delay[length] || s->delay_rank < 0 || !(ms > 0) || ms > 1e6)
         options_die(&train_program,
                     "--delay: found \"%s\", valid is RANK:MS, as in 2:50",
@@ -89,25 +89,46 @@ static void read_delay(const struct options *o, struct train_settings *s)
     s->delay_seconds = ms / 1e3;
 }
 
+static void check_schedule(const struct options *o)
+{
+    const struct {
+        const char *option, *schedules;
+        bool said;
+    } only[] = {
+        {"--gamma",      "step, multistep, exp, inv, sigmoid", !isnan(o->gamma)},
+        {"--power",      "inv, poly",                          !isnan(o->power)},
+        {"--every",      "step, sigmoid",                      o->every > 0    },
+        {"--milestones", "multistep",                          o->milestones   },
+    };
+    const size_t length = strlen(o->schedule);
+    for (size_t i = 0; i < sizeof(only) / sizeof(only[0]); i++) {
+        const char *at = only[i].schedules;
+        while (at
+               && (strncmp(at, o->schedule, length)
+                   || (at[length] && at[length] != ',')))
+            at = (at = strchr(at, ' ')) ? at + 1 : NULL;
+        if (only[i].said && !at)
+            options_die(&train_program,
+                        "%s: found --schedule %s, valid with %s",
+                        only[i].option, o->schedule, only[i].schedules);
+    }
+}
+
 static struct schedule_settings schedule_of(const struct options *o)
 {
     struct schedule_settings schedule = {
         .name = o->schedule,
         .lr = o->lr,
-        .gamma = o->gamma,
-        .power = o->power,
+        .gamma = isnan(o->gamma) ? 0.1 : o->gamma,
+        .power = isnan(o->power) ? 1 : o->power,
         .every = o->every,
         .warmup = o->warmup,
         .from = o->warmup_from,
     };
+    check_schedule(o);
     if (o->warmup_from > 0 && !o->warmup)
         options_die(&train_program, "--warmup-from: found no --warmup, which "
                                     "says over how many steps");
-    if (o->milestones && strcmp(o->schedule, "multistep"))
-        options_die(&train_program,
-                    "--milestones: found --schedule %s, valid is --schedule "
-                    "multistep",
-                    o->schedule);
     const char *wrong =
         o->milestones ? schedule_milestones(&schedule, o->milestones) : NULL;
     if (wrong)
@@ -118,8 +139,9 @@ static struct schedule_settings schedule_of(const struct options *o)
 
 struct train_settings settings_of(const struct options *o)
 {
+    const bool resumes = o->resume && strcmp(o->resume, "false") != 0;
     const bool own_file =
-        o->resume && (!*o->resume || !strcmp(o->resume, "true"));
+        resumes && (!*o->resume || !strcmp(o->resume, "true"));
     if (own_file && !o->checkpoint)
         options_die(&train_program, "--resume: found no file, valid is a "
                                     "file's name here or with --checkpoint");
@@ -175,7 +197,9 @@ struct train_settings settings_of(const struct options *o)
         .checkpoint = o->checkpoint,
         .checkpoint_every = o->checkpoint_every,
         .test_every = o->test_every,
-        .resume = own_file ? o->checkpoint : o->resume,
+        .resume = own_file  ? o->checkpoint
+                  : resumes ? o->resume
+                            : NULL,
         .resume_optional = own_file,
     };
     read_delay(o, &s);

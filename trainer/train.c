@@ -156,7 +156,10 @@ static coll_status exchange(struct train *t, double loss, int ncorrect,
 
 int train_stopped(struct train *t)
 {
-    const int number = stop_signal(t) ? stop_signal(t) : SIGTERM;
+    double most = stop_signal(t);
+    const coll_status status =
+        strategy_reduce(&t->strategy, &most, 1, COLL_MAX);
+    const int number = !status && most > 0 ? (int)most : SIGTERM;
     return train_fail(t, 128 + number,
                       "stopped by signal %d after step %ld of %ld", number,
                       t->step, t->nsteps);
@@ -207,7 +210,12 @@ int train_evaluate(struct train *t)
     if (*error)
         return train_fail(t, 1, "rank %d, step %ld: %s", t->rank, t->step,
                           error);
-    return status ? train_comm_failed(t, status) : 0;
+    if (status)
+        return train_comm_failed(t, status);
+    if (t->test.ops && !isfinite(t->score.loss)) /* on all ranks: it is a sum */
+        return train_fail(t, 1, "step %ld: the test loss is not finite",
+                          t->step);
+    return 0;
 }
 
 /* Each rank normalises by its own images; what is evaluated and stored is the
@@ -243,9 +251,6 @@ int train_score(struct train *t, bool stopped, struct report_point *p)
         return 1;
     if (!tests || !t->test.ops)
         return 0;
-    if (!isfinite(t->score.loss)) /* the same on all ranks: it is a sum */
-        return train_fail(t, 1, "step %ld: the test loss is not finite",
-                          t->step);
     p->test_loss = t->score.loss;
     p->test_accuracy = t->score.accuracy;
     return 0;

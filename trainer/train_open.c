@@ -224,6 +224,12 @@ static int count_steps(struct train *t)
     s->schedule.total = t->nsteps;
     if (!s->schedule.every)
         s->schedule.every = t->epoch_steps;
+    const long tau = s->strategy_settings.tau;
+    if (t->strategy.ops->apart && !t->strategy.ops->stretch && tau > t->nsteps)
+        return train_fail(t, 2,
+                          "--tau: found %ld, valid is at most the %ld steps of "
+                          "the run: ranks would never meet",
+                          tau, t->nsteps);
     const char *wrong = schedule_check(&s->schedule);
     return wrong ? train_fail(t, 2, "--schedule: %s", wrong) : 0;
 }
@@ -509,6 +515,9 @@ static int agree(struct train *t)
         {"the number of steps", (double)t->nsteps},
         {"the batch", t->batch},
         {"the images", (double)t->train.count},
+        {"the data set",
+         digest(t->train.ops->name, strlen(t->train.ops->name))},
+        {"the classes", t->train.nclasses},
         {"--augment", s->augment},
         {"--shuffle", s->shuffle},
         {"the seed", digest(&s->seed, sizeof(s->seed))},
