@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "node/memory_left.h"
 #include "node/pages.h"
 
 enum { PLAIN = 0, HUGE = 1 }; /* files */
@@ -108,11 +110,21 @@ coll_status heap_open(struct heap_name *name)
     return status;
 }
 
+/* Blocks from this length on are compared with what there is. */
+enum { COMPARED = 16 << 20 };
+
 /* Puts a range of a file, which is as long, at `address`, with all its pages,
  * so that a lack of memory is an error here and not a signal later. */
 static coll_status map_pages(const struct memfd_name *file, uint64_t at,
                              char *address, size_t bytes)
 {
+    const bool spare = file == &heap.name.files[HUGE]; /* set aside for this */
+    const uint64_t left = spare || bytes < COMPARED ? UINT64_MAX : memory_left();
+    if (bytes > left)
+        return fail(COLL_ERR_MEMORY, "shm",
+                    "no memory for %zu bytes of shared memory: %" PRIu64
+                    " are left",
+                    bytes, left);
     if (mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
              (int)file->fd, (off_t)at)
         == MAP_FAILED)
