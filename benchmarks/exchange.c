@@ -35,8 +35,11 @@ static void await(struct exchange *e, int place)
          atomic_load_explicit(&line->sequence, memory_order_acquire)
          != *e->sequence;
          polls++)
-        if (e->shared->yields || polls % PATIENCE == 0)
+        if (e->shared->yields || polls % PATIENCE == 0) {
             sched_yield();
+            if (polls % PATIENCE == 0)
+                job_look_up();
+        }
     for (int i = 0; i < 7; i++)
         e->seen += line->payload[i];
 }

@@ -34,6 +34,13 @@ void job_refuse(int exit_status, const char *format, ...)
     exit(exit_status);
 }
 
+void job_look_up(void)
+{
+    if (joined && coll_comm_get_async_error(joined) < 0)
+        job_refuse(1, "rank %d: %s", coll_comm_user_rank(joined),
+                   coll_last_error(joined));
+}
+
 void job_no_memory(size_t bytes)
 {
     job_refuse(1, "no memory for %zu bytes; a smaller -e asks for less", bytes);

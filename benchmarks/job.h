@@ -43,6 +43,9 @@ void job_gather(const struct job *, const uint64_t *mine, size_t count,
 /* Seconds, monotonic. */
 double job_clock(void);
 
+/* Ends the program if the job has failed: for who waits without the library. */
+void job_look_up(void);
+
 /* Zeros; ends the program where there is no memory. */
 void *job_alloc(size_t bytes);
 __attribute__((noreturn)) void job_no_memory(size_t bytes);

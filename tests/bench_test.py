@@ -400,8 +400,28 @@ def test_bad_settings_are_refused():
 
 
 @tap.case
+def test_ranks_with_other_options_than_the_rest_end_with_a_sentence():
+    script = 'case $COLL_RANK in 1) exec "$0" reduce -n 3;; esac; exec "$0" -n 3'
+    done = subprocess.run([COLLRUN, '-n', '3', 'sh', '-c', script, BENCH],
+                          env=ENV, text=True, capture_output=True, timeout=60,
+                          check=False)
+    check(done.returncode == 2 and 'ranks have different options; all need'
+          in done.stderr, done.returncode, done.stderr)
+
+
+@tap.case
+def test_a_table_that_cannot_be_written_is_an_error():
+    with open('/dev/full', 'w', encoding='utf-8') as full:
+        done = subprocess.run([BENCH, *TINY], env=ENV, stdout=full, text=True,
+                              stderr=subprocess.PIPE, timeout=60, check=False)
+    check(done.returncode == 1 and 'cannot write to standard output'
+          in done.stderr, done.returncode, done.stderr)
+
+
+@tap.case
 def test_unusable_files_are_refused_before_measuring():
     check('/nowhere/x' in refused('--json', '/nowhere/x'))
+    check('the file of --json' in refused('--json', 'x', '--csv', './x'))
     check('cannot be read' in refused('--baseline', '/nowhere/x'))
     with tempfile.NamedTemporaryFile('w', suffix='.json') as file:
         file.write('{"format": "coll_bench 1",\n "results": oops}')

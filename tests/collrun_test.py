@@ -162,6 +162,14 @@ def sigterm_to_collrun_ends_all():
              'passed on')
 
 
+def a_signal_that_is_passed_on_is_named():
+    job = spread('usr1', 6, '-n', 2)
+    job.send_signal(signal.SIGUSR1)
+    err = job.communicate(timeout=30)[1].decode()
+    equal(with_marker('usr1'), [])
+    has(err, 'ended by signal 10 (User defined signal 1), which collrun passed')
+
+
 def second_interrupt_kills():
     job = start('-n', 2, *mark('twice'), 'sh', '-c',
                 'trap "echo no" INT; echo ready; while :; do sleep 0.1; done',
@@ -289,6 +297,15 @@ def closed_stdout_ends_the_job():
     job.stdout.close()
     equal((job.wait(30), job.stderr.read()), (128 + signal.SIGPIPE, b''))
     equal(with_marker('yes'), [])
+
+
+def a_full_disk_ends_the_job_with_a_sentence():
+    with open('/dev/full', 'wb') as full:
+        job = start('-n', 2, *mark('full'), 'yes', stdout=full,
+                    stderr=subprocess.PIPE)
+        err = job.communicate(timeout=30)[1].decode()
+    equal((job.returncode, with_marker('full')), (1, []))
+    has(err, 'collrun: cannot write to standard output: No space left')
 
 
 def ranks_see_the_terminal():

@@ -51,6 +51,7 @@ struct job {
     bool ending, input_wanted;
     uint64_t sent;      /* signals, as bits */
     int interrupted_by; /* first signal that asked collrun itself to end */
+    int passed_on;      /* the last that did not */
     int fatal;          /* exit status if the job could not be started */
     double greet_by, end_at, kill_at, drop_at;
 };
@@ -134,6 +135,7 @@ static void give_up(struct job *j, int status)
 static void interrupt(struct job *j, int signal)
 {
     if (signal == SIGUSR1 || signal == SIGUSR2) {
+        j->passed_on = signal;
         send_signal(j, signal);
     } else if (!j->described) {
         j->interrupted_by = signal;
@@ -550,12 +552,17 @@ static struct job_end conclude(struct job *j)
     const struct hosts *hosts = &j->options->hosts;
     if (j->fatal)
         return (struct job_end){.status = j->fatal};
-    if (j->out.broken)
+    if (j->out.broken && j->out.cause == EPIPE)
         return (struct job_end){.status = 128 + SIGPIPE};
+    if (j->out.broken) {
+        fprintf(stderr, "%s: cannot write to standard output: %s\n",
+                j->options->name, strerror(j->out.cause));
+        return (struct job_end){.status = 1};
+    }
     const int status = report_status(j->ranks, hosts->nranks);
     if (j->err.owner >= 0 && status)
         fputc('\n', stderr);
-    report(j->options->name, hosts, j->ranks, j->interrupted_by);
+    report(j->options->name, hosts, j->ranks, j->interrupted_by, j->passed_on);
     return (struct job_end){.status = status,
                             .retry = status && !j->interrupted_by};
 }

@@ -90,6 +90,7 @@ void output_flush(struct output *o)
         o->from += (size_t)wrote;
     else if (errno != EINTR && errno != EAGAIN) {
         o->broken = true;
+        o->cause = errno;
         o->from = o->to;
     }
 }

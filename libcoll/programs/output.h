@@ -15,7 +15,8 @@
 struct output {
     int fd;
     bool label;
-    bool broken; /* the reader has gone: everything more is dropped */
+    bool broken; /* everything more is dropped, as the reader has gone (EPIPE) */
+    int cause;   /* or for this reason */
     int owner;   /* whose line is unfinished, -1: nobody's */
     char *queue;
     size_t from, to, room;

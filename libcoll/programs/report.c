@@ -85,10 +85,11 @@ static void print_ranks(const struct rank_result *ranks, int nranks,
 }
 
 void report(const char *name, const struct hosts *hosts,
-            const struct rank_result *ranks, int interrupted_by)
+            const struct rank_result *ranks, int interrupted_by, int passed_on)
 {
     const int nranks = hosts->nranks;
     const bool own = next_failure(ranks, nranks, 0, END_OWN) >= 0;
+    const int by = interrupted_by || own ? interrupted_by : passed_on;
     const enum end end = own ? END_OWN : END_TOLD;
     int lines = 0, more = 0, r, order = 0;
     while ((r = next_failure(ranks, nranks, order, end)) >= 0) {
@@ -109,9 +110,9 @@ void report(const char *name, const struct hosts *hosts,
         return;
     fprintf(stderr, "%s: ", name);
     print_ranks(ranks, nranks, END_OURS);
-    if (interrupted_by)
-        fprintf(stderr, ": ended by signal %d (%s), which %s passed on\n",
-                interrupted_by, strsignal(interrupted_by), name);
+    if (by)
+        fprintf(stderr, ": ended by signal %d (%s), which %s passed on\n", by,
+                strsignal(by), name);
     else
         fprintf(stderr, ": ended by %s because of it\n", name);
 }

@@ -23,9 +23,10 @@ bool rank_failed(const struct rank_result *);
 
 /* Says on stderr which rank failed first and how, then the others with a reason
  * of their own, then which were told of a failure, and which collrun ended.
- * Nothing if all went well. `name` begins each line. */
+ * Nothing if all went well. `name` begins each line; the signals are 0 or what
+ * ended collrun, and what it only handed on. */
 void report(const char *name, const struct hosts *,
-            const struct rank_result *ranks, int interrupted_by);
+            const struct rank_result *ranks, int interrupted_by, int passed_on);
 
 /* The status of the rank that failed first, of those that had a reason of their
  * own if any had: 128 + signal, 1 for a lost one; else 0. */
