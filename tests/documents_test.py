@@ -90,8 +90,26 @@ def files_named_in_documents_exist(_):
     return "\n".join(missing)
 
 
+def subjects_of_lines_are_known(_):
+    """What COLL_LOG takes, where it is documented, and what lines have."""
+    def names(path, what):
+        found = re.search(what, (ROOT / path).read_text(encoding="utf-8"), re.S)
+        return set(re.findall(r"[a-z]+", found[1]))
+    said = set()
+    for file in (ROOT / "libcoll").rglob("*.c"):
+        said |= set(re.findall(
+            r'\b(?:log_line|fail)\(\s*(?:[\w ?:=<]+),\s*"(\w+)",',
+            file.read_text(encoding="utf-8")))
+    known = names("libcoll/base/log.c", r"known\[\] = \{(.*?)\}")
+    read = names("include/coll/log.h", r"one for some:(.*?)\.\n") - {"and"}
+    return ("" if said == known == read and len(said) > 5 else
+            f"lines have {sorted(said)}, log.c {sorted(known)}, log.h "
+            f"{sorted(read)}")
+
+
 def main():
     claims = [(readme_shows_the_example, None),
+              (subjects_of_lines_are_known, None),
               (files_named_in_documents_exist, None)]
     for name in sys.argv[1:]:
         claims += [(page_is_clean, pathlib.Path(name)),

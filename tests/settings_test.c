@@ -73,6 +73,20 @@ Test(settings, log_levels_by_subject)
     cr_assert_str_eq(logged, "select: one\nshm: three\n");
 }
 
+Test(settings, unknown_subjects_are_warned_about)
+{
+    setenv("COLL_LOG", "selct:debug,walrus:info", 1);
+    coll_log_set_hook(keep, NULL);
+    log_line(COLL_LOG_DEBUG, "select", "one");
+    cr_assert(strstr(logged,
+                     "COLL_LOG: no line is about \"selct\", did you mean "
+                     "select?\n"),
+              "%s", logged);
+    cr_assert(
+        strstr(logged, "no line is about \"walrus\"; valid are bootstrap, "),
+        "%s", logged);
+}
+
 Test(settings, nearest_names)
 {
     const char *const names[] = {"ring", "binomial_tree", "halving_doubling"};

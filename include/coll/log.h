@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Messages of the library: silent unless COLL_LOG or the program asks.
  *
- * COLL_LOG=warn,select:debug sets a level for all subjects and one for some.
+ * COLL_LOG=warn,select:debug sets a level for all subjects and one for some:
+ * bootstrap, comm, explain, probe, recorder, select, settings, shm, sim, store,
+ * topo and ucx.
  * Messages go to stderr, one line each, unless a hook takes them.
  */
 #ifndef COLL_LOG_H

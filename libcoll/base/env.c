@@ -3,10 +3,12 @@
 
 #include <ctype.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/log.h"
 #include "base/nearest.h"
@@ -100,21 +102,30 @@ static void read_file(FILE *file, const char *path)
     fclose(file);
 }
 
+static bool is_folder(const char *path)
+{
+    struct stat it;
+    return !stat(path, &it) && S_ISDIR(it.st_mode);
+}
+
 static void read_files(void)
 {
     const char *named = getenv("COLL_CONFIG"), *home = getenv("HOME");
     char path[4096];
     FILE *file = NULL;
     if (named && *named) {
-        file = fopen(named, "re");
+        file = is_folder(named) ? NULL : fopen(named, "re");
         if (!file)
             warn("COLL_CONFIG: cannot read %s\n", named);
         else
             read_file(file, named);
         return;
     }
-    if (home
-        && snprintf(path, sizeof(path), "%s/.config/coll.conf", home)
+    const char *own = getenv("XDG_CONFIG_HOME");
+    const bool said = own && *own == '/';
+    if ((said || home)
+        && snprintf(path, sizeof(path), "%s%s/coll.conf", said ? own : home,
+                    said ? "" : "/.config")
                < (int)sizeof(path))
         file = fopen(path, "re");
     if (!file) {

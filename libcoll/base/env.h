@@ -2,10 +2,10 @@
 /* Every COLL_* setting: one row of settings.def each.
  *
  * A value comes from the environment, else from the file that COLL_CONFIG
- * names, else ~/.config/coll.conf, else /etc/coll.conf (lines NAME = value,
- * # comments), else the row's default. Read once per process, at first use.
- * An unknown COLL_ name, in the environment or a file, is warned about with
- * the nearest valid one.
+ * names, else ~/.config/coll.conf ($XDG_CONFIG_HOME in place of ~/.config), else
+ * /etc/coll.conf (lines NAME = value, # comments), else the row's default. Read
+ * once per process, at first use. An unknown COLL_ name, in the environment or a
+ * file, is warned about with the nearest valid one.
  */
 #ifndef BASE_ENV_H
 #define BASE_ENV_H

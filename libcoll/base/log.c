@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/env.h"
+#include "base/nearest.h"
 
 enum { LINE_MAX_BYTES = 1024, MAX_SUBJECTS = 16 };
 
@@ -23,6 +24,12 @@ static struct {
     coll_log_level level;
 } subjects[MAX_SUBJECTS];
 static int nsubjects;
+
+/* What lines are about: tests/documents_test.py looks for others. */
+static const char *const known[] = {
+    "bootstrap", "comm",  "explain", "probe", "recorder", "select",
+    "settings",  "shm",   "sim",     "store", "topo",     "ucx"};
+enum { NKNOWN = sizeof(known) / sizeof(known[0]) };
 
 static coll_log_hook *hook;
 static void *hook_context;
@@ -49,6 +56,25 @@ static bool find_level(const char *word, size_t length, coll_log_level *level)
     return false;
 }
 
+static void check_subject(const char *name)
+{
+    char message[256] = "";
+    const char *meant = nearest_name(name, known, NKNOWN);
+    for (int i = 0; i < NKNOWN; i++)
+        if (!strcmp(known[i], name))
+            return;
+    int n = snprintf(message, sizeof(message),
+                     "COLL_LOG: no line is about \"%s\"", name);
+    if (meant)
+        n += snprintf(message + n, sizeof(message) - (size_t)n,
+                      ", did you mean %s?", meant);
+    else
+        for (int i = 0; i < NKNOWN; i++)
+            n += snprintf(message + n, sizeof(message) - (size_t)n, "%s%s",
+                          i ? ", " : "; valid are ", known[i]);
+    emit(COLL_LOG_WARN, "settings", message);
+}
+
 /* One item of COLL_LOG, "warn" or "select:debug". */
 static void parse_item(const char *item, size_t length)
 {
@@ -67,6 +93,7 @@ static void parse_item(const char *item, size_t length)
         emit(COLL_LOG_WARN, "settings", message);
     } else if (colon) {
         memcpy(subjects[nsubjects].name, item, before);
+        check_subject(subjects[nsubjects].name);
         subjects[nsubjects++].level = level;
     } else {
         general = level;

@@ -51,7 +51,8 @@ coll_status comm_finalize(coll_comm *c)
 coll_status coll_comm_get_async_error(const coll_comm *comm)
 {
     if (!comm)
-        return COLL_ERR_INVALID;
+        return fail(COLL_ERR_INVALID, "comm",
+                    "coll_comm_get_async_error: comm is NULL");
     const coll_status status = comm_check((coll_comm *)comm);
     return atomic_load_explicit(&comm->finalized, memory_order_relaxed)
                ? COLL_OK

@@ -7,7 +7,7 @@
 
 int coll_setting_get(int i, coll_setting_info *info)
 {
-    if (i < 0 || i >= NSETTINGS)
+    if (i < 0 || i >= NSETTINGS || !info)
         return 0;
     const struct setting_value v = setting_get((enum setting)i);
     *info =
@@ -17,7 +17,7 @@ int coll_setting_get(int i, coll_setting_info *info)
 
 int coll_algorithm_get(int i, coll_algorithm_info *info)
 {
-    if (i < 0 || i >= nalgos)
+    if (i < 0 || i >= nalgos || !info)
         return 0;
     *info = (coll_algorithm_info){kind_names[algos[i].kind], algos[i].name,
                                   algos[i].when};

@@ -43,7 +43,7 @@ const char *coll_op_name(coll_op op)
 
 int coll_dtype_find(const char *name, coll_dtype *dtype)
 {
-    for (int i = 0; i < NDTYPES; i++) {
+    for (int i = 0; name && dtype && i < NDTYPES; i++) {
         if (strcmp(name, dtypes[i].name) == 0) {
             *dtype = (coll_dtype)i;
             return 1;
@@ -54,7 +54,7 @@ int coll_dtype_find(const char *name, coll_dtype *dtype)
 
 int coll_op_find(const char *name, coll_op *op)
 {
-    for (int i = 0; i < NOPS; i++) {
+    for (int i = 0; name && op && i < NOPS; i++) {
         if (strcmp(name, ops[i]) == 0) {
             *op = (coll_op)i;
             return 1;
