@@ -123,12 +123,27 @@ Test(select, rules_force_and_forbid_by_size)
 
 Test(select, bad_rules_are_refused_with_the_valid_names)
 {
-    const char *const bad[] = {"rign",      "allreduce:",
-                               "scan:ring", "4k-1k:ring",
-                               "0-4k:",     "ring,",
-                               "^",         "allreduce:;",
-                               "ring:4k-",  "allreduce:broadcast:chain"};
+    const char *const bad[] = {"rign",
+                               "allreduce:",
+                               "0-4k:",
+                               "ring,",
+                               "^",
+                               "allreduce:;",
+                               "allreduce:broadcast:chain"};
+    const char *const before[] = {"scan:ring", "4k-1k:ring", "ring:4k-",
+                                  "allreduce:1k-1k:ring"};
     struct select s = {.rules = {.n = 1}};
+    for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++) {
+        cr_assert_eq(select_rules(&s, before[i], "COLL_ALGO"), COLL_ERR_INVALID,
+                     "%s", before[i]);
+        cr_assert(strstr(fail_sentence(), ":\" is no collective, nor a range"),
+                  "%s: %s", before[i], fail_sentence());
+        cr_assert_eq(s.rules.n, 1);
+    }
+    cr_assert_eq(select_rules(&s, "allreduc:ring", "COLL_ALGO"),
+                 COLL_ERR_INVALID);
+    cr_assert(strstr(fail_sentence(), "did you mean allreduce?"), "%s",
+              fail_sentence());
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         cr_assert_eq(select_rules(&s, bad[i], "COLL_ALGO"), COLL_ERR_INVALID,
                      "%s", bad[i]);

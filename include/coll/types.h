@@ -48,7 +48,9 @@ typedef enum coll_op {
     COLL_MIN,  /* a NaN wins */
     COLL_MAX,  /* a NaN wins */
     COLL_AVG,  /* what COLL_SUM gives, divided by the number of ranks: integers,
-                  whose sum wraps, towards 0; f16, bf16 and f8 in f32 */
+                  whose sum wraps, towards 0; f16, bf16 and f8 in f32. Sums that
+                  travel are rounded to the type on their way, so between hosts
+                  they may be infinite where those of one host are not */
     COLL_BAND, /* this and the following: integers only */
     COLL_BOR,
     COLL_BXOR,

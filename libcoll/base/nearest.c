@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/nearest.h"
 
+#include <ctype.h>
 #include <string.h>
 
 enum { LONGEST = 63 };
 
-/* Levenshtein distance; words longer than LONGEST are far from everything. */
+/* Levenshtein distance, of which case is no part; words longer than LONGEST are far from everything. */
 static int distance(const char *a, const char *b)
 {
     int row[LONGEST + 1];
@@ -18,7 +19,9 @@ static int distance(const char *a, const char *b)
         int diagonal = row[0];
         row[0] = i;
         for (int j = 1; j <= n; j++) {
-            int best = diagonal + (a[i - 1] != b[j - 1]);
+            int best = diagonal
+                       + (tolower((unsigned char)a[i - 1])
+                          != tolower((unsigned char)b[j - 1]));
             if (row[j] + 1 < best)
                 best = row[j] + 1;
             if (row[j - 1] + 1 < best)

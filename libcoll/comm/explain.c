@@ -348,6 +348,12 @@ coll_status coll_explain_cluster(const char *spec, int nranks,
         return fail(COLL_ERR_INVALID, "comm",
                     "coll_explain_cluster: %d ranks, %d a host: at least 1",
                     nranks, ranks_per_host);
+    struct question q = {.layout = &layout, .bytes = bytes};
+    coll_status status = explain_kind("coll_explain", collective, &q.kind);
+    if (status < 0)
+        return status;
+    if (q.kind == BARRIER)
+        q.bytes = 0;
     if (nranks > PRICE_RANKS)
         return fail(COLL_ERR_INVALID, "comm",
                     "%d ranks: prices are known for at most %d; coll_sim tries "
@@ -356,10 +362,8 @@ coll_status coll_explain_cluster(const char *spec, int nranks,
     struct select *select = calloc(1, sizeof(*select));
     if (!select)
         return fail(COLL_ERR_MEMORY, "comm", "no memory for prices");
-    struct question q = {.select = select, .layout = &layout, .bytes = bytes};
-    coll_status status = explain_kind("coll_explain", collective, &q.kind);
-    if (status == COLL_OK
-        && coll_topo_load(&topo, spec, "cluster", error, sizeof(error)) < 0)
+    q.select = select;
+    if (coll_topo_load(&topo, spec, "cluster", error, sizeof(error)) < 0)
         status = fail(COLL_ERR_INVALID, "topo", "%s", error);
     if (status == COLL_OK)
         status = select_rules(select, setting_text(SETTING_ALGO), "COLL_ALGO");

@@ -40,7 +40,8 @@ static coll_status find_hosts(struct layout_cluster on, int nhosts, int *object,
         const int at = on.host_at ? on.host_at[h] : h;
         if (at < 0 || at >= ndescribed)
             return fail(COLL_ERR_INVALID, "topo",
-                        "the job has %d hosts, but COLL_CLUSTER describes %d",
+                        "the job has %d hosts, but the cluster that is described "
+                        "(COLL_CLUSTER) has %d",
                         at < nhosts ? nhosts : at + 1, ndescribed);
         object[h] = scratch[at];
     }

@@ -62,14 +62,38 @@ static void parse_range(const char **at, struct rule *rule)
     rule->max_bytes = max;
 }
 
+static void copy(struct word w, char word[64])
+{
+    snprintf(word, 64, "%.*s", (int)(w.length < 63 ? w.length : 63), w.at);
+}
+
+/* What stands before a colon. */
+static coll_status unknown_prefix(struct word w, const char *source)
+{
+    char word[64];
+    copy(w, word);
+    const char *near = nearest_name(word, kind_names, NKINDS);
+    return fail(COLL_ERR_INVALID, "select",
+                "%s: \"%s:\" is no collective%s%s%s, nor a range of bytes, such "
+                "as 4k-64k:",
+                source, word, near ? " (did you mean " : "", near ? near : "",
+                near ? "?)" : "");
+}
+
 static coll_status unknown_name(struct word w, enum coll_kind kind,
                                 const char *source)
 {
     char list[512] = "", word[64];
     const char *names[64];
+    const char *colon = memchr(w.at, ':', w.length);
     int n = 0;
-    snprintf(word, sizeof(word), "%.*s", (int)(w.length < 63 ? w.length : 63),
-             w.at);
+    const struct word before = {w.at, colon ? (size_t)(colon - w.at) : 0};
+    bool collective = !colon;
+    for (int k = 0; k < NKINDS; k++)
+        collective |= equals(before, kind_names[k]);
+    if (!collective)
+        return unknown_prefix(before, source);
+    copy(w, word);
     for (int a = 0; a < nalgos; a++)
         if (algos[a].kind == kind) {
             names[n++] = algos[a].name;
@@ -103,8 +127,7 @@ static unsigned parse_order(struct word w, bool alone)
 static coll_status unknown_order(struct word w, const char *source)
 {
     char word[64];
-    snprintf(word, sizeof(word), "%.*s", (int)(w.length < 63 ? w.length : 63),
-             w.at);
+    copy(w, word);
     return fail(COLL_ERR_INVALID, "select",
                 "%s: \"%s\" is no order of ranks; valid are @%s, @%s, @%s, "
                 "@%s and @%s",

@@ -334,7 +334,7 @@ static void place_json(const struct info *info, struct json *j)
     placement_json(info->topo, (int)info->place, j);
 }
 
-static struct info info = {.ranks_per_host = 1};
+static struct info info;
 
 /* clang-format off */
 static const struct option_row options[] = {
@@ -518,6 +518,10 @@ int main(int argc, char **argv)
     struct json j = {.file = stdout};
     int noperands;
     options_parse(&program, argc, argv, &noperands, false);
+    if (!info.explain.collective && (info.nranks || info.ranks_per_host))
+        options_die(&program, "%s: only valid with --explain",
+                    info.nranks ? "-n" : "--ranks-per-host");
+    info.ranks_per_host = info.ranks_per_host ? info.ranks_per_host : 1;
     if (info.explain.collective)
         read_request(noperands, argv);
     else if (noperands)

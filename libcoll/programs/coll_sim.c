@@ -18,8 +18,6 @@ static struct sim_job job = {
                 .factor = 4,
                 .max_messages = 2e7,
                 .ranks_per_host = 1,
-                .tau = "1",
-                .bucket = 25 << 20,
                 .gamma_ns = -1},
 };
 
@@ -291,7 +289,7 @@ static enum coll_kind read_mode(int noperands, char **argv)
 
 static void check_options(bool trains)
 {
-    const struct sim_options *o = &job.options;
+    struct sim_options *o = &job.options;
     const struct {
         const char *name;
         bool given;
@@ -301,15 +299,23 @@ static void check_options(bool trains)
         {"--strategy",  o->strategy           },
         {"--step-ms",   o->step_ms > 0        },
         {"--batch",     o->batch > 0          },
+        {"--tau",       o->tau                },
+        {"--bucket",    o->bucket > 0         },
+        {"--overlap",   o->overlap            },
         {"--min-bytes", trains && o->min_bytes},
         {"--max-bytes", trains && o->max_bytes},
         {"--costs",     trains && o->costs    },
     };
-    enum { OF_TRAIN = 5, ALL = sizeof(only) / sizeof(only[0]) };
+    enum { OF_TRAIN = 8, ALL = sizeof(only) / sizeof(only[0]) };
     for (int i = trains ? OF_TRAIN : 0; i < (trains ? ALL : OF_TRAIN); i++)
         if (only[i].given)
             options_die(&program, "%s: only valid %s", only[i].name,
                         trains ? "with a collective" : "with train");
+    if (o->net && o->gradient_bytes)
+        options_die(&program, "--bytes: found --net %s, valid is one of the two",
+                    o->net);
+    o->tau = o->tau ? o->tau : "1";
+    o->bucket = o->bucket ? o->bucket : 25 << 20;
     const struct option_file files[] = {
         {"--json", o->json, FILE_WRITTEN},
         {"--csv",  o->csv,  FILE_WRITTEN},
