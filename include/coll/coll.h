@@ -147,7 +147,9 @@ coll_status coll_comm_dup(coll_comm *comm, coll_comm **newcomm);
 
 /* Joins the job that the environment describes: COLL_RANK, COLL_NRANKS and
  * COLL_ROOT (collrun sets them), else RANK, WORLD_SIZE, MASTER_ADDR and
- * MASTER_PORT (torchrun sets those), else one rank alone. Fails like
+ * MASTER_PORT (torchrun sets those), else PMIx (mpirun of Open MPI, prterun, srun
+ * --mpi=pmix), else a step of Slurm's (SLURM_PROCID, SLURM_STEP_NUM_TASKS,
+ * SLURM_STEP_NODELIST), else one rank alone. Fails like
  * coll_comm_init_rank(), and with INVALID for a half-set environment. */
 coll_status coll_comm_init(coll_comm **comm);
 

@@ -313,7 +313,7 @@ coll_status comm_join(coll_comm *c, const coll_unique_id *id)
     return status;
 }
 
-static coll_status check_shape(coll_comm **comm, int nranks, int rank)
+coll_status comm_check_shape(coll_comm **comm, int nranks, int rank)
 {
     if (!comm)
         return fail(COLL_ERR_INVALID, "comm", "comm is NULL");
@@ -336,7 +336,7 @@ coll_status coll_comm_init_rank_config(coll_comm **comm, int nranks,
                                        const coll_config *config)
 {
     coll_comm *c = NULL;
-    coll_status status = check_shape(comm, nranks, rank);
+    coll_status status = comm_check_shape(comm, nranks, rank);
     if (status == COLL_OK)
         status = comm_create(&c, nranks, rank, config, NULL);
     if (status < 0)
@@ -375,122 +375,4 @@ int coll_comm_user_rank(const coll_comm *comm)
 int coll_version(void)
 {
     return COLL_VERSION;
-}
-
-/* --- coll_comm_init(): the job from the environment ----------------------- */
-
-static coll_status parse_rank(const char *name, const char *text, long min,
-                              int *out)
-{
-    char *end;
-    const long x = strtol(text, &end, 10);
-    if (end == text || *end || x < min || x > 1 << 20)
-        return fail(COLL_ERR_INVALID, "comm",
-                    "%s=%s: not a whole number from %ld", name, text, min);
-    *out = (int)x;
-    return COLL_OK;
-}
-
-/* Where a job's description may stand. */
-struct job_names {
-    const char *rank, *nranks, *root, *port; /* port NULL: in root */
-};
-
-static coll_status half_set(const struct job_names *names,
-                            const char *const *values)
-{
-    const char *const all[] = {names->rank, names->nranks, names->root,
-                               names->port};
-    char missing[128] = "", present[128] = "";
-    for (int i = 0; i < 4; i++) {
-        char *list = values[i] && *values[i] ? present : missing;
-        if (all[i])
-            snprintf(list + strlen(list), sizeof(missing) - strlen(list),
-                     "%s%s", *list ? ", " : "", all[i]);
-    }
-    return fail(COLL_ERR_INVALID, "comm",
-                "the environment describes a job only in part: %s set, but not "
-                "%s",
-                present, missing);
-}
-
-/* torchrun's own store listens on MASTER_PORT while its workers run. */
-static const char *torch_root(char *root, size_t bytes, const char *address,
-                              const char *port)
-{
-    const char *agent = getenv("TORCHELASTIC_USE_AGENT_STORE");
-    const bool taken = agent && !strcasecmp(agent, "true");
-    const bool v6 = strchr(address, ':') != NULL;
-    snprintf(root, bytes, "%s%s%s:%ld", v6 ? "[" : "", address, v6 ? "]" : "",
-             strtol(port, NULL, 10) + taken);
-    return root;
-}
-
-static coll_status init_from(coll_comm **comm, const struct job_names *names,
-                             const char *const *values)
-{
-    char root[300];
-    int rank = 0, nranks = 0;
-    coll_unique_id id;
-    coll_comm *c = NULL;
-    for (int i = 0; i < 4; i++)
-        if ((i < 3 || names->port) && !(values[i] && *values[i]))
-            return half_set(names, values);
-    coll_status status = parse_rank(names->nranks, values[1], 1, &nranks);
-    if (status == COLL_OK)
-        status = parse_rank(names->rank, values[0], 0, &rank);
-    if (status == COLL_OK)
-        status = check_shape(comm, nranks, rank);
-    const char *where = values[2];
-    if (status == COLL_OK && names->port)
-        where = torch_root(root, sizeof(root), values[2], values[3]);
-    if (status == COLL_OK)
-        status = comm_create(&c, nranks, rank, NULL, NULL);
-    if (status < 0)
-        return status;
-    if (nranks > 1)
-        status = bootstrap_check_interface(setting_text(SETTING_INTERFACE));
-    if (nranks > 1 && status == COLL_OK)
-        status =
-            bootstrap_id_from_root(where, setting_text(SETTING_JOB_KEY), &id);
-    if (status == COLL_OK && nranks > 1 && rank == 0)
-        status = bootstrap_serve(&id, c->join_seconds);
-    if (status == COLL_OK)
-        status = comm_join(c, &id);
-    if (status < 0)
-        comm_release(c, true);
-    else
-        *comm = c;
-    return status;
-}
-
-coll_status coll_comm_init(coll_comm **comm)
-{
-    static const struct job_names ours = {"COLL_RANK", "COLL_NRANKS",
-                                          "COLL_ROOT", NULL};
-    static const struct job_names torch = {"RANK", "WORLD_SIZE", "MASTER_ADDR",
-                                           "MASTER_PORT"};
-    const char *const our_values[4] = {setting_text(SETTING_RANK),
-                                       setting_text(SETTING_NRANKS),
-                                       setting_text(SETTING_ROOT), NULL};
-    const char *const torch_values[4] = {getenv("RANK"), getenv("WORLD_SIZE"),
-                                         getenv("MASTER_ADDR"),
-                                         getenv("MASTER_PORT")};
-    if (*our_values[0] || *our_values[1] || *our_values[2])
-        return init_from(comm, &ours, our_values);
-    if (torch_values[0] || torch_values[1])
-        return init_from(comm, &torch, torch_values);
-
-    coll_comm *c = NULL;
-    coll_status status = check_shape(comm, 1, 0);
-    if (status == COLL_OK)
-        status = comm_create(&c, 1, 0, NULL, NULL);
-    if (status < 0)
-        return status;
-    status = comm_join(c, NULL);
-    if (status < 0)
-        comm_release(c, true);
-    else
-        *comm = c;
-    return status;
 }

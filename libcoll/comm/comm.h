@@ -189,6 +189,7 @@ coll_status comm_create(coll_comm **, int nranks, int rank, const coll_config *,
 /* Meets the others; an error of one is an error of all, with its reason. id:
  * NULL for one rank alone. comm_release() even after a failure. */
 coll_status comm_join(coll_comm *, const coll_unique_id *id);
+coll_status comm_check_shape(coll_comm **, int nranks, int rank);
 /* in_order: nothing failed, so the record of it has done its work. */
 void comm_release(coll_comm *, bool in_order); /* end.c */
 
