@@ -68,16 +68,18 @@ static void copy(struct word w, char word[64])
 }
 
 /* What stands before a colon. */
-static coll_status unknown_prefix(struct word w, const char *source)
+static coll_status unknown_prefix(struct word w, struct word before,
+                                  const char *source)
 {
-    char word[64];
+    char word[64], prefix[64];
     copy(w, word);
-    const char *near = nearest_name(word, kind_names, NKINDS);
+    copy(before, prefix);
+    const char *near = nearest_name(prefix, kind_names, NKINDS);
     return fail(COLL_ERR_INVALID, "select",
-                "%s: \"%s:\" is no collective%s%s%s, nor a range of bytes, such "
-                "as 4k-64k:",
-                source, word, near ? " (did you mean " : "", near ? near : "",
-                near ? "?)" : "");
+                "%s: \"%s\" begins with \"%s:\", which is no collective%s%s%s, "
+                "nor a range of bytes, such as 4k-64k:",
+                source, word, prefix, near ? " (did you mean " : "",
+                near ? near : "", near ? "?)" : "");
 }
 
 static coll_status unknown_name(struct word w, enum coll_kind kind,
@@ -92,7 +94,7 @@ static coll_status unknown_name(struct word w, enum coll_kind kind,
     for (int k = 0; k < NKINDS; k++)
         collective |= equals(before, kind_names[k]);
     if (!collective)
-        return unknown_prefix(before, source);
+        return unknown_prefix(w, before, source);
     copy(w, word);
     for (int a = 0; a < nalgos; a++)
         if (algos[a].kind == kind) {
