@@ -235,8 +235,11 @@ Test(step_order, the_library_takes_a_right_pair, .timeout = 300)
         {3, 5 },
         {4, 16},
         {8, 20},
+        {12, 8},
+        {3, 100},
+        {16, 64},
     };
-    for (unsigned i = 0; i < cases(4, 2); i++) {
+    for (unsigned i = 0; i < cases(7, 2); i++) {
         struct layout l = lay_out_even(shapes[i][0], shapes[i][1]);
         check_choice(&l);
         layout_free(&l);
