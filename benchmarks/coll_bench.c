@@ -172,37 +172,6 @@ static bool flush_output(void)
     return false;
 }
 
-/* 32 bits, so that a double has it. */
-static double hash_of(const char *text)
-{
-    uint32_t hash = 2166136261u; /* FNV-1a */
-    for (; text && *text; text++)
-        hash = (hash ^ (unsigned char)*text) * 16777619u;
-    return hash;
-}
-
-/* Or ranks would wait for each other in different measurements. */
-static void check_agreement(const struct job *job)
-{
-    const struct bench_options *const o = &bench.options;
-    const double of[] = {
-        (double)o->min_bytes, (double)o->max_bytes, o->factor,
-        (double)o->iterations, (double)o->warmup, (double)o->root, o->pause,
-        (double)o->dtype, (double)o->op, (double)o->group, o->in_place, o->cold,
-        o->check_every, o->overlap, hash_of(o->algorithms), hash_of(o->memory),
-        hash_of(o->determinism)};
-    enum { OTHERS = sizeof of / sizeof of[0], ALL = OTHERS + NCOLLECTIVES };
-    double bounds[2 * ALL];
-    for (int i = 0; i < ALL; i++) {
-        bounds[i] = i < OTHERS ? of[i] : o->collectives[i - OTHERS];
-        bounds[ALL + i] = -bounds[i];
-    }
-    job_max(job, bounds, 2 * ALL);
-    for (int i = 0; i < ALL; i++)
-        if (bounds[i] != -bounds[ALL + i])
-            job_refuse(2, "ranks have different options; all need the same");
-}
-
 static unsigned long long all_wrong(void)
 {
     unsigned long long wrong = 0;
@@ -242,7 +211,6 @@ int main(int argc, char **argv)
     parse(argc, argv);
     check_files();
     job_start(&job);
-    check_agreement(&job);
     if (bench.options.root >= job.nranks)
         job_refuse(2, "-r: found %ld, valid is a rank from 0 to %d",
                    bench.options.root, job.nranks - 1);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sweep.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,12 +186,55 @@ static size_t longest(const struct bench_options *o, int nranks)
     return most;
 }
 
+/* 32 bits, so that a double has it. */
+static double hash_of(const char *text)
+{
+    uint32_t hash = 2166136261u; /* FNV-1a */
+    for (; text && *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 16777619u;
+    return hash;
+}
+
+/* Or ranks would wait for each other in different measurements. */
+static void check_agreement(const struct job *job,
+                            const struct bench_options *o)
+{
+    const double of[] = {(double)o->min_bytes,
+                         (double)o->max_bytes,
+                         o->factor,
+                         (double)o->iterations,
+                         (double)o->warmup,
+                         (double)o->root,
+                         o->pause,
+                         (double)o->dtype,
+                         (double)o->op,
+                         (double)o->group,
+                         o->in_place,
+                         o->cold,
+                         o->check_every,
+                         o->overlap,
+                         hash_of(o->algorithms),
+                         hash_of(o->memory),
+                         hash_of(o->determinism)};
+    enum { OTHERS = sizeof of / sizeof of[0], ALL = OTHERS + NCOLLECTIVES };
+    double bounds[2 * ALL];
+    for (int i = 0; i < ALL; i++) {
+        bounds[i] = i < OTHERS ? of[i] : o->collectives[i - OTHERS];
+        bounds[ALL + i] = -bounds[i];
+    }
+    job_max(job, bounds, 2 * ALL);
+    for (int i = 0; i < ALL; i++)
+        if (bounds[i] != -bounds[ALL + i])
+            job_refuse(2, "ranks have different options; all need the same");
+}
+
 void sweep(struct bench *bench, const struct job *job,
            const struct baseline *base)
 {
     const size_t most = longest(&bench->options, job->nranks);
     struct sweep s = {.bench = bench, .base = base};
     measure_create(&s.measure, job, bench, most);
+    check_agreement(job, &bench->options); /* all have what they need */
     s.limit = limit_create(&s.measure, most, &bench->limits);
     s.determinism = determinism_create(job, &bench->options);
     if (job->rank == 0) {

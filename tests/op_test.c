@@ -82,6 +82,10 @@ Test(names, unknown_ones_are_not_found_and_change_nothing)
     coll_op op = COLL_MAX;
     cr_assert_not(coll_dtype_find("f33", &dtype));
     cr_assert_not(coll_op_find("", &op));
+    cr_assert_not(coll_dtype_find(NULL, &dtype));
+    cr_assert_not(coll_dtype_find("f32", NULL));
+    cr_assert_not(coll_op_find(NULL, &op));
+    cr_assert_not(coll_op_find("sum", NULL));
     cr_assert_eq(dtype, COLL_F64);
     cr_assert_eq(op, COLL_MAX);
     cr_assert_null(coll_dtype_name((coll_dtype)14));

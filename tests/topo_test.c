@@ -325,3 +325,19 @@ Test(topo, mutated_texts_parse_or_say_why, .timeout = 60)
         parse_anything(text);
     }
 }
+
+Test(topo, null_is_refused)
+{
+    char error[100] = "";
+    coll_topo *topo = NULL;
+    cr_expect_eq(coll_topo_parse(&topo, NULL, "x", error, sizeof(error)),
+                 COLL_ERR_INVALID);
+    cr_expect(strstr(error, "is NULL"), "%s", error);
+    cr_expect_eq(coll_topo_parse(NULL, "node:2", "x", NULL, 0),
+                 COLL_ERR_INVALID);
+    cr_expect_eq(coll_topo_load(&topo, NULL, "x", NULL, 0), COLL_ERR_INVALID);
+    cr_expect_eq(coll_topo_load(NULL, "node:2", "x", NULL, 0),
+                 COLL_ERR_INVALID);
+    cr_expect_eq(coll_topo_discover(NULL, NULL, 0), COLL_ERR_INVALID);
+    cr_expect_null(topo);
+}

@@ -166,6 +166,9 @@ static coll_status expand(struct parser *p, const struct shape *shape,
 coll_status coll_topo_parse(coll_topo **topo, const char *text,
                             const char *where, char *error, size_t error_bytes)
 {
+    if (!topo || !text || !where)
+        return topo_fail(COLL_ERR_INVALID, error, error_bytes,
+                         "coll_topo_parse: topo, text or where is NULL");
     struct parser p = {.text = text,
                        .at = text,
                        .where = where,

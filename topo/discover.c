@@ -222,6 +222,9 @@ static coll_status load(coll_topo **host, enum source source, const char *text,
 coll_status coll_topo_discover(coll_topo **topo, char *error,
                                size_t error_bytes)
 {
+    if (!topo)
+        return topo_fail(COLL_ERR_INVALID, error, error_bytes,
+                         "coll_topo_discover: topo is NULL");
     return load(topo, THIS_HOST, NULL, error, error_bytes);
 }
 

@@ -104,6 +104,9 @@ coll_status coll_topo_load(coll_topo **topo, const char *spec,
 {
     struct stat is;
     coll_topo_cluster known;
+    if (!topo || !spec || !where)
+        return topo_fail(COLL_ERR_INVALID, error, error_bytes,
+                         "coll_topo_load: topo, spec or where is NULL");
     const bool exists = !stat(spec, &is);
     if (exists && !S_ISDIR(is.st_mode))
         return load_file(topo, spec, where, error, error_bytes);

@@ -90,7 +90,7 @@ static int leave(coll_comm *comm, int exit_status)
     tell_others(comm, exit_status);
     const coll_status status = coll_comm_destroy(comm);
     if (status && !exit_status) {
-        complain("%s", coll_status_string(status));
+        complain("%s", coll_last_error(NULL));
         return 1;
     }
     return exit_status;

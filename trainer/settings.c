@@ -89,6 +89,17 @@ static void read_delay(const struct options *o, struct train_settings *s)
     s->delay_seconds = ms / 1e3;
 }
 
+/* Whether "step, exp" has a name. */
+static bool lists(const char *list, const char *name)
+{
+    const size_t length = strlen(name);
+    for (const char *at = list; (at = strstr(at, name)); at++)
+        if ((at == list || at[-1] == ' ')
+            && (at[length] == ',' || !at[length]))
+            return true;
+    return false;
+}
+
 static void check_schedule(const struct options *o)
 {
     const struct {
@@ -100,18 +111,11 @@ static void check_schedule(const struct options *o)
         {"--every",      "step, sigmoid",                      o->every > 0    },
         {"--milestones", "multistep",                          o->milestones   },
     };
-    const size_t length = strlen(o->schedule);
-    for (size_t i = 0; i < sizeof(only) / sizeof(only[0]); i++) {
-        const char *at = only[i].schedules;
-        while (at
-               && (strncmp(at, o->schedule, length)
-                   || (at[length] && at[length] != ',')))
-            at = (at = strchr(at, ' ')) ? at + 1 : NULL;
-        if (only[i].said && !at)
+    for (size_t i = 0; i < sizeof(only) / sizeof(only[0]); i++)
+        if (only[i].said && !lists(only[i].schedules, o->schedule))
             options_die(&train_program,
                         "%s: found --schedule %s, valid with %s",
                         only[i].option, o->schedule, only[i].schedules);
-    }
 }
 
 static struct schedule_settings schedule_of(const struct options *o)

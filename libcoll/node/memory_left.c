@@ -61,16 +61,16 @@ static uint64_t left_of_group(const char *folder, const struct names *n)
 /* Of a group and of all that it is in; a container may see only the outermost,
  * under its own group's name or none. */
 static uint64_t left_of_groups(const char *root, char *group,
-                               const struct names *n)
+                               const struct names *names)
 {
     char folder[PATH_MAX];
     uint64_t left = UINT64_MAX;
-    for (char *end = group + strlen(group); end >= group; end--)
-        if (end == group || *end == '/' || !*end) {
-            *end = '\0';
+    for (size_t n = strlen(group) + 1; n-- > 0;)
+        if (n == 0 || group[n] == '/' || !group[n]) {
+            group[n] = '\0';
             if (snprintf(folder, sizeof(folder), "%s%s", root, group)
                 < (int)sizeof(folder))
-                left = least(left, left_of_group(folder, n));
+                left = least(left, left_of_group(folder, names));
         }
     return left;
 }

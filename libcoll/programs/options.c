@@ -8,6 +8,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -174,6 +175,14 @@ static void print_usage(const char *usage)
     }
 }
 
+__attribute__((noreturn)) static void end_shown(const struct program *p)
+{
+    if (!fflush(stdout) && !ferror(stdout))
+        exit(0);
+    fprintf(stderr, "%s: cannot write to standard output\n", p->name);
+    exit(1);
+}
+
 __attribute__((noreturn)) static void show_help(const struct program *p)
 {
     print_usage(p->usage);
@@ -182,13 +191,13 @@ __attribute__((noreturn)) static void show_help(const struct program *p)
         print_row(p, i);
     if (p->epilogue)
         printf("\n%s\n", p->epilogue);
-    exit(fflush(stdout) || ferror(stdout) ? 1 : 0);
+    end_shown(p);
 }
 
 __attribute__((noreturn)) static void show_version(const struct program *p)
 {
     printf("%s (libcoll) %s\n", p->name, COLL_BUILD_VERSION);
-    exit(fflush(stdout) || ferror(stdout) ? 1 : 0);
+    end_shown(p);
 }
 
 /* "from 1 to 9", "of at least 1", or "" if the row takes any value. */
@@ -412,10 +421,23 @@ static int parse_letters(const struct program *p, const char *word,
     return 1;
 }
 
+/* What is closed would be given to the next file that is opened, and get what
+ * is printed. To write there stays an error. */
+static void keep_standard_streams(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDONLY);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
 void options_parse(const struct program *p, int argc, char **argv,
                    int *noperands, bool stop_early)
 {
     int kept = 0;
+    keep_standard_streams();
     bool options = true;
     for (int i = 1; i < argc;) {
         char *word = argv[i], *next = i + 1 < argc ? argv[i + 1] : NULL;

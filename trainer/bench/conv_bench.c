@@ -152,7 +152,7 @@ static void prepare(void)
     };
     options_check_files(&conv_bench_program, files, 3);
     machine_describe(bench.machine, sizeof(bench.machine));
-    bench.gemm_isa = gemm_isa() ? gemm_isa() : conv_use(NULL);
+    bench.gemm_isa = gemm_isa() ? gemm_isa() : "unknown";
     conv_use(o->isa);
     bench.results =
         calloc((size_t)bench.convs.count * CONV_PASSES, sizeof(*bench.results));

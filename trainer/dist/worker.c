@@ -155,11 +155,10 @@ static coll_status gradient(struct worker *w, const struct worker_job *job,
                             long first, long n, int *next)
 {
     const size_t count = w->links->count;
-    coll_status status = COLL_OK;
     if (n > 1)
         memcpy(w->centre, w->weights, count * sizeof(*w->centre));
-    for (long i = first; !status && i < first + n; i++) {
-        status = job->gradient(job->context, i);
+    for (long i = first; i < first + n; i++) {
+        const coll_status status = job->gradient(job->context, i);
         if (status)
             return status;
         job->step(job->context, i);
@@ -168,7 +167,8 @@ static coll_status gradient(struct worker *w, const struct worker_job *job,
     }
     if (n > 1)
         elastic_distance(w->gradients, w->weights, w->centre, count);
-    status = call(w, LINK_EXCHANGE, w->gradients, w->weights);
+    const coll_status status =
+        call(w, LINK_EXCHANGE, w->gradients, w->weights);
     return status ? status : await(w, next);
 }
 

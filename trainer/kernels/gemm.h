@@ -23,8 +23,8 @@ void gemm(struct matrix a, struct matrix b, float beta, float *c, int stride);
 void gemm_alone(void);
 
 /* For what processor OpenBLAS has chosen its kernels, in its words; and their
- * instruction set in those of kernels/isas.def, NULL if it has none of these.
- */
+ * instruction set in those of kernels/isas.def, "avx" or "sse" below them, NULL
+ * if that is not known. */
 const char *gemm_core(void);
 const char *gemm_isa(void);
 

@@ -21,6 +21,18 @@ const char *gemm_isa(void)
         {"Haswell",        "avx2"  },
         {"Zen",            "avx2"  },
         {"Excavator",      "avx2"  },
+        {"Sandybridge",    "avx"   },
+        {"Bulldozer",      "avx"   },
+        {"Piledriver",     "avx"   },
+        {"Steamroller",    "avx"   },
+        {"Prescott",       "sse"   },
+        {"Core2",          "sse"   },
+        {"Penryn",         "sse"   },
+        {"Dunnington",     "sse"   },
+        {"Nehalem",        "sse"   },
+        {"Barcelona",      "sse"   },
+        {"Bobcat",         "sse"   },
+        {"Atom",           "sse"   },
     };
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
         if (!strcasecmp(gemm_core(), known[i].core))
