@@ -10,25 +10,15 @@
 
 #include "coll/coll.h"
 #include "node/memory_left.h"
-
-static char folder[] = "/tmp/memory_left_test.XXXXXX";
+#include "scratch.h"
 
 static void enter(void)
 {
-    cr_assert(mkdtemp(folder));
-    cr_assert_eq(chdir(folder), 0);
+    scratch_enter();
     cr_assert_eq(system("mkdir -p proc/self groups/a/b groups/memory/a"), 0);
 }
 
-static void leave(void)
-{
-    char command[64];
-    snprintf(command, sizeof(command), "rm -r %s", folder);
-    cr_assert_eq(chdir("/"), 0);
-    cr_assert_eq(system(command), 0);
-}
-
-TestSuite(memory_left, .init = enter, .fini = leave);
+TestSuite(memory_left, .init = enter, .fini = scratch_leave);
 
 static void put(const char *path, const char *text)
 {

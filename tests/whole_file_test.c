@@ -13,24 +13,9 @@
 
 #include "programs/options.h"
 #include "programs/whole_file.h"
+#include "scratch.h"
 
-static char folder[] = "/tmp/whole_file_test.XXXXXX";
-
-static void enter(void)
-{
-    cr_assert(mkdtemp(folder));
-    cr_assert_eq(chdir(folder), 0);
-}
-
-static void leave(void)
-{
-    char command[64];
-    snprintf(command, sizeof(command), "rm -r %s", folder);
-    cr_assert_eq(chdir("/"), 0);
-    cr_assert_eq(system(command), 0);
-}
-
-TestSuite(whole_file, .init = enter, .fini = leave);
+TestSuite(whole_file, .init = scratch_enter, .fini = scratch_leave);
 
 static void write_whole(const char *path, const char *text)
 {

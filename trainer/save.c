@@ -8,6 +8,29 @@
 #include "net/checkpoint.h"
 #include "train.h"
 
+void train_data_name(const struct train *t, char *name, size_t bytes)
+{
+    static const char *const shuffles[] = {
+        [SHUFFLE_ALL] = "",
+        [SHUFFLE_STRIPES] = " --shuffle stripes",
+        [SHUFFLE_DRAW] = " --shuffle draw",
+    };
+    snprintf(name, bytes, "%s%s%s", t->train.ops->name,
+             t->settings.augment ? " --augment" : "",
+             shuffles[t->settings.shuffle]);
+}
+
+/* Who serves has other floats of its own than who works. */
+void train_strategy_name(const struct train *t, char *name, size_t bytes)
+{
+    const long servers = t->strategy.settings.servers;
+    if (servers)
+        snprintf(name, bytes, "%s --servers %ld", t->settings.strategy,
+                 servers);
+    else
+        snprintf(name, bytes, "%s", t->settings.strategy);
+}
+
 static struct checkpoint_state state_of(const struct train *t)
 {
     const struct train_settings *s = &t->settings;

@@ -34,29 +34,6 @@ int train_comm_failed(struct train *t, coll_status status)
                       *why ? why : coll_status_string(status));
 }
 
-void train_data_name(const struct train *t, char *name, size_t bytes)
-{
-    static const char *const shuffles[] = {
-        [SHUFFLE_ALL] = "",
-        [SHUFFLE_STRIPES] = " --shuffle stripes",
-        [SHUFFLE_DRAW] = " --shuffle draw",
-    };
-    snprintf(name, bytes, "%s%s%s", t->train.ops->name,
-             t->settings.augment ? " --augment" : "",
-             shuffles[t->settings.shuffle]);
-}
-
-/* Who serves has other floats of its own than who works. */
-void train_strategy_name(const struct train *t, char *name, size_t bytes)
-{
-    const long servers = t->strategy.settings.servers;
-    if (servers)
-        snprintf(name, bytes, "%s --servers %ld", t->settings.strategy,
-                 servers);
-    else
-        snprintf(name, bytes, "%s", t->settings.strategy);
-}
-
 static int refuse_augment(struct train *t)
 {
     char list[256] = "";
