@@ -413,7 +413,7 @@ static int score_images(struct net *net, const struct dataset *data,
         complain("rank %d: %s", coll_comm_user_rank(comm), error);
     } else if (failed) {
         complain("%s", strategy_why(comm, failed));
-    } else if (!isfinite(score.loss)) {
+    } else if (data->count && !isfinite(score.loss)) {
         failed = COLL_ERR_INVALID;
         if (root)
             complain("--checkpoint: %s: the loss of its net is not finite",

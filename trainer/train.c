@@ -212,7 +212,7 @@ int train_evaluate(struct train *t)
                           error);
     if (status)
         return train_comm_failed(t, status);
-    if (t->test.ops && !isfinite(t->score.loss)) /* on all ranks: it is a sum */
+    if (t->test.count && !isfinite(t->score.loss)) /* on all ranks: it is a sum */
         return train_fail(t, 1, "step %ld: the test loss is not finite",
                           t->step);
     return 0;

@@ -6,7 +6,8 @@
 
 enum { LONGEST = 63 };
 
-/* Levenshtein distance, of which case is no part; words longer than LONGEST are far from everything. */
+/* Levenshtein distance, whatever the case; words longer than LONGEST are far
+ * from everything. */
 static int distance(const char *a, const char *b)
 {
     int row[LONGEST + 1];

@@ -142,7 +142,7 @@ static unsigned slurm_port(const char *id, const char *step)
 
 /* A step that srun has started; in a batch script nothing says how many tasks
  * it has. */
-static coll_status init_slurm(coll_comm **comm)
+static coll_status init_slurm(coll_comm **comm, const char *said)
 {
     static const struct job_names names = {
         "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST", NULL};
@@ -156,19 +156,14 @@ static coll_status init_slurm(coll_comm **comm)
              step ? step : "");
     const char *const values[4] = {getenv(names.rank), getenv(names.nranks),
                                    root, NULL};
-    return init_from(comm, &names, values, key);
-}
-
-static coll_status make_id(coll_unique_id *id)
-{
-    return coll_get_unique_id(id);
+    return init_from(comm, &names, values, *said ? said : key);
 }
 
 static coll_status init_pmix(coll_comm **comm)
 {
     struct job job = {.root = NULL};
     const coll_status status =
-        pmix_meet(&job.rank, &job.nranks, make_id, &job.id);
+        pmix_meet(&job.rank, &job.nranks, coll_get_unique_id, &job.id);
     return status == COLL_OK ? join(comm, &job) : status;
 }
 
@@ -198,7 +193,7 @@ coll_status coll_comm_init(coll_comm **comm)
             return status;
     }
     if (slurm)
-        return init_slurm(comm);
+        return init_slurm(comm, key);
     const char *others = getenv("PMI_SIZE"); /* mpirun of MPICH */
     if (others && strtol(others, NULL, 10) > 1)
         return fail(COLL_ERR_UNSUPPORTED, "comm",
