@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Jobs for trace_test.py: what a rank does is the first argument. */
+/* Jobs for trace_test.py and ras_test.py: what a rank does is the first argument. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,6 +161,24 @@ static int act(const char *what, int n)
         if (rank == coll_comm_count(comm) - 1)
             pause();
         return sums(1) == 0;
+    }
+    if (!strcmp(what, "slow")) { /* the last rank comes late */
+        for (int i = 0; i < n; i++) {
+            if (rank == coll_comm_count(comm) - 1)
+                usleep(3000);
+            if (sums(1))
+                return 1;
+        }
+        return 0;
+    }
+    if (!strcmp(what, "linger")) { /* the last rank dies, the others stay */
+        if (sums(n))
+            return 1;
+        if (rank == coll_comm_count(comm) - 1)
+            kill(getpid(), SIGKILL);
+        while (sums(1) == 0)
+            ;
+        pause();
     }
     if (!strcmp(what, "differ"))
         return differ();

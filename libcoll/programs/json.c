@@ -53,6 +53,12 @@ void json_text(struct json *j, const char *key, const char *value)
     put_string(j, value);
 }
 
+void json_bool(struct json *j, const char *key, bool value)
+{
+    begin_value(j, key);
+    fputs(value ? "true" : "false", j->file);
+}
+
 void json_number(struct json *j, const char *key, double value)
 {
     begin_value(j, key);

@@ -4,6 +4,7 @@
 #ifndef PROGRAMS_JSON_H
 #define PROGRAMS_JSON_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 struct json {
@@ -15,6 +16,7 @@ struct json {
 void json_begin(struct json *, const char *key, char bracket); /* { or [ */
 void json_end(struct json *, char bracket);                    /* } or ] */
 void json_text(struct json *, const char *key, const char *value);
+void json_bool(struct json *, const char *key, bool value);
 void json_number(struct json *, const char *key, double value);
 
 #endif

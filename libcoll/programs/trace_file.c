@@ -214,6 +214,7 @@ static bool read_open(struct trace_file *f, const char *path, int fd,
         snprintf(error, TRACE_ERROR, "%s: cannot be read: %s", path,
                  n < 0 || again < 0 ? strerror(errno) : "its length changes");
     f->written = fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    f->writer = f->written && lock.l_pid > 0 ? (long)lock.l_pid : 0;
     free(bytes);
     return ok;
 }

@@ -19,6 +19,7 @@ struct trace_file {
     struct record *messages; /* the same of sends and receives */
     size_t nmessages;
     bool written;       /* a process has it open, and may go on */
+    long writer;        /* which, as this process sees it; 0: unknown */
     double ns_per_tick; /* by two moments, the second as late as possible */
 };
 
