@@ -13,7 +13,8 @@
  *              are independent. A call while another thread is in one, or from
  *              a function that a call runs, is COLL_ERR_BUSY and has done
  *              nothing. Any thread may call coll_comm_abort(), _abort_because(),
- *              _count(), _user_rank(), _get_async_error() and coll_last_error()
+ *              _revoke(), _count(), _user_rank(), _get_async_error() and
+ *              coll_last_error()
  *   order      every rank of a communicator makes the same calls in the same
  *              order, with the same count, dtype and op, but for sends and
  *              receives. Requests of one
@@ -145,6 +146,49 @@ coll_status coll_comm_split(coll_comm *comm, int color, int key,
  * comm has measured and learned, and its settings. */
 coll_status coll_comm_dup(coll_comm *comm, coll_comm **newcomm);
 
+/* Makes a communicator of the ranks of comm but for some, in their order; also
+ * where comm has failed, and whichever rank is gone.
+ *
+ * exclude   nexclude ranks of comm, which do not make the call. nexclude 0 of a
+ *           comm that failed with PEER: those of the process that is gone
+ * config    may be NULL; what it leaves open is as in comm
+ * flags     COLL_SHRINK_DEFAULT, or COLL_SHRINK_ABORT: first coll_comm_abort(),
+ *           so that ranks that wait in comm come here too
+ *
+ * All that stay make the call, and must mean the same ranks: else they do not
+ * meet, and the call fails with PEER when COLL_JOIN_SECONDS have passed. So it
+ * does if another one dies meanwhile; the sentence names it by its new number,
+ * and the call may be made again without it. Who is gone may be unknown where
+ * two processes died at once or a network broke. An operation that failed in
+ * comm may have ended well at some ranks, so who goes on from step to step has
+ * to ask, in the new communicator, how far all are. comm is as it was, still to
+ * be destroyed. Threads: one at a time for comm. Fails with INVALID, PEER,
+ * UNSUPPORTED (nexclude 0, and it is not known who is gone; the first rank that
+ * stays had no socket left for this), SYSTEM, MEMORY. */
+#define COLL_SHRINK_DEFAULT 0
+#define COLL_SHRINK_ABORT   1
+coll_status coll_comm_shrink(coll_comm *comm, const int *exclude, int nexclude,
+                             coll_comm **newcomm, const coll_config *config,
+                             int flags);
+
+/* Makes a communicator of comm's ranks, which keep their numbers, and new ones.
+ *
+ * Ranks of comm give it, and rank -1; one of them, or several the same, an id of
+ * coll_get_unique_id(), the others NULL. New ranks give comm NULL, that id, and
+ * a rank from coll_comm_count(comm) to nranks - 1; for them it is
+ * coll_comm_init_rank_config(). nranks is the new number of all.
+ * config    may be NULL; what it leaves open is as in comm, and for new ranks
+ *           as the settings say, which must come to the same
+ *
+ * For ranks of comm as coll_comm_split(): made in the order of its collectives,
+ * waits for outstanding requests, fails at all of them if at one, and leaves
+ * comm as it is. Threads: one at a time for comm. Fails with INVALID, PEER (not
+ * all came within COLL_JOIN_SECONDS), SYSTEM, MEMORY, TIMEOUT, ABORTED,
+ * MISMATCH. */
+coll_status coll_comm_grow(coll_comm *comm, int nranks,
+                           const coll_unique_id *id, int rank,
+                           coll_comm **newcomm, const coll_config *config);
+
 /* Joins the job that the environment describes: COLL_RANK, COLL_NRANKS and
  * COLL_ROOT (collrun sets them), else RANK, WORLD_SIZE, MASTER_ADDR and
  * MASTER_PORT (torchrun sets those), else PMIx (mpirun of Open MPI, prterun, srun
@@ -174,7 +218,12 @@ coll_status coll_comm_finalize(coll_comm *comm);
  * thread. The communicator still needs coll_comm_destroy(). */
 coll_status coll_comm_abort(coll_comm *comm);
 
-/* The same with a reason: one line, of which up to 600 bytes travel. It becomes
+/* The same before coll_comm_shrink(), so that ranks that wait in comm come
+ * there: all work of comm ends with ABORTED, here and at the others. flags: 0.
+ * Never blocks. Threads: any. Fails with INVALID. */
+coll_status coll_comm_revoke(coll_comm *comm, int flags);
+
+/* coll_comm_abort() with a reason: one line, of which up to 600 bytes travel. It becomes
  * this rank's coll_last_error(comm), and at the others "rank 2 (host a, pid 12)
  * aborted: " goes before it. Nothing if comm has failed already.
  * Threads: any. Fails with INVALID for NULL. */

@@ -35,6 +35,25 @@ coll_status bootstrap_id_from_root(const char *root, const char *key,
  * when every rank has left or failed, or none came in join_seconds. */
 coll_status bootstrap_serve(const coll_unique_id *id, double join_seconds);
 
+/* Addresses of this host at which nobody is heard yet, so that others can be
+ * told beforehand where to meet once the hub is gone. *id is for
+ * bootstrap_id_salted(). */
+struct bootstrap_refuge;
+coll_status bootstrap_open_refuge(struct bootstrap_refuge **,
+                                  coll_unique_id *id, const char *interfaces);
+/* Starts a hub there, for an id that was made of the refuge's; again, if an
+ * earlier one has ended. */
+coll_status bootstrap_serve_refuge(struct bootstrap_refuge *,
+                                   const coll_unique_id *id,
+                                   double join_seconds);
+void bootstrap_close_refuge(struct bootstrap_refuge *); /* NULL: nothing */
+
+/* The same addresses with another key, equal where salt is. */
+coll_unique_id bootstrap_id_salted(const coll_unique_id *, uint64_t salt);
+
+/* Whether the hub for id runs in this process. */
+bool bootstrap_has_hub(const coll_unique_id *);
+
 /* Returns once all nranks have joined. `about` (at most 255 bytes) is what
  * other ranks' error sentences call this one, such as "host a, pid 12". */
 coll_status bootstrap_join(struct bootstrap **, const coll_unique_id *id,
@@ -58,6 +77,11 @@ void bootstrap_allgather_nap(struct bootstrap *, double seconds);
  * bootstrap_leave(). Any thread. */
 coll_status bootstrap_failure(const struct bootstrap *);
 const char *bootstrap_failure_sentence(const struct bootstrap *);
+
+/* The rank that went away, after PEER; NOBODY: not known; or the process that
+ * has the hub, of which no word came. */
+enum { BOOTSTRAP_NOBODY = -1, BOOTSTRAP_HUB = -2 };
+int bootstrap_culprit(const struct bootstrap *);
 
 /* Tells every rank that this one gives up, and why; also fails this rank with
  * the same status. Never blocks; any thread. */

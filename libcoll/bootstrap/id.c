@@ -306,3 +306,18 @@ coll_status bootstrap_check_interface(const char *names)
     struct id id = {.naddresses = 0};
     return *names ? id_local_addresses(&id, names) : COLL_OK;
 }
+
+coll_unique_id bootstrap_id_salted(const coll_unique_id *packed, uint64_t salt)
+{
+    struct id id;
+    if (!id_unpack(packed, &id))
+        return *packed;
+    for (size_t i = 0; i < sizeof(id.key); i++) {
+        /* the next number of splitmix64 (Steele, Lea and Flood 2014) */
+        uint64_t x = salt += 0x9e3779b97f4a7c15u;
+        x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+        x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+        id.key[i] ^= (unsigned char)(x ^ x >> 31);
+    }
+    return id_pack(&id);
+}

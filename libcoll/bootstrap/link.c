@@ -44,6 +44,7 @@ struct bootstrap {
     bool quit;          /* the thread is to end, under the mutex */
     _Atomic int failed; /* a coll_status; the sentence is fixed before */
     char sentence[sizeof(((struct member *)0)->sentence)];
+    int culprit; /* likewise */
 };
 
 /* --- talking to the hub; the mutex is held once the thread runs ----------- */
@@ -54,6 +55,7 @@ static void publish(struct bootstrap *b)
     if (b->member.phase == MEMBER_FAILED
         && atomic_load_explicit(&b->failed, memory_order_relaxed) == COLL_OK) {
         memcpy(b->sentence, b->member.sentence, sizeof(b->sentence));
+        b->culprit = b->member.culprit;
         if (b->member.told)
             told_by_another();
         /* Read by bootstrap_failure(). */
@@ -349,6 +351,12 @@ coll_status bootstrap_failure(const struct bootstrap *b)
 const char *bootstrap_failure_sentence(const struct bootstrap *b)
 {
     return bootstrap_failure(b) < 0 ? b->sentence : "";
+}
+
+int bootstrap_culprit(const struct bootstrap *b)
+{
+    return bootstrap_failure(b) == COLL_ERR_PEER ? b->culprit
+                                                 : BOOTSTRAP_NOBODY;
 }
 
 static coll_status failed(const struct bootstrap *b)

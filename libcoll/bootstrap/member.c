@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bootstrap/bootstrap.h"
+
 static void fail_member(struct member *m, coll_status status, const char *why)
 {
     if (m->phase == MEMBER_FAILED || m->phase == MEMBER_LEFT)
@@ -29,7 +31,7 @@ void member_clear(struct member *m)
     frame_reader_clear(&m->reader);
     outbox_clear(&m->out);
     free(m->gathered_data);
-    *m = (struct member){0};
+    *m = (struct member){.culprit = BOOTSTRAP_NOBODY};
 }
 
 static void hear_status(struct member *m, const struct frame *frame)
@@ -40,6 +42,9 @@ static void hear_status(struct member *m, const struct frame *frame)
     const bool known = code >= 1 && code <= (uint32_t)-COLL_ERR_MISMATCH;
     frame_get_text(frame, 4, why, sizeof(why));
     m->told |= m->phase != MEMBER_FAILED && frame->type == FRAME_FAILED;
+    if (m->phase != MEMBER_FAILED && known && (int)code == -COLL_ERR_PEER
+        && frame->rank < m->nranks)
+        m->culprit = frame->rank;
     fail_member(m, known ? (coll_status) - (int)code : COLL_ERR_PEER, why);
 }
 
@@ -128,6 +133,8 @@ void member_closed(struct member *m, const char *why)
         "id) closed: %s",
         why);
     m->told |= m->phase != MEMBER_FAILED;
+    if (m->phase == MEMBER_RUNNING)
+        m->culprit = BOOTSTRAP_HUB;
     fail_member(m, COLL_ERR_PEER, sentence);
 }
 

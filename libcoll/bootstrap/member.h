@@ -32,6 +32,7 @@ struct member {
     uint32_t upto;
     bool foreign; /* failed, since this is no hub of libcoll */
     bool told;    /* failed, since another rank or the hub has */
+    int culprit;  /* see bootstrap_culprit() */
     coll_status status;
     char sentence[FRAME_TEXT_MAX + 64];
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The hub's driver: a thread that feeds the state machine sockets and time. */
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -86,12 +87,16 @@ void serve_await_end(const unsigned char key[FRAME_KEY], double seconds)
     pthread_mutex_unlock(&hubs.lock);
 }
 
+static void close_all(int *listeners, int *n)
+{
+    for (int i = 0; i < *n; i++)
+        close(listeners[i]);
+    *n = 0;
+}
+
 static void close_listeners(struct server *s)
 {
-    for (int i = 0; i < s->nlisteners; i++)
-        if (s->listeners[i] >= 0)
-            close(s->listeners[i]);
-    s->nlisteners = 0;
+    close_all(s->listeners, &s->nlisteners);
 }
 
 static void server_close(struct server *s)
@@ -283,7 +288,7 @@ static int listen_on(struct id *id, int i)
 }
 
 /* Binds what is local to this host and keeps only that in id if `prune`. */
-static coll_status bind_all(struct server *s, struct id *id, bool prune)
+static coll_status bind_all(int *listeners, int *n, struct id *id, bool prune)
 {
     struct id bound = *id;
     int error = 0, failed = 0;
@@ -297,10 +302,10 @@ static coll_status bind_all(struct server *s, struct id *id, bool prune)
             }
             continue;
         }
-        s->listeners[s->nlisteners++] = fd;
+        listeners[(*n)++] = fd;
         bound.addresses[bound.naddresses++] = id->addresses[i];
     }
-    if (!s->nlisteners)
+    if (!*n)
         return fail(COLL_ERR_SYSTEM, "bootstrap", "cannot listen on %s: %s%s",
                     id_print(id, failed).text, strerror(error),
                     error == EADDRNOTAVAIL
@@ -329,7 +334,26 @@ static coll_status run(struct server *s)
                  : COLL_OK;
 }
 
-static coll_status start(struct id *id, double join_seconds, bool prune)
+struct bootstrap_refuge {
+    int listeners[ID_ADDRESSES], nlisteners;
+};
+
+/* A hub's sockets are its own, and close with it. */
+static coll_status copy_all(struct server *s, const struct bootstrap_refuge *r)
+{
+    for (int i = 0; i < r->nlisteners; i++) {
+        s->listeners[i] = fcntl(r->listeners[i], F_DUPFD_CLOEXEC, 0);
+        if (s->listeners[i] < 0)
+            return fail(COLL_ERR_SYSTEM, "bootstrap", "fcntl: %s",
+                        strerror(errno));
+        s->nlisteners++;
+    }
+    return COLL_OK;
+}
+
+/* refuge: NULL, or where to listen. */
+static coll_status start(struct id *id, double join_seconds, bool prune,
+                         const struct bootstrap_refuge *refuge)
 {
     struct server *s = calloc(1, sizeof(*s));
     coll_status status = COLL_ERR_MEMORY;
@@ -340,8 +364,10 @@ static coll_status start(struct id *id, double join_seconds, bool prune)
     }
     if (!s || !s->hub || !s->polls)
         fail(status, "bootstrap", "no memory for the hub");
+    else if (refuge)
+        status = copy_all(s, refuge);
     else
-        status = bind_all(s, id, prune);
+        status = bind_all(s->listeners, &s->nlisteners, id, prune);
     if (status == COLL_OK) {
         memcpy(s->key, id->key, sizeof(s->key));
         status = run(s);
@@ -368,7 +394,7 @@ coll_status bootstrap_serve(const coll_unique_id *packed, double join_seconds)
             if (id.naddresses < ID_ADDRESSES)
                 id.addresses[id.naddresses++] = local.addresses[i];
     }
-    return start(&id, join_seconds, false);
+    return start(&id, join_seconds, false, NULL);
 }
 
 coll_status bootstrap_create_id(coll_unique_id *packed, const char *interfaces,
@@ -380,8 +406,62 @@ coll_status bootstrap_create_id(coll_unique_id *packed, const char *interfaces,
                     strerror(errno));
     coll_status status = id_local_addresses(&id, interfaces);
     if (status == COLL_OK)
-        status = start(&id, join_seconds, true);
+        status = start(&id, join_seconds, true, NULL);
     if (status == COLL_OK)
         *packed = id_pack(&id);
     return status;
+}
+
+bool bootstrap_has_hub(const coll_unique_id *packed)
+{
+    struct id id;
+    if (!id_unpack(packed, &id))
+        return false;
+    pthread_mutex_lock(&hubs.lock);
+    const bool found = find(id.key, false);
+    pthread_mutex_unlock(&hubs.lock);
+    return found;
+}
+
+coll_status bootstrap_open_refuge(struct bootstrap_refuge **refuge,
+                                  coll_unique_id *packed,
+                                  const char *interfaces)
+{
+    struct id id = {.port = 0};
+    struct bootstrap_refuge *r = calloc(1, sizeof(*r));
+    coll_status status = COLL_OK;
+    if (!r)
+        status = fail(COLL_ERR_MEMORY, "bootstrap", "no memory for a refuge");
+    else if (getrandom(id.key, sizeof(id.key), 0) != sizeof(id.key))
+        status = fail(COLL_ERR_SYSTEM, "bootstrap", "getrandom: %s",
+                      strerror(errno));
+    if (status == COLL_OK)
+        status = id_local_addresses(&id, interfaces);
+    if (status == COLL_OK)
+        status = bind_all(r->listeners, &r->nlisteners, &id, true);
+    if (status < 0) {
+        bootstrap_close_refuge(r);
+        return status;
+    }
+    *packed = id_pack(&id);
+    *refuge = r;
+    return COLL_OK;
+}
+
+coll_status bootstrap_serve_refuge(struct bootstrap_refuge *refuge,
+                                   const coll_unique_id *packed,
+                                   double join_seconds)
+{
+    struct id id;
+    if (!id_unpack(packed, &id))
+        return fail(COLL_ERR_INVALID, "bootstrap",
+                    "these bytes are no id of a job");
+    return start(&id, join_seconds, false, refuge);
+}
+
+void bootstrap_close_refuge(struct bootstrap_refuge *r)
+{
+    if (r)
+        close_all(r->listeners, &r->nlisteners);
+    free(r);
 }

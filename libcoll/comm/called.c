@@ -20,6 +20,7 @@ const char *called_name(int kind)
 {
     static const char *const others[] = {"coll_comm_split()",
                                          "coll_comm_dup()",
+                                         "coll_comm_grow()",
                                          "coll_comm_share()",
                                          "coll_comm_destroy()",
                                          "send",

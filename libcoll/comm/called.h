@@ -17,6 +17,7 @@ enum { CALLED_TEXT = 88 };
 enum {
     CALLED_SPLIT = NKINDS,
     CALLED_DUP,
+    CALLED_GROW,
     CALLED_SHARE,
     CALLED_DESTROY,
     CALLED_SEND, /* not in the same order; the root is the peer */

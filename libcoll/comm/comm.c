@@ -210,12 +210,28 @@ static void open_recorder(coll_comm *c)
                                 });
 }
 
-static coll_status set_up(coll_comm *c)
+/* Without one all is well, until others would meet this rank there. */
+static void open_refuge(coll_comm *c, struct rank_info *mine)
+{
+    const coll_status status = bootstrap_open_refuge(
+        &c->refuge, &mine->refuge, setting_text(SETTING_INTERFACE));
+    mine->has_refuge = status == COLL_OK;
+    if (status < 0)
+        log_line(COLL_LOG_INFO, "comm",
+                 "rank %d cannot be the first of a smaller communicator: %s",
+                 c->rank, fail_sentence());
+}
+
+static coll_status set_up(coll_comm *c, const coll_unique_id *id)
 {
     struct rank_info mine;
     coll_status status = describe(c, &mine);
-    if (c->bootstrap)
+    if (c->bootstrap) {
         bootstrap_ends(c->bootstrap, &mine.own, &mine.hub);
+        mine.has_hub = bootstrap_has_hub(id);
+    }
+    if (status == COLL_OK && c->bootstrap)
+        open_refuge(c, &mine);
     if (status == COLL_OK)
         status = comm_exchange(c, &mine);
     if (status < 0)
@@ -299,7 +315,7 @@ coll_status comm_join(coll_comm *c, const coll_unique_id *id)
         status = bootstrap_join(&c->bootstrap, id, c->rank, c->nranks, about,
                                 c->join_seconds);
     if (status == COLL_OK)
-        status = set_up(c);
+        status = set_up(c, id);
     if (status == COLL_OK && c->bootstrap)
         bootstrap_answer(c->bootstrap, calls_tell, &c->recorder);
     if (status < 0 && c->bootstrap) {

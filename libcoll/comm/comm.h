@@ -29,11 +29,14 @@ struct rank_info {
     uint64_t cpus[16]; /* bit i: may run on CPU i */
     uint64_t machine;  /* equal where the kernel is; hosts may be namespaces */
     struct bootstrap_end own, hub; /* of its link to the hub */
+    coll_unique_id refuge;         /* where others would meet it, see shrink.c */
     int32_t quota;            /* CPUs that its cgroups grant; 0: all */
     int32_t described;        /* of a split: which host of COLL_CLUSTER its
                                  host is; of the job: set once all have met */
     int32_t pid;
     uint32_t version;
+    int32_t has_hub;    /* the hub is in its process */
+    int32_t has_refuge; /* or it could listen nowhere */
     char hostname[64];
 };
 
@@ -100,6 +103,7 @@ struct coll_comm {
     coll_comm *next_helped;
     int rank, nranks;
     struct bootstrap *bootstrap; /* NULL for one rank alone */
+    struct bootstrap_refuge *refuge; /* likewise */
     struct rank_info *ranks;
     uint64_t *host_of;
     int nhosts, local_ranks; /* hosts of the job; ranks on this host */

@@ -27,6 +27,7 @@ void comm_release(coll_comm *c, bool in_order)
     node_free(c->node);
     if (c->bootstrap)
         bootstrap_leave(c->bootstrap);
+    bootstrap_close_refuge(c->refuge);
     recorder_close(&c->recorder, !in_order); /* the link looks at it */
     comm_free_prepared(c);
     red_op_free_all(c);

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: MIT */
+/* Jobs that go on without some ranks, dead or alive, and with new ones. */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "coll/coll.h"
+#include "hosts.h"
+#include "thorough.h"
+
+static const char *const short_joins[] = {"COLL_JOIN_SECONDS=1", NULL};
+
+/* What all ranks and their new ones see. */
+static struct {
+    atomic_int given, killed;
+    coll_unique_id id;
+} * seen;
+
+static void share(void)
+{
+    seen = mmap(NULL, sizeof(*seen), PROT_READ | PROT_WRITE,
+                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    cr_assert_neq(seen, MAP_FAILED);
+}
+
+static void pause_ms(int ms)
+{
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL);
+}
+
+/* When so many ranks are through with what comes before their mark. */
+static void die(int marks)
+{
+    await_marks(marks);
+    raise(SIGKILL);
+}
+
+static int sum(coll_comm *comm, int mine)
+{
+    if (coll_allreduce(&mine, &mine, 1, COLL_I32, COLL_SUM, comm, NULL))
+        return -1;
+    return mine;
+}
+
+/* A long one is right, too. */
+static int sums_right(coll_comm *comm, int n)
+{
+    enum { LONG = 200000 };
+    static float x[LONG];
+    for (int i = 0; i < LONG; i++)
+        x[i] = 1;
+    EXPECT(coll_comm_count(comm) == n, "%d ranks", coll_comm_count(comm));
+    EXPECT(coll_allreduce(x, x, LONG, COLL_F32, COLL_SUM, comm, NULL)
+               == COLL_OK,
+           "a long allreduce");
+    for (int i = 0; i < LONG; i++)
+        EXPECT(x[i] == (float)n, "element %d is %g", i, (double)x[i]);
+    return 0;
+}
+
+/* --- without some ----------------------------------------------------------
+ */
+
+static int without_odd_ones(coll_comm *comm, int rank, int n)
+{
+    coll_comm *even;
+    if (rank % 2 == 0) {
+        int odd[16], nodd = 0;
+        for (int r = 1; r < n; r += 2)
+            odd[nodd++] = r;
+        EXPECT(
+            coll_comm_shrink(comm, odd, nodd, &even, NULL, COLL_SHRINK_DEFAULT)
+                == COLL_OK,
+            "rank %d", rank);
+        EXPECT(coll_comm_user_rank(even) == rank / 2, "new rank");
+        EXPECT(sum(even, rank) == (n - 1) / 2 * ((n - 1) / 2 + 1), "sum");
+        if (sums_right(even, (n + 1) / 2))
+            return 1;
+        EXPECT(coll_comm_destroy(even) == COLL_OK, "destroy");
+    }
+    EXPECT(sum(comm, 1) == n, "all are still there");
+    return 0;
+}
+
+Test(shrink, who_stays_has_a_communicator_beside_that_of_all)
+{
+    cr_assert_eq(run_on("aaaa", quick, without_odd_ones), 0);
+    cr_assert_eq(run_on("aab", quick, without_odd_ones), 0);
+    cr_assert_eq(run_on("aa", quick, without_odd_ones), 0);
+}
+
+/* One after another dies, as `next` says who, until one is left. */
+static int outlive(coll_comm *comm, int rank, int n, int (*next)(int n))
+{
+    coll_comm *c = comm;
+    for (int left = n, marks = 0; left > 1; left--) {
+        coll_comm *new;
+        const int dead = next(left);
+        EXPECT(sum(c, 1) == left, "all of %d", left);
+        mark_rank();
+        marks += left;
+        if (coll_comm_user_rank(c) == dead)
+            die(marks);
+        while (sum(c, 1) >= 0)
+            ;
+        EXPECT(coll_comm_get_async_error(c) == COLL_ERR_PEER, "PEER of %d",
+               rank);
+        EXPECT(coll_comm_shrink(c, NULL, 0, &new, NULL, COLL_SHRINK_DEFAULT)
+                   == COLL_OK,
+               "%d of %d dead", dead, left);
+        if (c != comm)
+            coll_comm_destroy(c);
+        c = new;
+        if (sums_right(c, left - 1))
+            return 1;
+    }
+    _exit(0);
+}
+
+static int first_of(int n)
+{
+    (void)n;
+    return 0;
+}
+
+static int last_of(int n)
+{
+    return n - 1;
+}
+
+static int middle_of(int n)
+{
+    return n / 2;
+}
+
+static int first_dies(coll_comm *comm, int rank, int n)
+{
+    return outlive(comm, rank, n, first_of);
+}
+
+static int last_dies(coll_comm *comm, int rank, int n)
+{
+    return outlive(comm, rank, n, last_of);
+}
+
+static int middle_dies(coll_comm *comm, int rank, int n)
+{
+    return outlive(comm, rank, n, middle_of);
+}
+
+/* The process of the hub, too. */
+Test(shrink, whoever_dies_the_others_go_on)
+{
+    cr_assert_eq(run_on("aaaa", quick, first_dies), 3);
+    cr_assert_eq(run_on("aaaa", quick, last_dies), 3);
+    if (thorough())
+        cr_assert_eq(run_on("aaaaa", quick, middle_dies), 4);
+}
+
+Test(shrink, so_they_do_on_several_hosts)
+{
+    cr_assert_eq(run_on("aab", quick, first_dies), 2);
+    if (thorough())
+        cr_assert_eq(run_on("abb", quick, last_dies), 2);
+}
+
+static int two_die(coll_comm *comm, int rank, int n)
+{
+    static const int dead[] = {0, 2};
+    coll_comm *new;
+    EXPECT(sum(comm, 1) == n, "all");
+    mark_rank();
+    if (rank == 0 || rank == 2)
+        die(n);
+    while (sum(comm, 1) >= 0)
+        ;
+    EXPECT(coll_comm_shrink(comm, dead, 2, &new, NULL, COLL_SHRINK_DEFAULT)
+               == COLL_OK,
+           "rank %d", rank);
+    if (sums_right(new, n - 2))
+        return 1;
+    coll_comm_destroy(new);
+    _exit(0);
+}
+
+Test(shrink, several_dead_are_named)
+{
+    cr_assert_eq(run_on("aaaaa", quick, two_die), 2);
+}
+
+/* Another one dies when the rest are about to meet; they try again. */
+static int one_more_dies(coll_comm *comm, int rank, int n)
+{
+    static const int dead[] = {3, 1};
+    coll_comm *new;
+    EXPECT(sum(comm, 1) == n, "all");
+    mark_rank();
+    if (rank == 3)
+        die(n);
+    while (sum(comm, 1) >= 0)
+        ;
+    if (rank == 1)
+        die(n);
+    const coll_status status =
+        coll_comm_shrink(comm, dead, 1, &new, NULL, COLL_SHRINK_DEFAULT);
+    EXPECT(status == COLL_ERR_PEER && strstr(coll_last_error(NULL), "rank 1"),
+           "status %d of rank %d", status, rank);
+    EXPECT(coll_comm_shrink(comm, dead, 2, &new, NULL, COLL_SHRINK_DEFAULT)
+               == COLL_OK,
+           "rank %d again", rank);
+    if (sums_right(new, n - 2))
+        return 1;
+    coll_comm_destroy(new);
+    _exit(0);
+}
+
+Test(shrink, who_dies_meanwhile_is_named_and_it_may_be_tried_again)
+{
+    cr_assert_eq(run_on("aaaa", short_joins, one_more_dies), 2);
+}
+
+/* Ranks that wait in the old one. */
+static int called_out(coll_comm *comm, int rank, int n)
+{
+    static const int late[] = {1};
+    coll_comm *new;
+    EXPECT(sum(comm, 1) == n, "all");
+    if (rank == 1) { /* does not come to what others are in */
+        await_failure(comm);
+        _exit(0);
+    }
+    if (rank == 0)
+        pause_ms(30);
+    else
+        EXPECT(sum(comm, 1) == -1
+                   && coll_comm_get_async_error(comm) == COLL_ERR_ABORTED,
+               "rank %d", rank);
+    if (rank == 0 && n == 3)
+        EXPECT(coll_comm_revoke(comm, 0) == COLL_OK, "revoke");
+    EXPECT(coll_comm_shrink(comm, late, 1, &new, NULL,
+                            n == 3 ? COLL_SHRINK_DEFAULT : COLL_SHRINK_ABORT)
+               == COLL_OK,
+           "rank %d", rank);
+    if (sums_right(new, n - 1))
+        return 1;
+    EXPECT(coll_comm_destroy(new) == COLL_OK, "destroy");
+    coll_comm_destroy(comm);
+    _exit(0);
+}
+
+Test(shrink, waiting_ranks_are_called_out)
+{
+    cr_assert_eq(run_on("aaa", quick, called_out), 0);  /* revoke */
+    cr_assert_eq(run_on("aaaa", quick, called_out), 0); /* SHRINK_ABORT */
+}
+
+/* Those that do not mean the same ranks do not meet. */
+static int disagree(coll_comm *comm, int rank, int n)
+{
+    const int other = rank == 0 ? 2 : 3;
+    coll_comm *new;
+    if (rank < 2)
+        EXPECT(coll_comm_shrink(comm, &other, 1, &new, NULL, 0)
+                   == COLL_ERR_PEER,
+               "rank %d", rank);
+    EXPECT(sum(comm, 1) == n, "the old one");
+    return 0;
+}
+
+Test(shrink, who_means_other_ranks_is_not_met)
+{
+    cr_assert_eq(run_on("aaaa", short_joins, disagree), 0);
+}
+
+static int refused(coll_comm *comm, int rank, int n)
+{
+    const int self[] = {rank}, twice[] = {1 - rank, 1 - rank}, beyond[] = {n};
+    coll_comm *new = NULL;
+    REFUSED(coll_comm_shrink(NULL, NULL, 0, &new, NULL, 0), "NULL");
+    REFUSED(coll_comm_shrink(comm, NULL, 0, NULL, NULL, 0), "newcomm is NULL");
+    REFUSED(coll_comm_shrink(comm, NULL, 1, &new, NULL, 0), "exclude is NULL");
+    REFUSED(coll_comm_shrink(comm, self, -1, &new, NULL, 0), "0 or more");
+    REFUSED(coll_comm_shrink(comm, self, 1, &new, NULL, 0), "excludes itself");
+    REFUSED(coll_comm_shrink(comm, twice, 2, &new, NULL, 0), "twice");
+    REFUSED(coll_comm_shrink(comm, beyond, 1, &new, NULL, 0),
+            "valid are ranks");
+    REFUSED(coll_comm_shrink(comm, twice, 1, &new, NULL, 6), "flags 0x6");
+    REFUSED(coll_comm_revoke(comm, 1), "valid is 0");
+    REFUSED(coll_comm_revoke(NULL, 0), "NULL");
+    REFUSED(coll_comm_grow(NULL, n, NULL, 0, &new, NULL), "needs an id");
+    REFUSED(coll_comm_grow(comm, n + 1, NULL, 7, &new, NULL), "rank 7");
+    REFUSED(coll_comm_grow(comm, n, NULL, -1, &new, NULL), "more than the 2");
+    REFUSED(coll_comm_grow(comm, n + 1, NULL, -1, &new, NULL), "no rank has");
+    REFUSED(coll_comm_grow(comm, n + 1 + rank, NULL, -1, &new, NULL),
+            "rank 0 wants 3 ranks, rank 1 4");
+    EXPECT(!new &&sum(comm, 1) == n, "nothing has happened");
+    return 0;
+}
+
+Test(shrink, what_no_program_may_ask_is_refused)
+{
+    cr_assert_eq(run_on("aa", quick, refused), 0);
+}
+
+static int files(void)
+{
+    int n = 0;
+    DIR *d = opendir("/proc/self/fd");
+    while (readdir(d))
+        n++;
+    closedir(d);
+    return n;
+}
+
+/* Of refuges, and hubs in them. */
+static int again_and_again(coll_comm *comm, int rank, int n)
+{
+    const int last = n - 1;
+    int before = 0;
+    for (int i = 0; i < 20 && rank < last; i++) {
+        coll_comm *new;
+        EXPECT(coll_comm_shrink(comm, &last, 1, &new, NULL, 0) == COLL_OK,
+               "time %d", i);
+        EXPECT(sum(new, 1) == last, "time %d", i);
+        EXPECT(coll_comm_destroy(new) == COLL_OK, "destroy");
+        if (i == 2)
+            before = files();
+    }
+    pause_ms(100); /* a hub ends by itself */
+    EXPECT(rank == last || files() <= before, "%d files, then %d", before,
+           files());
+    EXPECT(sum(comm, 1) == n, "all");
+    return 0;
+}
+
+Test(shrink, nothing_is_left_of_it)
+{
+    cr_assert_eq(run_on("aaa", quick, again_and_again), 0);
+}
+
+/* --- and with new ones -----------------------------------------------------
+ */
+
+/* A process that joins as `rank` of n, by the id that is given sometime. */
+static pid_t fork_new(int rank, int n)
+{
+    const pid_t child = fork();
+    if (child)
+        return child;
+    coll_comm *comm;
+    for (int i = 0; quick[i]; i++)
+        putenv((char *)(uintptr_t)quick[i]);
+    while (!atomic_load(&seen->given))
+        pause_ms(1);
+    const coll_status status =
+        coll_comm_grow(NULL, n, &seen->id, rank, &comm, NULL);
+    if (status < 0)
+        fprintf(stderr, "new rank %d: %s\n", rank, coll_last_error(NULL));
+    if (status < 0 || sums_right(comm, n) || coll_comm_destroy(comm) < 0)
+        _exit(1);
+    _exit(0);
+}
+
+static coll_unique_id *give_id(int rank)
+{
+    if (rank != 0 || coll_get_unique_id(&seen->id) < 0)
+        return NULL;
+    atomic_store(&seen->given, 1);
+    return &seen->id;
+}
+
+static pid_t late_ones[2];
+
+static int take_in(coll_comm *comm, int rank, int n)
+{
+    coll_comm *more;
+    EXPECT(
+        coll_comm_grow(comm, n + 2, give_id(rank), rank ? -1 : 0, &more, NULL)
+            == COLL_OK,
+        "rank %d", rank);
+    EXPECT(coll_comm_user_rank(more) == rank, "it has another rank");
+    if (sums_right(more, n + 2))
+        return 1;
+    EXPECT(coll_comm_destroy(more) == COLL_OK, "destroy");
+    EXPECT(sum(comm, 1) == n, "the old one");
+    return 0;
+}
+
+static void await_new_ones(int n)
+{
+    for (int i = 0; i < n; i++) {
+        int status = -1;
+        cr_assert_eq(waitpid(late_ones[i], &status, 0), late_ones[i]);
+        cr_assert_eq(status, 0, "a new one ended with %d", status);
+    }
+}
+
+Test(shrink, new_ranks_are_taken_in)
+{
+    share();
+    for (int i = 0; i < 2; i++)
+        late_ones[i] = fork_new(2 + i, 4);
+    cr_assert_eq(run_on("aa", quick, take_in), 0);
+    await_new_ones(2);
+}
+
+/* The elastic job: one dies, the others go on, and a new one takes its place.
+ */
+static int replace(coll_comm *comm, int rank, int n)
+{
+    coll_comm *fewer, *again;
+    EXPECT(sum(comm, 1) == n, "all");
+    mark_rank();
+    if (rank == 1)
+        die(n);
+    while (sum(comm, 1) >= 0)
+        ;
+    EXPECT(coll_comm_shrink(comm, NULL, 0, &fewer, NULL, 0) == COLL_OK,
+           "rank %d", rank);
+    EXPECT(sum(fewer, 1) == n - 1, "who lives");
+    EXPECT(coll_comm_grow(fewer, n, give_id(rank), -1, &again, NULL) == COLL_OK,
+           "rank %d", rank);
+    if (sums_right(again, n))
+        return 1;
+    EXPECT(coll_comm_destroy(again) == COLL_OK, "destroy");
+    EXPECT(coll_comm_destroy(fewer) == COLL_OK, "destroy");
+    coll_comm_destroy(comm);
+    _exit(0);
+}
+
+Test(shrink, the_dead_are_replaced)
+{
+    share();
+    late_ones[0] = fork_new(2, 3);
+    cr_assert_eq(run_on("aaa", quick, replace), 1);
+    await_new_ones(1);
+}
+
+/* Nobody new comes: all old ones are told, and go on as before. */
+static int in_vain(coll_comm *comm, int rank, int n)
+{
+    coll_comm *more;
+    EXPECT(coll_comm_grow(comm, n + 1, give_id(rank), -1, &more, NULL)
+                   == COLL_ERR_PEER
+               && strstr(coll_last_error(NULL), "rank 2"),
+           "rank %d", rank);
+    EXPECT(sum(comm, 1) == n, "the old one");
+    return 0;
+}
+
+Test(shrink, who_does_not_come_is_named)
+{
+    share();
+    cr_assert_eq(run_on("aa", short_joins, in_vain), 0);
+}
