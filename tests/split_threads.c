@@ -228,6 +228,28 @@ static int aborts(coll_comm *comm, int rank, int n)
     return 0;
 }
 
+/* Ranks that go on without the last one, beside it, and then with it again. */
+static int shrinks(coll_comm *comm, int rank, int n)
+{
+    const int last = n - 1;
+    static coll_unique_id id; /* of all ranks */
+    coll_comm *fewer, *again;
+    if (rank == last) {
+        NEED(coll_get_unique_id(&id) == COLL_OK);
+        coll_barrier(comm, NULL);
+        NEED(coll_comm_grow(NULL, n, &id, rank, &again, NULL) == COLL_OK);
+    } else {
+        coll_barrier(comm, NULL);
+        NEED(coll_comm_shrink(comm, &last, 1, &fewer, NULL, 0) == COLL_OK);
+        NEED(coll_comm_count(fewer) == last && sums_to(fewer, 1, last));
+        NEED(coll_comm_grow(fewer, n, &id, -1, &again, NULL) == COLL_OK);
+        NEED(coll_comm_destroy(fewer) == COLL_OK);
+    }
+    NEED(sums_to(again, rank, n * last / 2));
+    NEED(coll_comm_destroy(again) == COLL_OK);
+    return 0;
+}
+
 /* --- a thread for each communicator of each rank ----------------------------
  */
 
@@ -350,7 +372,7 @@ static int by_hosts(void)
 int main(void)
 {
     int failed = 0;
-    printf("1..12\n");
+    printf("1..13\n");
     failed += report(all_at_once(1) && all_at_once(2) && init_all_refuses(),
                      "init_all makes ranks of threads, or says why not");
     const int files = entries("/proc/self/fd");
@@ -367,6 +389,8 @@ int main(void)
                      "pages are all threads' and then each one's");
     failed += report(run(3, repeatable), "repeatable sums are one's own");
     failed += report(run(3, aborts), "an abort ends the wait for others");
+    failed += report(run(2, shrinks) && run(5, shrinks),
+                     "some go on without one, and take it in again");
     failed += report(run(2, side_by_side) && run(4, side_by_side),
                      "several at once, of several threads, in any order");
     failed += report(by_hosts(), "all this is right on two and three hosts");
