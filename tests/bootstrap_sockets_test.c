@@ -150,6 +150,7 @@ static int learn(struct bootstrap *b, int rank, int n)
     while (bootstrap_failure(b) == COLL_OK && tcp_clock() < end)
         usleep(1000);
     const int good = bootstrap_failure(b) == COLL_ERR_PEER
+                     && bootstrap_culprit(b) == 1
                      && strstr(bootstrap_failure_sentence(b), "rank 1");
     bootstrap_leave(b);
     return !good;
@@ -162,6 +163,33 @@ Test(bootstrap_sockets, a_killed_rank_is_named_to_all, .timeout = 60)
     for (int r = 0; r < 4; r++)
         pids[r] = fork_rank(&id, (struct part){r, 4, 5, learn});
     cr_assert_eq(failures(4, pids), 1); /* itself */
+}
+
+/* It has lost another one, it says, and lives itself. */
+static int hear_of_loss(struct bootstrap *b, int rank, int n)
+{
+    char all[8], mine = 0;
+    if (bootstrap_allgather(b, &mine, all, 1) != COLL_OK || n > 8)
+        return 1;
+    if (rank == 1)
+        bootstrap_abort(b, COLL_ERR_PEER, "the connection to rank 2 is lost");
+    const double end = tcp_clock() + 10;
+    while (bootstrap_failure(b) == COLL_OK && tcp_clock() < end)
+        usleep(1000);
+    const int good = bootstrap_failure(b) == COLL_ERR_PEER
+                     && bootstrap_culprit(b) == BOOTSTRAP_NOBODY
+                     && strstr(bootstrap_failure_sentence(b), "is lost");
+    bootstrap_leave(b);
+    return !good;
+}
+
+Test(bootstrap_sockets, who_has_lost_another_is_not_gone, .timeout = 60)
+{
+    pid_t pids[3];
+    const coll_unique_id id = new_id();
+    for (int r = 0; r < 3; r++)
+        pids[r] = fork_rank(&id, (struct part){r, 3, 5, hear_of_loss});
+    cr_assert_eq(failures(3, pids), 0);
 }
 
 static int connect_to(const coll_unique_id *packed)

@@ -220,11 +220,26 @@ def test_records_that_come_and_go_are_no_errors():
     with tempfile.TemporaryDirectory() as folder:
         env = {**ENV, 'COLL_RECORDER': folder}
         for _ in range(tap.cases(60, 15)):
-            one = subprocess.Popen([JOB, 'orderly', '1'], env=env)
-            for _ in range(4):
+            root = f'127.0.0.1:{free_port()}'
+            ranks = [subprocess.Popen([JOB, 'orderly', '300'], env={
+                **env, 'COLL_RANK': str(r), 'COLL_NRANKS': '3',
+                'COLL_ROOT': root}) for r in range(3)]
+            while any(r.poll() is None for r in ranks):
                 status, out, err = ras(folder, '--interval', '0.001')
                 expect(status == 0 and not err, status, out, err)
-            expect(one.wait() == 0, 'the job failed')
+            expect(all(r.wait() == 0 for r in ranks), 'the job failed')
+
+
+@case
+def test_a_file_that_cannot_be_read_hides_no_progress():
+    with job('slow', 100000) as (folder, _):
+        until(folder, lambda c: c['state'] == 'working')
+        path = os.path.join(folder, f'coll-{7:016x}-0-1.rec')
+        with open(path, 'w', encoding='utf-8') as file:
+            file.write('junk')
+        status, out, err = ras(folder, '--json', '--stalled', '0')
+        expect(status == 2 and err.count('\n') == 1 and path in err, err)
+        expect(json.loads(out)['communicators'][0]['state'] == 'working', out)
 
 
 @case
@@ -251,6 +266,7 @@ def test_bad_input_is_told_in_one_line():
         for args, words in (
                 (('--json', '--prometheus'), 'one of the two'),
                 (('--job', 'xyz'), 'found "xyz"'),
+                (('--job', '0123456789abcdef0'), 'up to 16 digits'),
                 (('--interval', '-1'), '--interval'),
                 (('--stalled', 'soon'), 'found "soon"'),
                 (('--jsno',), 'did you mean --json?'),

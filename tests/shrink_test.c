@@ -2,6 +2,7 @@
 /* Jobs that go on without some ranks, dead or alive, and with new ones. */
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -281,6 +282,105 @@ Test(shrink, who_means_other_ranks_is_not_met)
     cr_assert_eq(run_on("aaaa", short_joins, disagree), 0);
 }
 
+/* Twice the same ranks: the second ones do not meet the first ones' hub. */
+static int twice(coll_comm *comm, int rank, int n)
+{
+    const int last = n - 1;
+    coll_comm *one, *other;
+    if (rank < last) {
+        EXPECT(coll_comm_shrink(comm, &last, 1, &one, NULL, 0) == COLL_OK,
+               "once");
+        EXPECT(coll_comm_shrink(comm, &last, 1, &other, NULL, 0) == COLL_OK,
+               "again");
+        EXPECT(sum(one, 1) == last && sum(other, 2) == 2 * last, "both");
+        EXPECT(coll_comm_destroy(one) == COLL_OK, "destroy");
+        EXPECT(coll_comm_destroy(other) == COLL_OK, "destroy");
+    }
+    EXPECT(sum(comm, 1) == n, "all");
+    return 0;
+}
+
+Test(shrink, the_same_ranks_may_do_it_again)
+{
+    for (int i = 0; i < 3; i++)
+        cr_assert_eq(run_on("aaaaaaaa", quick, twice), 0);
+}
+
+/* Also where a rank has not looked since. */
+static int abort_after_death(coll_comm *comm, int rank, int n)
+{
+    coll_comm *new;
+    EXPECT(sum(comm, 1) == n, "all");
+    mark_rank();
+    if (rank == 2)
+        die(n);
+    if (rank == 0)
+        while (sum(comm, 1) >= 0)
+            ;
+    else
+        pause_ms(100);
+    EXPECT(coll_comm_shrink(comm, NULL, 0, &new, NULL, COLL_SHRINK_ABORT)
+               == COLL_OK,
+           "rank %d", rank);
+    if (sums_right(new, n - 1))
+        return 1;
+    coll_comm_destroy(new);
+    _exit(0);
+}
+
+Test(shrink, an_abort_does_not_hide_who_died)
+{
+    cr_assert_eq(run_on("aaa", quick, abort_after_death), 1);
+}
+
+static void *wait_in(void *comm)
+{
+    coll_barrier(comm, NULL);
+    return NULL;
+}
+
+/* The thread is in a barrier to which the last rank does not come. */
+static int beside_a_thread(coll_comm *comm, int rank, int n)
+{
+    const int last = n - 1;
+    coll_comm *new;
+    pthread_t thread;
+    if (rank == last) {
+        await_failure(comm);
+        _exit(0);
+    }
+    pthread_create(&thread, NULL, wait_in, comm);
+    pause_ms(50);
+    EXPECT(coll_comm_shrink(comm, &last, 1, &new, NULL, 0) == COLL_ERR_BUSY
+               && coll_comm_get_async_error(comm) == COLL_OK,
+           "busy");
+    mark_rank();
+    await_marks(last);
+    EXPECT(coll_comm_shrink(comm, &last, 1, &new, NULL, COLL_SHRINK_ABORT)
+               == COLL_OK,
+           "rank %d", rank);
+    pthread_join(thread, NULL);
+    if (sums_right(new, last))
+        return 1;
+    EXPECT(coll_comm_destroy(new) == COLL_OK, "destroy");
+    coll_comm_destroy(comm);
+    _exit(0);
+}
+
+Test(shrink, a_thread_that_waits_is_called_out)
+{
+    cr_assert_eq(run_on("aaa", quick, beside_a_thread), 0);
+}
+
+static int finalized(coll_comm *comm, int rank, int n)
+{
+    coll_comm *new;
+    EXPECT(coll_comm_finalize(comm) == COLL_OK, "rank %d", rank);
+    REFUSED(coll_comm_shrink(comm, NULL, 0, &new, NULL, 0), "was finalized");
+    REFUSED(coll_comm_grow(comm, n + 1, NULL, -1, &new, NULL), "was finalized");
+    return 0;
+}
+
 static int refused(coll_comm *comm, int rank, int n)
 {
     const int self[] = {rank}, twice[] = {1 - rank, 1 - rank}, beyond[] = {n};
@@ -294,6 +394,8 @@ static int refused(coll_comm *comm, int rank, int n)
     REFUSED(coll_comm_shrink(comm, beyond, 1, &new, NULL, 0),
             "valid are ranks");
     REFUSED(coll_comm_shrink(comm, twice, 1, &new, NULL, 6), "flags 0x6");
+    REFUSED(coll_comm_shrink(comm, beyond, 1, &new, NULL, COLL_SHRINK_ABORT),
+            "valid are ranks");
     REFUSED(coll_comm_revoke(comm, 1), "valid is 0");
     REFUSED(coll_comm_revoke(NULL, 0), "NULL");
     REFUSED(coll_comm_grow(NULL, n, NULL, 0, &new, NULL), "needs an id");
@@ -309,6 +411,7 @@ static int refused(coll_comm *comm, int rank, int n)
 Test(shrink, what_no_program_may_ask_is_refused)
 {
     cr_assert_eq(run_on("aa", quick, refused), 0);
+    cr_assert_eq(run_on("aa", quick, finalized), 0);
 }
 
 static int files(void)

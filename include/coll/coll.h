@@ -149,11 +149,13 @@ coll_status coll_comm_dup(coll_comm *comm, coll_comm **newcomm);
 /* Makes a communicator of the ranks of comm but for some, in their order; also
  * where comm has failed, and whichever rank is gone.
  *
- * exclude   nexclude ranks of comm, which do not make the call. nexclude 0 of a
- *           comm that failed with PEER: those of the process that is gone
+ * exclude   nexclude ranks of comm, which do not make the call. nexclude 0: of a
+ *           comm that failed with PEER those of the process that is gone, else
+ *           nobody
  * config    may be NULL; what it leaves open is as in comm
  * flags     COLL_SHRINK_DEFAULT, or COLL_SHRINK_ABORT: first coll_comm_abort(),
- *           so that ranks that wait in comm come here too
+ *           so that ranks that wait in comm come here too; another thread of
+ *           this process that waits there is waited for
  *
  * All that stay make the call, and must mean the same ranks: else they do not
  * meet, and the call fails with PEER when COLL_JOIN_SECONDS have passed. So it

@@ -35,12 +35,13 @@ coll_status bootstrap_id_from_root(const char *root, const char *key,
  * when every rank has left or failed, or none came in join_seconds. */
 coll_status bootstrap_serve(const coll_unique_id *id, double join_seconds);
 
-/* Addresses of this host at which nobody is heard yet, so that others can be
- * told beforehand where to meet once the hub is gone. *id is for
+/* Addresses of this host, `most` at most, at which nobody is heard yet, so that
+ * others can be told beforehand where to meet once the hub is gone. *id is for
  * bootstrap_id_salted(). */
 struct bootstrap_refuge;
 coll_status bootstrap_open_refuge(struct bootstrap_refuge **,
-                                  coll_unique_id *id, const char *interfaces);
+                                  coll_unique_id *id, const char *interfaces,
+                                  int most);
 /* Starts a hub there, for an id that was made of the refuge's; again, if an
  * earlier one has ended. */
 coll_status bootstrap_serve_refuge(struct bootstrap_refuge *,

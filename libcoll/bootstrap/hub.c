@@ -214,6 +214,11 @@ bool hub_listens(const struct hub *h)
     return h->phase != HUB_ENDED || h->late_deadline > 0;
 }
 
+bool hub_runs(const struct hub *h)
+{
+    return h->phase == HUB_RUNNING;
+}
+
 bool hub_finished(const struct hub *h)
 {
     return h->finished;

@@ -48,6 +48,7 @@ double hub_deadline(const struct hub *); /* when hub_tick() is next due */
  * any connection does: who sees its link end may use the port again. */
 bool hub_listens(const struct hub *);
 bool hub_finished(const struct hub *);
+bool hub_runs(const struct hub *); /* all have joined */
 
 /* Connections that never gave a right hello. */
 unsigned long hub_strangers(const struct hub *);

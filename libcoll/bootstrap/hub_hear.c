@@ -126,7 +126,8 @@ static void hear_abort(struct hub *h, struct conn *k, const struct frame *frame,
         known ? (coll_status) - (int)code : COLL_ERR_ABORTED;
     frame_get_text(frame, 4, why, sizeof(why));
     hub_finish_conn(h, k, now);
-    hub_fail(h, status, rank, now, "%s %s: %s", hub_name(h, rank).text,
+    /* It lives, so nobody is to take it for the one that has gone. */
+    hub_fail(h, status, FRAME_NOBODY, now, "%s %s: %s", hub_name(h, rank).text,
              status == COLL_ERR_ABORTED ? "aborted" : "gave up", why);
 }
 

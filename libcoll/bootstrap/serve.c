@@ -27,6 +27,7 @@ struct server {
     uint64_t process; /* a fork has the list, but not the threads */
     pthread_t thread;
     bool ended, joined;           /* the thread; both under the lock */
+    bool borrows; /* its listeners, which the next hub there wants */
     unsigned char key[FRAME_KEY]; /* of the job */
     struct hub *hub;
     int listeners[ID_ADDRESSES], nlisteners;
@@ -250,7 +251,9 @@ static void *serve(void *context)
     while (!hub_finished(s->hub)) {
         serve_once(s);
         hub_tick(s->hub, tcp_clock());
-        if (!hub_listens(s->hub))
+        /* ...before any rank hears that it has joined, and may go on to make
+         * the next hub. */
+        if (!hub_listens(s->hub) || (s->borrows && hub_runs(s->hub)))
             close_listeners(s);
     }
     log_line(COLL_LOG_DEBUG, "bootstrap", "the hub ends; %lu strangers called",
@@ -364,7 +367,7 @@ static coll_status start(struct id *id, double join_seconds, bool prune,
     }
     if (!s || !s->hub || !s->polls)
         fail(status, "bootstrap", "no memory for the hub");
-    else if (refuge)
+    else if ((s->borrows = refuge))
         status = copy_all(s, refuge);
     else
         status = bind_all(s->listeners, &s->nlisteners, id, prune);
@@ -425,7 +428,7 @@ bool bootstrap_has_hub(const coll_unique_id *packed)
 
 coll_status bootstrap_open_refuge(struct bootstrap_refuge **refuge,
                                   coll_unique_id *packed,
-                                  const char *interfaces)
+                                  const char *interfaces, int most)
 {
     struct id id = {.port = 0};
     struct bootstrap_refuge *r = calloc(1, sizeof(*r));
@@ -437,6 +440,8 @@ coll_status bootstrap_open_refuge(struct bootstrap_refuge **refuge,
                       strerror(errno));
     if (status == COLL_OK)
         status = id_local_addresses(&id, interfaces);
+    if (id.naddresses > most)
+        id.naddresses = most;
     if (status == COLL_OK)
         status = bind_all(r->listeners, &r->nlisteners, &id, true);
     if (status < 0) {

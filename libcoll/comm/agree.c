@@ -22,7 +22,7 @@ coll_status agree_begin(coll_comm *c, const char *call, int called)
     if (status == COLL_OK)
         status = comm_drain(c);
     if (status < 0)
-        return fail(status, "comm", "%s", coll_last_error(c));
+        return fail(status, "comm", "%s", c->sentence);
     calls_sign(c, called);
     status = comm_meet_alike(c, text_of(call, text));
     if (status < 0)

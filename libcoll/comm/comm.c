@@ -3,6 +3,7 @@
 #include "comm/comm.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -213,8 +214,13 @@ static void open_recorder(coll_comm *c)
 /* Without one all is well, until others would meet this rank there. */
 static void open_refuge(coll_comm *c, struct rank_info *mine)
 {
+    const char *set = setting_text(SETTING_INTERFACE);
+    /* Of a communicator's communicators it is known how they may meet, and there
+     * may be many: a file each. */
+    if (c->parent && !*set)
+        set = c->parent->nhosts == 1 ? "lo" : c->parent->interface;
     const coll_status status = bootstrap_open_refuge(
-        &c->refuge, &mine->refuge, setting_text(SETTING_INTERFACE));
+        &c->refuge, &mine->refuge, set, c->parent ? 1 : INT_MAX);
     mine->has_refuge = status == COLL_OK;
     if (status < 0)
         log_line(COLL_LOG_INFO, "comm",

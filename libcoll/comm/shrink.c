@@ -17,7 +17,7 @@
 
 /* Who dies takes the link to the hub with it, and what carried data may be
  * noticed a moment before that. */
-enum { NEWS_SECONDS = 2 };
+enum { NEWS_SECONDS = 2, LEAVE_SECONDS = 2 };
 
 struct shrink {
     coll_comm *parent;
@@ -48,14 +48,25 @@ static coll_status mark(struct shrink *s, const int *exclude, int nexclude)
     return COLL_OK;
 }
 
+static uint64_t now_and(int seconds)
+{
+    return record_nanoseconds(CLOCK_MONOTONIC)
+           + (uint64_t)seconds * 1000000000u;
+}
+
+/* Waits for a moment; false: it is past that time. */
+static bool pause_until(uint64_t until)
+{
+    nanosleep(&(struct timespec){0, 1000000}, NULL);
+    return record_nanoseconds(CLOCK_MONOTONIC) < until;
+}
+
 static int culprit_of(const coll_comm *c)
 {
-    const struct timespec pause = {0, 1000000};
-    const uint64_t until = record_nanoseconds(CLOCK_MONOTONIC)
-                           + NEWS_SECONDS * UINT64_C(1000000000);
+    const uint64_t until = now_and(NEWS_SECONDS);
     while (c->bootstrap && bootstrap_failure(c->bootstrap) == COLL_OK
-           && record_nanoseconds(CLOCK_MONOTONIC) < until)
-        nanosleep(&pause, NULL);
+           && pause_until(until))
+        ;
     return c->bootstrap ? bootstrap_culprit(c->bootstrap) : BOOTSTRAP_NOBODY;
 }
 
@@ -124,13 +135,11 @@ static coll_status meet(struct shrink *s, coll_comm *new)
     return status;
 }
 
-static coll_status shrink(struct shrink *s, const int *exclude, int nexclude,
-                          coll_comm **newcomm, const coll_config *config)
+static coll_status shrink(struct shrink *s, bool marks, coll_comm **newcomm,
+                          const coll_config *config)
 {
     coll_comm *new = NULL;
-    coll_status status = mark(s, exclude, nexclude);
-    if (status == COLL_OK && !nexclude)
-        status = mark_dead(s);
+    coll_status status = marks ? mark_dead(s) : COLL_OK;
     if (status < 0)
         return status;
     find_rank(s);
@@ -144,12 +153,31 @@ static coll_status shrink(struct shrink *s, const int *exclude, int nexclude,
     return status;
 }
 
+/* aborts: a thread that waits in the communicator leaves it. What this rank has
+ * heard of a death comes first. */
+static coll_status enter(coll_comm *c, bool aborts)
+{
+    const uint64_t until = now_and(LEAVE_SECONDS);
+    coll_status status = group_check_unused(c, "comm_shrink");
+    if (status < 0)
+        return status;
+    if (aborts && comm_check(c) == COLL_OK)
+        coll_comm_abort_because(c, "it goes on without some ranks");
+    do
+        status = comm_enter(c, "comm_shrink");
+    while (status == COLL_ERR_BUSY && aborts && pause_until(until));
+    return status;
+}
+
 static coll_status check(const coll_comm *c, const int *exclude, int nexclude,
                          coll_comm *const *newcomm, int flags)
 {
     if (!c || !newcomm)
         return fail(COLL_ERR_INVALID, "comm", "coll_comm_shrink: %s is NULL",
                     c ? "newcomm" : "the communicator");
+    if (atomic_load_explicit(&c->finalized, memory_order_relaxed))
+        return fail(COLL_ERR_INVALID, "comm", "coll_comm_shrink: %s",
+                    c->sentence);
     if (nexclude < 0 || (nexclude && !exclude))
         return fail(COLL_ERR_INVALID, "comm",
                     "coll_comm_shrink: nexclude is %d%s", nexclude,
@@ -168,21 +196,21 @@ coll_status coll_comm_shrink(coll_comm *comm, const int *exclude, int nexclude,
                              int flags)
 {
     coll_status status = check(comm, exclude, nexclude, newcomm, flags);
-    if (status == COLL_OK && flags & COLL_SHRINK_ABORT)
-        status = coll_comm_abort_because(comm, "it goes on without some ranks");
-    if (status == COLL_OK)
-        status = group_check_unused(comm, "comm_shrink");
-    if (status == COLL_OK)
-        status = comm_enter(comm, "comm_shrink");
     if (status < 0)
         return status;
     struct shrink s = {.parent = comm,
                        .gone = calloc((size_t)comm->nranks, sizeof(bool))};
-    status = s.gone ? shrink(&s, exclude, nexclude, newcomm, config)
-                    : fail(COLL_ERR_MEMORY, "comm", "no memory for %d ranks",
-                           comm->nranks);
+    if (!s.gone)
+        return fail(COLL_ERR_MEMORY, "comm", "no memory for %d ranks",
+                    comm->nranks);
+    status = mark(&s, exclude, nexclude);
+    if (status == COLL_OK)
+        status = enter(comm, flags & COLL_SHRINK_ABORT);
+    if (status == COLL_OK) {
+        status = shrink(&s, !nexclude, newcomm, config);
+        comm_leave(comm);
+    }
     free(s.gone);
-    comm_leave(comm);
     return status;
 }
 

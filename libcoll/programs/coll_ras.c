@@ -62,13 +62,10 @@ int main(int argc, char **argv)
         options_die(&program, "--prometheus: found it with --json, valid is "
                               "one of the two");
     if (interval > 0) {
-        trace_set_read(&before, &program, argv + 1, noperands, job);
-        wait_for(before.wrong ? 0 : interval);
+        trace_set_read(&before, &program, argv + 1, noperands, job, true);
+        wait_for(interval);
     }
-    if (before.wrong)
-        now = before; /* what is wrong has been told, once */
-    else
-        trace_set_read(&now, &program, argv + 1, noperands, job);
+    trace_set_read(&now, &program, argv + 1, noperands, job, false);
     struct ras_comm *comms = calloc((size_t)now.njobs + 1, sizeof(*comms));
     bool wrong = false;
     if (!comms)
@@ -76,25 +73,21 @@ int main(int argc, char **argv)
     for (int i = 0; i < now.njobs; i++) {
         if (!ras_runs(&now.jobs[i]))
             continue;
-        if (!ras_look(&comms[n], &now.jobs[i], before.wrong ? NULL : &before,
-                      interval, stalled))
+        if (!ras_look(&comms[n], &now.jobs[i], &before, interval, stalled))
             options_die(&program, "no memory for the records");
         wrong |= ras_is_wrong(&comms[n++]);
     }
     const int unread = now.wrong;
-    if (unread && !n)
-        ; /* which says nothing of jobs */
-    else if (as_json)
+    if (as_json)
         ras_json(comms, n, interval);
     else if (as_prometheus)
         ras_prometheus(comms, n);
-    else
+    else if (n || !unread)
         ras_text(comms, n);
     for (int i = 0; i < n; i++)
         ras_free(&comms[i]);
     free(comms);
-    if (!before.wrong)
-        trace_set_free(&before);
+    trace_set_free(&before);
     trace_set_free(&now);
     if (fflush(stdout) || ferror(stdout)) {
         perror("coll_ras");

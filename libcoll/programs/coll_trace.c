@@ -43,7 +43,7 @@ int main(int argc, char **argv)
     trace_set_check(&program, job);
     const struct option_file file = {"--output", output, FILE_WRITTEN};
     options_check_files(&program, &file, 1);
-    trace_set_read(&all, &program, argv + 1, noperands, job);
+    trace_set_read(&all, &program, argv + 1, noperands, job, false);
     for (int i = 0; i < all.njobs; i++) {
         if (i)
             puts("");

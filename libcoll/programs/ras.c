@@ -62,10 +62,7 @@ static enum ras_process process_of(const struct trace_file *f)
         return RAS_STOPPED;
     case '\0': /* hidden from this user */
         return RAS_ELSEWHERE;
-    case 'Z':
-    case 'X':
-        return RAS_GONE;
-    default:
+    default: /* 'Z': of a process whose other threads go on */
         return RAS_SLEEPING;
     }
 }
@@ -118,7 +115,7 @@ static size_t open_messages(const struct trace_file *f)
 static const struct trace_file *before(const struct trace_set *earlier,
                                        const struct trace_file *f)
 {
-    for (int i = 0; earlier && i < earlier->nfiles; i++) {
+    for (int i = 0; i < earlier->nfiles; i++) {
         const struct record_header *h = &earlier->files[i].header;
         if (h->job == f->header.job && h->rank == f->header.rank
             && h->pid == f->header.pid)
@@ -217,9 +214,10 @@ bool ras_look(struct ras_comm *c, const struct trace_job *j,
     for (int i = 0; i < c->n; i++) {
         const struct trace_file *was = before(earlier, j->files[i]);
         look_at_rank(c, i, was, now);
-        const uint64_t passed = number_of(j->files[i]->records, j->files[i]->n)
-                                - (was ? number_of(was->records, was->n) : 0);
-        begun = was && passed > begun ? passed : begun;
+        const uint64_t number = number_of(j->files[i]->records, j->files[i]->n);
+        const uint64_t had = was ? number_of(was->records, was->n) : number;
+        if (number > had && number - had > begun)
+            begun = number - had;
     }
     c->rate = interval > 0 ? (double)begun / interval : 0;
     for (int i = 0; i < c->n; i++) {

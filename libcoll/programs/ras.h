@@ -55,7 +55,7 @@ struct ras_comm {
 };
 
 /* What is found of a communicator that some process has open: `earlier`, of
- * `interval` seconds before, may be NULL. An operation that has not ended after
+ * `interval` seconds before, may be empty. An operation that has not ended after
  * `stalled` seconds is long. False: no memory. To be freed. */
 bool ras_look(struct ras_comm *, const struct trace_job *,
               const struct trace_set *earlier, double interval, double stalled);

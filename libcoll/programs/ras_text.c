@@ -66,7 +66,7 @@ static void tell_late(const struct ras_comm *c)
         told++;
     }
     if (late > TOLD && in)
-        printf("So have %d more not.\n", late - TOLD);
+        printf("%d more ranks have not come either.\n", late - TOLD);
     if (in && !late && in < c->n)
         printf("%d of %d ranks are still in operation %llu.\n", in, c->n,
                (unsigned long long)c->operation);

@@ -192,6 +192,14 @@ static ssize_t look(int fd, unsigned char *bytes, size_t room)
     return (ssize_t)n;
 }
 
+/* Its maker gives it its size first and the magic word last. */
+static bool is_unmade(const unsigned char *bytes, size_t n, bool grows)
+{
+    static const unsigned char none[sizeof(((struct record_header *)0)->magic)];
+    return grows || n == 0
+           || (n >= sizeof(none) && memcmp(bytes, none, sizeof(none)) == 0);
+}
+
 static bool read_open(struct trace_file *f, const char *path, int fd,
                       char error[TRACE_ERROR])
 {
@@ -215,6 +223,10 @@ static bool read_open(struct trace_file *f, const char *path, int fd,
                  n < 0 || again < 0 ? strerror(errno) : "its length changes");
     f->written = fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
     f->writer = f->written && lock.l_pid > 0 ? (long)lock.l_pid : 0;
+    /* Who ends in order removes it and then lets go. */
+    f->passing = fstat(fd, &about) != 0 || about.st_nlink == 0
+                 || (!ok && f->written && n >= 0
+                     && is_unmade(bytes, (size_t)n, n != again));
     free(bytes);
     return ok;
 }

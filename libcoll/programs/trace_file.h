@@ -20,6 +20,7 @@ struct trace_file {
     size_t nmessages;
     bool written;       /* a process has it open, and may go on */
     long writer;        /* which, as this process sees it; 0: unknown */
+    bool passing; /* it was just being made, or has been removed meanwhile */
     double ns_per_tick; /* by two moments, the second as late as possible */
 };
 

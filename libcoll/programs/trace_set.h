@@ -19,10 +19,10 @@ struct trace_set {
 void trace_set_check(const struct program *, const char *job);
 
 /* Reads n paths, records or folders of them; n = 0: where this user's jobs keep
- * them. What ends or begins meanwhile is left out. Ends the program if there is
- * no memory, or no such folder. To be freed. */
+ * them. What ends or begins meanwhile is left out. quiet: without a line for
+ * what cannot be read. Ends the program if there is no memory. To be freed. */
 void trace_set_read(struct trace_set *, const struct program *, char **paths,
-                    int n, const char *job);
+                    int n, const char *job, bool quiet);
 void trace_set_free(struct trace_set *);
 
 #endif
