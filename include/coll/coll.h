@@ -225,9 +225,9 @@ coll_status coll_comm_abort(coll_comm *comm);
  * Never blocks. Threads: any. Fails with INVALID. */
 coll_status coll_comm_revoke(coll_comm *comm, int flags);
 
-/* coll_comm_abort() with a reason: one line, of which up to 600 bytes travel. It becomes
- * this rank's coll_last_error(comm), and at the others "rank 2 (host a, pid 12)
- * aborted: " goes before it. Nothing if comm has failed already.
+/* coll_comm_abort() with a reason: one line, of which up to 600 bytes travel. It
+ * becomes this rank's coll_last_error(comm), and at the others "rank 2 (host a,
+ * pid 12) aborted: " goes before it. Nothing if comm has failed already.
  * Threads: any. Fails with INVALID for NULL. */
 coll_status coll_comm_abort_because(coll_comm *comm, const char *why);
 

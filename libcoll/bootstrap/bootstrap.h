@@ -42,8 +42,9 @@ struct bootstrap_refuge;
 coll_status bootstrap_open_refuge(struct bootstrap_refuge **,
                                   coll_unique_id *id, const char *interfaces,
                                   int most);
-/* Starts a hub there, for an id that was made of the refuge's; again, if an
- * earlier one has ended. */
+/* Starts a hub there, for an id that was made of the refuge's; again, once all
+ * have joined an earlier one. One that has failed still listens for a while, to
+ * tell late ranks: then a call may reach either, and is made again. */
 coll_status bootstrap_serve_refuge(struct bootstrap_refuge *,
                                    const coll_unique_id *id,
                                    double join_seconds);
