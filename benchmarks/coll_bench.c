@@ -52,9 +52,9 @@ static const struct option_row rows[] = {
      "operator (default sum)"},
     {'r', "root", "RANK", OPTION_INT, &bench.options.root, 0, 1e9, NULL,
      "root rank, for collectives that have one (default 0)"},
-    {'c', "check", NULL, OPTION_FLAG, &bench.options.check_every, 0, 0, NULL,
-     "check the result of every iteration; without it, of the first and the "
-     "last"},
+    {'c', "check", "[0|1]", OPTION_SWITCH, &bench.options.check_every, 0, 0, NULL,
+     "check the result of every iteration; without it, or with 0, of the first "
+     "and the last"},
     {0, "algo", "NAME[,NAME]", OPTION_TEXT, &bench.options.algorithms, 0, 0,
      NULL, "force these algorithms, one after another, or all that fit; auto is "
      "what the library chooses"},
@@ -105,8 +105,7 @@ static const struct program program = {
 static void list_choices(void)
 {
     const char *word;
-    for (int i = 0; (word = coll_dtype_name((coll_dtype)i)); i++)
-        words_add(dtypes, word);
+    words_dtypes(dtypes);
     for (int i = 0; (word = coll_op_name((coll_op)i)); i++)
         words_add(ops, word);
 }
@@ -118,7 +117,7 @@ static void parse(int argc, char **argv)
     list_choices();
     options_parse(&program, argc, argv, &noperands, false);
     words_collective(&program, o, noperands, argv + 1);
-    coll_dtype_find(dtype_word, &o->dtype);
+    o->dtype = words_dtype(dtype_word);
     coll_op_find(op_word, &o->op);
     words_algorithms(&program, o);
     words_modes(&program, o);

@@ -10,6 +10,42 @@ void words_add(char list[WORDS_BYTES], const char *word)
     snprintf(list + used, WORDS_BYTES - used, "%s%s", used ? "|" : "", word);
 }
 
+static const struct {
+    const char *name;
+    coll_dtype dtype;
+} of_nccl_tests[] = {
+    {"int8",     COLL_I8  },
+    {"uint8",    COLL_U8  },
+    {"int32",    COLL_I32 },
+    {"uint32",   COLL_U32 },
+    {"int64",    COLL_I64 },
+    {"uint64",   COLL_U64 },
+    {"half",     COLL_F16 },
+    {"float",    COLL_F32 },
+    {"double",   COLL_F64 },
+    {"bfloat16", COLL_BF16},
+};
+enum { OF_NCCL_TESTS = sizeof(of_nccl_tests) / sizeof(of_nccl_tests[0]) };
+
+void words_dtypes(char list[WORDS_BYTES])
+{
+    const char *word;
+    for (int i = 0; (word = coll_dtype_name((coll_dtype)i)); i++)
+        words_add(list, word);
+    for (int i = 0; i < OF_NCCL_TESTS; i++)
+        words_add(list, of_nccl_tests[i].name);
+}
+
+coll_dtype words_dtype(const char *name)
+{
+    coll_dtype found = COLL_F32;
+    coll_dtype_find(name, &found);
+    for (int i = 0; i < OF_NCCL_TESTS; i++)
+        if (!strcmp(name, of_nccl_tests[i].name))
+            found = of_nccl_tests[i].dtype;
+    return found;
+}
+
 /* Some options are not for every collective. With all, --in-place leaves the
  * others out; the rest measure more where they can. */
 static void check_uses(const struct program *program, struct bench_options *o,

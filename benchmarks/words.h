@@ -12,6 +12,10 @@
 enum { WORDS_BYTES = 1024 };
 void words_add(char list[WORDS_BYTES], const char *word);
 
+/* Adds all types, then those with another name in nccl-tests, which will do. */
+void words_dtypes(char list[WORDS_BYTES]);
+coll_dtype words_dtype(const char *name); /* of that list */
+
 /* Fills o->collectives; operands are those of the program. */
 void words_collective(const struct program *, struct bench_options *o,
                       int noperands, char **operands);

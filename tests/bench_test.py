@@ -191,6 +191,16 @@ def test_results_are_exact_for_every_dtype():
 
 
 @tap.case
+def test_nccl_tests_spellings():
+    for words, dtype in ((('-d', 'float', '-c', '1'), 'f32'),
+                         (('-c', '0', '-d', 'half'), 'f16'),
+                         (('-d', 'bfloat16', '-c1'), 'bf16'),
+                         (('--dtype=int64',), 'i64')):
+        status, out, err = bench(*words, 'allreduce', '-b', '4K', '-e', '4K', '-n', 2, ranks=1)
+        check(status == 0 and f' {dtype} ' in out and '# wrong elements: 0' in out, words, out, err)
+
+
+@tap.case
 def test_results_are_exact_for_every_op():
     ops = ('prod', 'min', 'max', 'avg', 'band', 'bor', 'bxor', 'land', 'lor')
     for op in tap.cases(ops, ops[::3]):

@@ -93,6 +93,7 @@ Test(settings, nearest_names)
     cr_assert_str_eq(nearest_name("rnig", names, 3), "ring");
     cr_assert_str_eq(nearest_name("halving_doublin", names, 3),
                      "halving_doubling");
+    cr_assert_str_eq(nearest_name("bino", names, 3), "binomial_tree");
     cr_assert_null(nearest_name("xyzzy", names, 3));
     cr_assert_null(nearest_name("", names, 3));
 }

@@ -335,6 +335,32 @@ def refuse(folder):
               repr(done.stderr))
 
 
+def refuse_job(folder):
+    """What a job file gives is said with its line and column, unless the
+    command line gives it too."""
+    path = os.path.join(folder, "wrong.yaml")
+    for line, options, expected in (
+            ("strategy: synk", [], ":2:11: strategy: found \"synk\""),
+            ("net: lenett", [], ":2:6: net: found \"lenett\""),
+            ("data: imagenet", [], ":2:7: data: found \"imagenet\""),
+            ("tau: 2", [], ":2:6: tau: found --strategy sync"),
+            ("gamma: 2", [], ":2:8: gamma: found --schedule fixed"),
+            ("strategy: synk", ["--strategy", "synch"],
+             "coll_train: --strategy: found \"synch\"")):
+        with open(path, "w") as file:
+            file.write(f"seed: 1\n{line}\n")
+        done = subprocess.run([TRAIN, path, *options], env=ENV,
+                              capture_output=True, text=True, timeout=60)
+        check(f"{line} {' '.join(options)} is refused",
+              done.returncode == 2 and expected in done.stderr
+              and done.stderr.count("\n") == 1 and not done.stdout,
+              repr(done.stderr))
+    done = subprocess.run([TRAIN, "evla"], env=ENV, capture_output=True,
+                          text=True, timeout=60)
+    check("a mistyped command is", done.returncode == 2
+          and "did you mean eval?" in done.stderr, repr(done.stderr))
+
+
 def disagree():
     """Ranks with other options than the rest end with a sentence."""
     path = os.path.join(FOLDER.name, "disagree.ckpt")
@@ -421,6 +447,7 @@ def main():
         resume_accumulated(folder)
         stop(folder)
         refuse(folder)
+        refuse_job(folder)
         disagree()
         deterministic_is_agreed()
         threads_are_bound(folder)

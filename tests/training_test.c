@@ -492,6 +492,10 @@ Test(training, job_file_sets_options)
     cr_assert(number == 7 && rate == 1e-3 && flag);
     cr_assert_str_eq(choice, "green");
     cr_assert_str_eq(name, "a b");
+    cr_assert(strstr(job_place("choice"), ":5:9"), "%s", job_place("choice"));
+    job_said_again("choice");
+    cr_assert_null(job_place("choice"));
+    cr_assert_null(job_place("other"));
     free((char *)choice);
     free((char *)name);
 }
@@ -506,7 +510,7 @@ Test(training, job_file_errors_say_where)
         {"number: x\n",             ":1:9:", "found \"x\""               },
         {"rate: 1e\n",              ":1:7:", "valid is a number"         },
         {"flag: yes\n",             ":1:7:", "true or false"             },
-        {"choice: gree\n",          ":1:9:", "red|green"                 },
+        {"choice: gree\n",          ":1:9:", "did you mean green?"       },
         {"name: [a, b]\n",          ":1:7:", "one value"                 },
         {"rate: 1\nrate: 2\n",      ":2:1:", "twice"                     },
         {"- a\n",                   ":1:1:", "flat mapping"              },

@@ -55,7 +55,7 @@ __attribute__((format(printf, 1, 2))) static void complain(const char *format,
     va_start(args, format);
     vsnprintf(complaint, sizeof(complaint), format, args);
     va_end(args);
-    fprintf(stderr, "coll_train: %s\n", complaint);
+    options_say(&train_program, complaint);
 }
 
 /* For --deterministic: how the library adds must not follow from what it

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "job.h"
 
@@ -206,17 +207,18 @@ const struct program train_program = {
     train_rows, COUNT(train_rows),
     "Example:\n  collrun -n 2 coll_train --net lenet --data fashion-mnist "
     "--epochs 2",
+    job_place,
 };
 const struct program eval_program = {
     "coll_train eval", "coll_train eval --checkpoint FILE [OPTIONS]",
     "Says how well a trained net does on a test set.", eval_rows,
-    COUNT(eval_rows), NULL,
+    COUNT(eval_rows), NULL, NULL,
 };
 const struct program export_program = {
     "coll_train export",
     "coll_train export --checkpoint FILE --safetensors FILE",
     "Writes the weights of a checkpoint in safetensors format.", export_rows,
-    COUNT(export_rows), NULL,
+    COUNT(export_rows), NULL, NULL,
 };
 
 /* "--resume" may stand alone, which option tables do not know: it becomes
@@ -245,12 +247,40 @@ static int join_resume(int argc, char **argv)
     return kept;
 }
 
+/* What was no option and no command is a job file, or should be. */
+static void read_job(const char *path)
+{
+    static const char *const commands[] = {"eval", "export"};
+    char error[2560];
+    const char *near =
+        access(path, F_OK) ? nearest_name(path, commands, 2) : NULL;
+    if (near)
+        options_die(&train_program,
+                    "found \"%s\", valid are a job file, eval and export; did "
+                    "you mean %s?",
+                    path, near);
+    if (job_read(path, train_rows, COUNT(train_rows), error, sizeof(error)))
+        options_die(&train_program, "%s", error);
+}
+
+/* The command line's own errors are its, whatever the file says. */
+static void say_again(char **words)
+{
+    for (; *words; words++) {
+        char name[64];
+        if (!strncmp(*words, "--", 2)) {
+            snprintf(name, sizeof(name), "%.*s",
+                     (int)strcspn(*words + 2, "="), *words + 2);
+            job_said_again(name);
+        }
+    }
+}
+
 /* Options may follow from a job file; those of the command line are parsed
  * again so that they win. */
 const struct options *parse_train(int argc, char **argv)
 {
     int noperands;
-    char error[512];
     argc = join_resume(argc, argv);
     /* Options point at the words, so they stay; parsing drops some. */
     static char **words;
@@ -265,9 +295,8 @@ const struct options *parse_train(int argc, char **argv)
         options_die(&train_program, "found \"%s\", valid is one job file",
                     argv[2]);
     if (noperands == 1) {
-        if (job_read(argv[1], train_rows, COUNT(train_rows), error,
-                     sizeof(error)))
-            options_die(&train_program, "%s", error);
+        read_job(argv[1]);
+        say_again(again);
         options_parse(&train_program, argc, again, &noperands, false);
     }
     return &o;

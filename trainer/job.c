@@ -2,7 +2,6 @@
 #include "job.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +21,34 @@ struct job {
     bool given[MAX_OPTIONS];
 };
 
+/* Where the last file gives each row. */
+static struct place {
+    const char *option; /* NULL: it does not */
+    const char *text;   /* lives as long as the process; NULL: said again */
+} places[MAX_OPTIONS];
+
+static struct place *place_of(const char *option)
+{
+    struct place *p = places;
+    while (p < places + MAX_OPTIONS
+           && (!p->option || strcmp(p->option, option)))
+        p++;
+    return p < places + MAX_OPTIONS ? p : NULL;
+}
+
+const char *job_place(const char *option)
+{
+    const struct place *p = place_of(option);
+    return p ? p->text : NULL;
+}
+
+void job_said_again(const char *option)
+{
+    struct place *p = place_of(option);
+    if (p)
+        p->text = NULL;
+}
+
 /* Lines and columns count from 1. */
 __attribute__((format(printf, 3, 4))) static int
 refuse(const struct job *j, yaml_mark_t at, const char *format, ...)
@@ -35,6 +62,17 @@ refuse(const struct job *j, yaml_mark_t at, const char *format, ...)
     vsnprintf(j->error + used, j->error_bytes - (size_t)used, format, args);
     va_end(args);
     return -1;
+}
+
+static int remember(const struct job *j, int row, yaml_mark_t at)
+{
+    const size_t bytes = strlen(j->path) + 48;
+    char *text = malloc(bytes);
+    if (!text)
+        return refuse(j, at, "no memory");
+    snprintf(text, bytes, "%s:%zu:%zu", j->path, at.line + 1, at.column + 1);
+    places[row] = (struct place){j->rows[row].name, text};
+    return 0;
 }
 
 static int next(struct job *j, yaml_event_t *event)
@@ -70,89 +108,30 @@ static int find_row(struct job *j, const yaml_event_t *key)
                   near ? "?" : "");
 }
 
-static int bad_value(const struct job *j, const struct option_row *row,
-                     const yaml_event_t *value, const char *what)
-{
-    char range[80] = "";
-    if (row->min != row->max && row->max >= 9.2e18)
-        snprintf(range, sizeof(range), " of at least %.15g", row->min);
-    else if (row->min != row->max)
-        snprintf(range, sizeof(range), " from %.15g to %.15g", row->min,
-                 row->max);
-    return refuse(j, value->start_mark, "%s: found \"%s\", valid is %s%s",
-                  row->name, text_of(value), what, range);
-}
-
-static bool in_range(const struct option_row *row, double x)
-{
-    return row->min == row->max || (x >= row->min && x <= row->max);
-}
-
-static bool is_choice(const char *choices, const char *word)
-{
-    const size_t length = strlen(word);
-    for (const char *at = choices; at; at = strchr(at, '|')) {
-        at += *at == '|';
-        if (!strncmp(at, word, length)
-            && (at[length] == '|' || at[length] == '\0'))
-            return true;
-    }
-    return false;
-}
-
 static int set_flag(const struct job *j, const struct option_row *row,
                     const yaml_event_t *value)
 {
     const bool yes = !strcmp(text_of(value), "true");
     if (!yes && strcmp(text_of(value), "false"))
-        return bad_value(j, row, value, "true or false");
+        return refuse(j, value->start_mark,
+                      "%s: found \"%s\", valid is true or false", row->name,
+                      text_of(value));
     *(bool *)row->out = yes;
     return 0;
 }
 
-static int set_number(const struct job *j, const struct option_row *row,
-                      const yaml_event_t *value)
-{
-    const char *text = text_of(value);
-    const bool whole = row->kind == OPTION_INT;
-    char *end;
-    errno = 0;
-    const long n = whole ? strtol(text, &end, 10) : 0;
-    const double x = whole ? (double)n : strtod(text, &end);
-    if (end == text || *end || (whole && errno) || !isfinite(x)
-        || !in_range(row, x))
-        return bad_value(j, row, value, whole ? "a whole number" : "a number");
-    if (whole)
-        *(long *)row->out = n;
-    else
-        *(double *)row->out = x;
-    return 0;
-}
-
-static int set_bytes(const struct job *j, const struct option_row *row,
-                     const yaml_event_t *value)
-{
-    size_t bytes;
-    if (!options_bytes(text_of(value), &bytes) || !in_range(row, (double)bytes))
-        return bad_value(j, row, value,
-                         "a size in bytes such as 512, 4K, 64M or 1G");
-    *(size_t *)row->out = bytes;
-    return 0;
-}
-
-static int set_text(const struct job *j, const struct option_row *row,
+/* Texts outlive the file. */
+static int set_copy(const struct job *j, const struct option_row *row,
                     const yaml_event_t *value)
 {
-    if (row->choices && !is_choice(row->choices, text_of(value))) {
-        char list[256];
-        snprintf(list, sizeof(list), "one of %s", row->choices);
-        return bad_value(j, row, value, list);
-    }
+    char error[2048];
     char *copy = strdup(text_of(value));
     if (!copy)
         return refuse(j, value->start_mark, "no memory");
-    *(const char **)row->out = copy;
-    return 0;
+    const bool set = options_set(row, copy, error, sizeof(error));
+    if (!set || row->kind != OPTION_TEXT)
+        free(copy);
+    return set ? 0 : refuse(j, value->start_mark, "%s: %s", row->name, error);
 }
 
 static int set_value(const struct job *j, const struct option_row *row,
@@ -163,22 +142,13 @@ static int set_value(const struct job *j, const struct option_row *row,
                       "%s: found a list or a mapping, "
                       "valid is one value",
                       row->name);
-    switch (row->kind) {
-    case OPTION_FLAG:
-        return set_flag(j, row, value);
-    case OPTION_INT:
-    case OPTION_NUMBER:
-        return set_number(j, row, value);
-    case OPTION_BYTES:
-        return set_bytes(j, row, value);
-    case OPTION_TEXT:
-        return set_text(j, row, value);
-    default:
+    if (row->kind == OPTION_LIST)
         return refuse(j, value->start_mark,
                       "%s: valid only on the command "
                       "line",
                       row->name);
-    }
+    const bool flag = row->kind == OPTION_FLAG || row->kind == OPTION_SWITCH;
+    return (flag ? set_flag : set_copy)(j, row, value);
 }
 
 /* One "name: value"; *done at the end of the mapping. */
@@ -197,7 +167,8 @@ static int read_pair(struct job *j, bool *done)
         const int row = find_row(j, &key);
         failed = row < 0 || next(j, &value);
         if (!failed) {
-            failed = set_value(j, &j->rows[row], &value);
+            failed = set_value(j, &j->rows[row], &value)
+                     || remember(j, row, value.start_mark);
             yaml_event_delete(&value);
         }
     }

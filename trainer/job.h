@@ -17,4 +17,9 @@
 int job_read(const char *path, const struct option_row *rows, int nrows,
              char *error, size_t error_bytes);
 
+/* Where the value of an option is that the last file read gives,
+ * "FILE:LINE:COLUMN"; NULL: it does not, or the option was said again. */
+const char *job_place(const char *option);
+void job_said_again(const char *option);
+
 #endif

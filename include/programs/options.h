@@ -14,6 +14,7 @@
 
 enum option_kind {
     OPTION_FLAG,   /* bool: no argument */
+    OPTION_SWITCH, /* bool: a flag, and the next word may be 0 or 1 */
     OPTION_TEXT,   /* const char * */
     OPTION_INT,    /* long: min..max */
     OPTION_NUMBER, /* double: min..max */
@@ -31,8 +32,8 @@ struct option_row {
     const char *name; /* long name without --; NULL: none */
     const char *arg;  /* what --help calls the argument; NULL for flags */
     enum option_kind kind;
-    void *out;        /* bool *, const char **, long *, ... as above */
-    double min, max;  /* min == max: any value */
+    void *out;           /* bool *, const char **, long *, ... as above */
+    double min, max;     /* min == max: any value */
     const char *choices; /* TEXT: "a|b|c" are all that is valid; NULL: any */
     const char *help;
 };
@@ -42,6 +43,9 @@ struct program {
     const struct option_row *options;
     int noptions;
     const char *epilogue; /* after the options in --help; may be NULL */
+    /* Optional: where a file gives an option, "job.yaml:2:11"; NULL: it does
+     * not. What is said of "--NAME: " then begins with that place. */
+    const char *(*place)(const char *option);
 };
 
 /* Parses argv[1..]; operands are moved to argv[1..*noperands] in order, with
@@ -52,10 +56,18 @@ struct program {
 void options_parse(const struct program *, int argc, char **argv,
                    int *noperands, bool stop_early);
 
+/* Sets a row that takes a value, but for lists. false: error says what was
+ * found and what is valid. Text is kept as it is given, not copied. */
+bool options_set(const struct option_row *, const char *value, char *error,
+                 size_t error_bytes);
+
 /* A size such as 512, 4K, 64M or 1G. false: it is none. */
 bool options_bytes(const char *text, size_t *bytes);
 
-/* One line "name: message" on stderr, exit status 2. */
+/* Prints one line "name: message" on stderr, whatever the message holds. */
+void options_say(const struct program *, const char *message);
+
+/* The same, and ends the program with status 2. */
 __attribute__((format(printf, 2, 3), noreturn)) void
 options_die(const struct program *, const char *format, ...);
 

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 enum { LONGEST = 63 };
 
@@ -34,9 +35,27 @@ static int distance(const char *a, const char *b)
     return row[n];
 }
 
+/* The only name that starts so; NULL: none or several. */
+static const char *only_start(const char *word, const char *const *names,
+                              int count)
+{
+    const size_t length = strlen(word);
+    const char *found = NULL;
+    for (int i = 0; length > 2 && i < count; i++) {
+        if (strncasecmp(names[i], word, length))
+            continue;
+        if (found)
+            return NULL;
+        found = names[i];
+    }
+    return found;
+}
+
 const char *nearest_name(const char *word, const char *const *names, int count)
 {
-    const char *best = NULL;
+    const char *best = only_start(word, names, count);
+    if (best)
+        return best;
     int least = (int)strlen(word) / 3;
     least = least < 2 ? 2 : least;
     for (int i = 0; i < count; i++) {

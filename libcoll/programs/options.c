@@ -30,17 +30,45 @@ static const struct option_row builtin[] = {
 /* clang-format on */
 enum { NBUILTIN = sizeof(builtin) / sizeof(builtin[0]) };
 
-void options_die(const struct program *p, const char *format, ...)
+/* Where a file gives the option that the message begins with, or NULL. */
+static const char *place_of(const struct program *p, const char *message)
 {
-    va_list args;
-    fflush(stdout);
+    char name[64];
+    const size_t length = strcspn(message, ": ");
+    if (!p->place || strncmp(message, "--", 2) || !message[length]
+        || length - 2 >= sizeof(name))
+        return NULL;
+    snprintf(name, sizeof(name), "%.*s", (int)length - 2, message + 2);
+    return p->place(name);
+}
+
+void options_say(const struct program *p, const char *message)
+{
+    const char *const place = place_of(p, message);
     flockfile(stderr);
     fprintf(stderr, "%s: ", p->name);
-    va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
+    if (place) {
+        fprintf(stderr, "%s: ", place);
+        message += 2;
+    }
+    for (; *message; message++)
+        if (iscntrl((unsigned char)*message))
+            fprintf(stderr, "\\x%02x", (unsigned char)*message);
+        else
+            fputc(*message, stderr);
     fputc('\n', stderr);
     funlockfile(stderr);
+}
+
+void options_die(const struct program *p, const char *format, ...)
+{
+    char message[4096];
+    va_list args;
+    fflush(stdout);
+    va_start(args, format);
+    vsnprintf(message, sizeof(message), format, args);
+    va_end(args);
+    options_say(p, message);
     exit(2);
 }
 
@@ -58,9 +86,9 @@ bool options_files_fit(const struct option_file *files, int n, char *error,
     for (const struct option_file *f = files; f < files + n; f++) {
         if (!f->path || f->use == FILE_READ)
             continue;
-        if (!(f->use == FILE_WATCHED ? whole_file_watchable
-                                     : whole_file_possible)(f->path, why,
-                                                            sizeof(why))) {
+        if (!(f->use == FILE_WATCHED
+                  ? whole_file_watchable
+                  : whole_file_possible)(f->path, why, sizeof(why))) {
             snprintf(error, error_bytes, "%s: %s", f->option, why);
             return false;
         }
@@ -217,34 +245,36 @@ static bool in_range(const struct option_row *row, double x)
     return row->min == row->max || (x >= row->min && x <= row->max);
 }
 
-__attribute__((noreturn)) static void
-bad_value(const struct program *p, const struct option_row *row,
-          const char *spelled, const char *value, const char *what)
+static bool bad_value(const struct option_row *row, const char *value,
+                      const char *what, char *error, size_t bytes)
 {
     char range[80];
-    options_die(p, "%s: found \"%s\", valid is %s%s", spelled, value, what,
-                range_of(row, range, sizeof(range)));
+    snprintf(error, bytes, "found \"%s\", valid is %s%s", value, what,
+             range_of(row, range, sizeof(range)));
+    return false;
 }
 
-static void set_int(const struct program *p, const struct option_row *row,
-                    const char *spelled, const char *value)
+static bool set_int(const struct option_row *row, const char *value,
+                    char *error, size_t bytes)
 {
     char *end;
     errno = 0;
     const long x = strtol(value, &end, 10);
     if (end == value || *end || errno || !in_range(row, (double)x))
-        bad_value(p, row, spelled, value, "a whole number");
+        return bad_value(row, value, "a whole number", error, bytes);
     *(long *)row->out = x;
+    return true;
 }
 
-static void set_number(const struct program *p, const struct option_row *row,
-                       const char *spelled, const char *value)
+static bool set_number(const struct option_row *row, const char *value,
+                       char *error, size_t bytes)
 {
     char *end;
     const double x = strtod(value, &end);
     if (end == value || *end || !isfinite(x) || !in_range(row, x))
-        bad_value(p, row, spelled, value, "a number");
+        return bad_value(row, value, "a number", error, bytes);
     *(double *)row->out = x;
+    return true;
 }
 
 bool options_bytes(const char *text, size_t *bytes)
@@ -266,14 +296,16 @@ bool options_bytes(const char *text, size_t *bytes)
     return true;
 }
 
-static void set_bytes(const struct program *p, const struct option_row *row,
-                      const char *spelled, const char *value)
+static bool set_bytes(const struct option_row *row, const char *value,
+                      char *error, size_t bytes)
 {
-    size_t bytes;
-    if (!options_bytes(value, &bytes) || !in_range(row, (double)bytes))
-        bad_value(p, row, spelled, value,
-                  "a size in bytes such as 512, 4K, 64M or 1G");
-    *(size_t *)row->out = bytes;
+    size_t x;
+    if (!options_bytes(value, &x) || !in_range(row, (double)x))
+        return bad_value(row, value,
+                         "a size in bytes such as 512, 4K, 64M or 1G", error,
+                         bytes);
+    *(size_t *)row->out = x;
+    return true;
 }
 
 /* Splits a copy of "a|b|c" in place. */
@@ -287,8 +319,8 @@ static int split_choices(char *copy, const char **names)
     return count;
 }
 
-static void set_text(const struct program *p, const struct option_row *row,
-                     const char *spelled, const char *value)
+static bool set_text(const struct option_row *row, const char *value,
+                     char *error, size_t bytes)
 {
     const char *names[MAX_CHOICES];
     char *copy = row->choices ? strdup(row->choices) : NULL;
@@ -296,13 +328,29 @@ static void set_text(const struct program *p, const struct option_row *row,
     bool valid = !count;
     for (int i = 0; i < count; i++)
         valid |= !strcmp(names[i], value);
-    if (!valid) {
-        char text[2048];
-        say_unknown(text, sizeof(text), value, names, count);
-        options_die(p, "%s: %s", spelled, text);
-    }
+    if (valid)
+        *(const char **)row->out = value;
+    else
+        say_unknown(error, bytes, value, names, count);
     free(copy);
-    *(const char **)row->out = value;
+    return valid;
+}
+
+bool options_set(const struct option_row *row, const char *value, char *error,
+                 size_t bytes)
+{
+    switch (row->kind) {
+    case OPTION_TEXT:
+        return set_text(row, value, error, bytes);
+    case OPTION_INT:
+        return set_int(row, value, error, bytes);
+    case OPTION_NUMBER:
+        return set_number(row, value, error, bytes);
+    case OPTION_BYTES:
+        return set_bytes(row, value, error, bytes);
+    default:
+        return bad_value(row, value, "nothing", error, bytes);
+    }
 }
 
 static void add_to_list(struct option_list *list, const char *value)
@@ -315,34 +363,32 @@ static void add_to_list(struct option_list *list, const char *value)
     list->items[list->count++] = value;
 }
 
+static bool is_off(const char *value)
+{
+    return !strcmp(value, "0");
+}
+
+/* What may stand behind a switch. */
+static bool is_position(const char *word)
+{
+    return word && (is_off(word) || !strcmp(word, "1"));
+}
+
 /* `spelled` is the option as the user wrote it, without its value. */
 static void take(const struct program *p, const struct option_row *row,
                  const char *spelled, const char *value)
 {
+    char error[2048];
     if (row == &builtin[0])
         show_help(p);
     if (row == &builtin[1])
         show_version(p);
-    switch (row->kind) {
-    case OPTION_FLAG:
-        *(bool *)row->out = true;
-        break;
-    case OPTION_TEXT:
-        set_text(p, row, spelled, value);
-        break;
-    case OPTION_INT:
-        set_int(p, row, spelled, value);
-        break;
-    case OPTION_NUMBER:
-        set_number(p, row, spelled, value);
-        break;
-    case OPTION_BYTES:
-        set_bytes(p, row, spelled, value);
-        break;
-    case OPTION_LIST:
+    if (row->kind == OPTION_FLAG || row->kind == OPTION_SWITCH)
+        *(bool *)row->out = !value || !is_off(value);
+    else if (row->kind == OPTION_LIST)
         add_to_list(row->out, value);
-        break;
-    }
+    else if (!options_set(row, value, error, sizeof(error)))
+        options_die(p, "%s: %s", spelled, error);
 }
 
 __attribute__((noreturn)) static void unknown(const struct program *p,
@@ -387,6 +433,14 @@ static int parse_long(const struct program *p, char *word, const char *next)
         take(p, row, word, NULL);
         return 1;
     }
+    if (row->kind == OPTION_SWITCH) {
+        if (equals && !is_position(equals + 1))
+            options_die(p, "%s: found \"%s\", valid is 0 or 1", word,
+                        equals + 1);
+        const bool follows = !equals && is_position(next);
+        take(p, row, word, equals ? equals + 1 : follows ? next : NULL);
+        return follows ? 2 : 1;
+    }
     if (!equals && !next)
         missing(p, row, word);
     take(p, row, word, equals ? equals + 1 : next);
@@ -409,7 +463,9 @@ static int parse_letters(const struct program *p, const char *word,
                         "valid ones)",
                         spelled, at[1] || at > word + 1 ? " in " : "",
                         at[1] || at > word + 1 ? word : "", p->name);
-        if (row->kind == OPTION_FLAG) {
+        if (row->kind == OPTION_FLAG
+            || (row->kind == OPTION_SWITCH
+                && !is_position(at[1] ? at + 1 : next))) {
             take(p, row, spelled, NULL);
             continue;
         }
