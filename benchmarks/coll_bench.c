@@ -52,9 +52,9 @@ static const struct option_row rows[] = {
      "operator (default sum)"},
     {'r', "root", "RANK", OPTION_INT, &bench.options.root, 0, 1e9, NULL,
      "root rank, for collectives that have one (default 0)"},
-    {'c', "check", "[0|1]", OPTION_SWITCH, &bench.options.check_every, 0, 0, NULL,
-     "check the result of every iteration; without it, or with 0, of the first "
-     "and the last"},
+    {'c', "check", NULL, OPTION_SWITCH, &bench.options.check_every, 0, 0, NULL,
+     "check the result of every iteration (-c 1 is the same); without it, or "
+     "with -c 0, of the first and the last"},
     {0, "algo", "NAME[,NAME]", OPTION_TEXT, &bench.options.algorithms, 0, 0,
      NULL, "force these algorithms, one after another, or all that fit; auto is "
      "what the library chooses"},
