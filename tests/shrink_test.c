@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -226,6 +227,42 @@ static int one_more_dies(coll_comm *comm, int rank, int n)
 Test(shrink, who_dies_meanwhile_is_named_and_it_may_be_tried_again)
 {
     cr_assert_eq(run_on("aaaa", short_joins, one_more_dies), 2);
+}
+
+/* Another one dies when it waits for the last to meet, who comes late. */
+static int dies_waiting(coll_comm *comm, int rank, int n)
+{
+    static const int dead[] = {3, 1};
+    const struct itimerval soon = {.it_value.tv_usec = 200000};
+    coll_comm *new;
+    EXPECT(sum(comm, 1) == n, "all");
+    mark_rank();
+    if (rank == 3)
+        die(n);
+    while (sum(comm, 1) >= 0)
+        ;
+    if (rank == 1)
+        setitimer(ITIMER_REAL, &soon, NULL); /* SIGALRM ends it */
+    if (rank == 2)
+        pause_ms(500);
+    const coll_status status =
+        coll_comm_shrink(comm, dead, 1, &new, NULL, COLL_SHRINK_DEFAULT);
+    EXPECT(rank != 1 && status == COLL_ERR_PEER
+               && strstr(coll_last_error(NULL), "rank 1"),
+           "status %d of rank %d: %s", status, rank, coll_last_error(NULL));
+    EXPECT(coll_comm_shrink(comm, dead, 2, &new, NULL, COLL_SHRINK_DEFAULT)
+               == COLL_OK,
+           "rank %d again: %s", rank, coll_last_error(NULL));
+    if (sums_right(new, n - 2))
+        return 1;
+    coll_comm_destroy(new);
+    _exit(0);
+}
+
+Test(shrink, who_dies_waiting_is_named_to_who_comes_late)
+{
+    static const char *const joins[] = {"COLL_JOIN_SECONDS=8", NULL};
+    cr_assert_eq(run_on("aaaa", joins, dies_waiting), 2);
 }
 
 /* Ranks that wait in the old one. */
