@@ -160,11 +160,12 @@ coll_status coll_comm_dup(coll_comm *comm, coll_comm **newcomm);
  * All that stay make the call, and must mean the same ranks: else they do not
  * meet, and the call fails with PEER when COLL_JOIN_SECONDS have passed. So it
  * does if another one dies meanwhile; the sentence names it by its new number,
- * and the call may be made again without it. Who is gone may be unknown where
- * two processes died at once or a network broke. An operation that failed in
- * comm may have ended well at some ranks, so who goes on from step to step has
- * to ask, in the new communicator, how far all are. comm is as it was, still to
- * be destroyed. Threads: one at a time for comm. Fails with INVALID, PEER,
+ * and the call may be made again without it, twice if that one was the first that
+ * stays: who came late may have looked for it for COLL_JOIN_SECONDS. Who is gone
+ * may be unknown where two processes died at once or a network broke. An operation
+ * that failed in comm may have ended well at some ranks, so who goes on from step
+ * to step has to ask, in the new communicator, how far all are. comm is as it was,
+ * still to be destroyed. Threads: one at a time for comm. Fails with INVALID, PEER,
  * UNSUPPORTED (nexclude 0, and it is not known who is gone; the first rank that
  * stays had no socket left for this), SYSTEM, MEMORY. */
 #define COLL_SHRINK_DEFAULT 0
@@ -358,10 +359,11 @@ coll_status coll_alltoall(const void *send, void *recv, size_t count,
 /* The same with parts that differ in length: counts and displs are arrays with a
  * number for each rank, in elements, which are copied by the call. displs says
  * where parts begin, in any order and with gaps, which are not touched; each rank
- * its own. NULL: one after another. Parts of a result must not overlap. A vector
- * may be NULL if none of its parts has elements. Ranks that say different lengths
- * of a part get MISMATCH, at the latest in a later call; also where one makes the
- * v-call and another the call without, whatever the lengths. */
+ * its own. NULL: one after another. Parts of a result must not overlap, which is
+ * not checked: what lies in two of them may then be of either. A vector may be
+ * NULL if none of its parts has elements. Ranks that say different lengths of a
+ * part get MISMATCH, at the latest in a later call; also where one makes the v-call
+ * and another the call without, whatever the lengths. */
 
 /* recv[displs[r] + i] = send[i] of rank r, for i in [0, recvcounts[r]). All ranks
  * say the same recvcounts; send has recvcounts[rank] elements.
@@ -477,8 +479,9 @@ coll_status coll_group_end(void);
 /* COLL_OK: finished; *request is freed and set to NULL. Never blocks (but for
  * half a second, once, to learn why a transport failed). TIMEOUT after calls for
  * COLL_OP_SECONDS in which the running operation did not finish; a pause between
- * two of them counts for a tenth of that at most. An error but BUSY ends and
- * frees the request too. *request == NULL is COLL_OK. */
+ * two of them counts for a tenth of that at most. An error ends and frees the
+ * request too, but for BUSY, and INVALID where its group has not ended.
+ * *request == NULL is COLL_OK. */
 coll_status coll_test(coll_request **request);
 
 /* Like coll_test(), but returns only with COLL_OK or an error. */

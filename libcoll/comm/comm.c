@@ -317,7 +317,7 @@ coll_status comm_join(coll_comm *c, const coll_unique_id *id)
     gethostname(host, sizeof(host) - 1);
     snprintf(about, sizeof(about), "host %s, pid %d", host, (int)getpid());
     coll_status status = COLL_OK;
-    if (c->nranks > 1)
+    if (c->nranks > 1 || (id && bootstrap_has_hub(id))) /* which ends with it */
         status = bootstrap_join(&c->bootstrap, id, c->rank, c->nranks, about,
                                 c->join_seconds);
     if (status == COLL_OK)

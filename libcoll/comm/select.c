@@ -184,11 +184,12 @@ static struct select_class *make_class(struct select *s, enum select_pool pool,
 static coll_status forbidden(const struct select *s, enum coll_kind kind,
                              size_t bytes)
 {
-    return fail(COLL_ERR_UNSUPPORTED, "select",
-                "the rules of COLL_ALGO forbid every algorithm for %s of %zu "
-                "bytes that can serve these ranks%s",
-                kind_names[kind], bytes,
-                s->node.nranks ? "" : ", which are not all on one host");
+    return fail(
+        COLL_ERR_UNSUPPORTED, "select",
+        "the rules of COLL_ALGO forbid every algorithm for %s of %zu "
+        "bytes that can serve these ranks%s",
+        kind_names[kind], bytes,
+        s->node.nranks ? "" : ", which are one alone or not all on one host");
 }
 
 /* Whether an algorithm would, if rules did not forbid it. */
