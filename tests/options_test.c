@@ -23,15 +23,15 @@ static struct {
 } got;
 
 static const struct option_row rows[] = {
-    {'b', "bytes", "SIZE",  OPTION_BYTES,  &got.bytes,      0,  0,    NULL,        "a size"    },
-    {0,   "some",  "SIZE",  OPTION_BYTES,  &got.some_bytes, 4,  4096, NULL,        "size"      },
-    {'c', "count", "N",     OPTION_INT,    &got.count,      -5, 5,    NULL,        "a number"  },
-    {0,   "rate",  "R",     OPTION_NUMBER, &got.rate,       0,  1,    NULL,        "a fraction"},
-    {'f', "flag",  NULL,    OPTION_FLAG,   &got.flag,       0,  0,    NULL,        "a flag"    },
-    {'o', NULL,    NULL,    OPTION_FLAG,   &got.other,      0,  0,    NULL,        "another"   },
-    {'l', "lamp",  "[0|1]", OPTION_SWITCH, &got.lamp,       0,  0,    NULL,        "a switch"  },
-    {'w', "word",  "W",     OPTION_TEXT,   &got.word,       0,  0,    "red|green", "a word"    },
-    {0,   "list",  "X",     OPTION_LIST,   &got.list,       0,  0,    NULL,        "many"      },
+    {'b', "bytes", "SIZE", OPTION_BYTES, &got.bytes, 0, 0, NULL, "a size"},
+    {0, "some", "SIZE", OPTION_BYTES, &got.some_bytes, 4, 4096, NULL, "size"},
+    {'c', "count", "N", OPTION_INT, &got.count, -5, 5, NULL, "a number"},
+    {0, "rate", "R", OPTION_NUMBER, &got.rate, 0, 1, NULL, "a fraction"},
+    {'f', "flag", NULL, OPTION_FLAG, &got.flag, 0, 0, NULL, "a flag"},
+    {'o', NULL, NULL, OPTION_FLAG, &got.other, 0, 0, NULL, "another"},
+    {'l', "lamp", NULL, OPTION_SWITCH, &got.lamp, 0, 0, NULL, "a switch"},
+    {'w', "word", "W", OPTION_TEXT, &got.word, 0, 0, "red|green", "a word"},
+    {0, "list", "X", OPTION_LIST, &got.list, 0, 0, NULL, "many"},
 };
 static const struct program program = {
     .name = "test",
@@ -77,14 +77,12 @@ Test(options, sizes_have_units)
     static const struct {
         const char *line;
         size_t bytes;
-    } cases[] = {
-        {"-b 0",        0               },
-        {"-b512",       512             },
-        {"--bytes 4K",  4096            },
-        {"--bytes=64m", (size_t)64 << 20},
-        {"-b 1.5G",     (size_t)3 << 29 },
-        {"-b 2T",       (size_t)2 << 40 }
-    };
+    } cases[] = {{"-b 0", 0},
+                 {"-b512", 512},
+                 {"--bytes 4K", 4096},
+                 {"--bytes=64m", (size_t)64 << 20},
+                 {"-b 1.5G", (size_t)3 << 29},
+                 {"-b 2T", (size_t)2 << 40}};
     char *words[MAX_WORDS + 1];
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         cr_assert_eq(parse(cases[i].line, words, false), 0);
@@ -96,8 +94,7 @@ Test(options, every_spelling_is_understood)
 {
     char *words[MAX_WORDS + 1];
     cr_assert_eq(parse("x -foc -3 --rate=.5 y -wred --list a --list=b - -- -z",
-                       words, false),
-                 4);
+                       words, false), 4);
     cr_assert(got.flag && got.other);
     cr_assert_eq(got.count, -3);
     cr_assert_float_eq(got.rate, 0.5, 0);
@@ -150,32 +147,13 @@ Test(options, the_first_operand_may_end_them)
 Test(options, bad_input_ends_with_status_2)
 {
     static const char *const lines[] = {
-        "-b -1",
-        "-b 1.5",
-        "-b x",
-        "-b 4KB",
-        "-b 99999999T",
-        "-b nan",
-        "-b inf",
-        "--some 2",
-        "--some 5K",
-        "-c 6",
-        "-c -6",
-        "-c 1x",
-        "-c 99999999999999999999",
-        "--rate 1.1",
-        "--rate nan",
-        "--rate",
-        "-w blue",
-        "--flag=1",
-        "-fx",
-        "--flagg",
-        "--=",
-        "-w",
-        "--word=",
-        "--lamp=2",
-        "--lamp=",
-        "-lx",
+        "-b -1",        "-b 1.5",     "-b x",        "-b 4KB",
+        "-b 99999999T", "-b nan",     "-b inf",      "--some 2",
+        "--some 5K",    "-c 6",       "-c -6",       "-c 1x",
+        "-c 99999999999999999999",    "--rate 1.1",  "--rate nan",
+        "--rate",       "-w blue",    "--flag=1",    "-fx",
+        "--flagg",      "--=",        "-w",          "--word=",
+        "--lamp=2",     "--lamp=",    "-lx",
     };
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
         cr_assert_eq(status_of(lines[i]), 2, "%s", lines[i]);
@@ -187,7 +165,6 @@ static const char *lamp_stands(const char *option)
     return strcmp(option, "lamp") ? NULL : "job.yaml:3:7";
 }
 
-/* What is said, and how it is printed; NULL: as it is. */
 static void prints(const char *message, const char *expected)
 {
     const struct program p = {.name = "test", .place = lamp_stands};

@@ -198,53 +198,11 @@ Test(shrink, several_dead_are_named)
     cr_assert_eq(run_on("aaaaa", quick, two_die), 2);
 }
 
-/* Another one dies when the rest are about to meet; they try again. */
-static int one_more_dies(coll_comm *comm, int rank, int n)
+/* Another one dies; the rest, who were about to meet, try again without it. */
+static int try_again(coll_comm *comm, int rank, int n)
 {
     static const int dead[] = {3, 1};
     coll_comm *new;
-    EXPECT(sum(comm, 1) == n, "all");
-    mark_rank();
-    if (rank == 3)
-        die(n);
-    while (sum(comm, 1) >= 0)
-        ;
-    if (rank == 1)
-        die(n);
-    const coll_status status =
-        coll_comm_shrink(comm, dead, 1, &new, NULL, COLL_SHRINK_DEFAULT);
-    EXPECT(status == COLL_ERR_PEER && strstr(coll_last_error(NULL), "rank 1"),
-           "status %d of rank %d", status, rank);
-    EXPECT(coll_comm_shrink(comm, dead, 2, &new, NULL, COLL_SHRINK_DEFAULT)
-               == COLL_OK,
-           "rank %d again", rank);
-    if (sums_right(new, n - 2))
-        return 1;
-    coll_comm_destroy(new);
-    _exit(0);
-}
-
-Test(shrink, who_dies_meanwhile_is_named_and_it_may_be_tried_again)
-{
-    cr_assert_eq(run_on("aaaa", short_joins, one_more_dies), 2);
-}
-
-/* Another one dies when it waits for the last to meet, who comes late. */
-static int dies_waiting(coll_comm *comm, int rank, int n)
-{
-    static const int dead[] = {3, 1};
-    const struct itimerval soon = {.it_value.tv_usec = 200000};
-    coll_comm *new;
-    EXPECT(sum(comm, 1) == n, "all");
-    mark_rank();
-    if (rank == 3)
-        die(n);
-    while (sum(comm, 1) >= 0)
-        ;
-    if (rank == 1)
-        setitimer(ITIMER_REAL, &soon, NULL); /* SIGALRM ends it */
-    if (rank == 2)
-        pause_ms(500);
     const coll_status status =
         coll_comm_shrink(comm, dead, 1, &new, NULL, COLL_SHRINK_DEFAULT);
     EXPECT(rank != 1 && status == COLL_ERR_PEER
@@ -257,6 +215,44 @@ static int dies_waiting(coll_comm *comm, int rank, int n)
         return 1;
     coll_comm_destroy(new);
     _exit(0);
+}
+
+static int last_one_dies(coll_comm *comm, int rank, int n)
+{
+    EXPECT(sum(comm, 1) == n, "all");
+    mark_rank();
+    if (rank == 3)
+        die(n);
+    while (sum(comm, 1) >= 0)
+        ;
+    return 0;
+}
+
+static int one_more_dies(coll_comm *comm, int rank, int n)
+{
+    if (last_one_dies(comm, rank, n))
+        return 1;
+    if (rank == 1)
+        die(n);
+    return try_again(comm, rank, n);
+}
+
+Test(shrink, who_dies_meanwhile_is_named_and_it_may_be_tried_again)
+{
+    cr_assert_eq(run_on("aaaa", short_joins, one_more_dies), 2);
+}
+
+/* It waits for the last to meet, who comes late. */
+static int dies_waiting(coll_comm *comm, int rank, int n)
+{
+    const struct itimerval soon = {.it_value.tv_usec = 200000};
+    if (last_one_dies(comm, rank, n))
+        return 1;
+    if (rank == 1)
+        setitimer(ITIMER_REAL, &soon, NULL); /* SIGALRM ends it */
+    if (rank == 2)
+        pause_ms(500);
+    return try_again(comm, rank, n);
 }
 
 Test(shrink, who_dies_waiting_is_named_to_who_comes_late)

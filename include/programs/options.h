@@ -30,10 +30,10 @@ struct option_list {
 struct option_row {
     char letter;      /* 0: none */
     const char *name; /* long name without --; NULL: none */
-    const char *arg;  /* what --help calls the argument; NULL for flags */
+    const char *arg;  /* what --help calls the argument; NULL for flags, switches */
     enum option_kind kind;
-    void *out;           /* bool *, const char **, long *, ... as above */
-    double min, max;     /* min == max: any value */
+    void *out;        /* bool *, const char **, long *, ... as above */
+    double min, max;  /* min == max: any value */
     const char *choices; /* TEXT: "a|b|c" are all that is valid; NULL: any */
     const char *help;
 };
