@@ -24,7 +24,9 @@ struct job {
 /* Where the last file gives each row. */
 static struct place {
     const char *option; /* NULL: it does not */
-    const char *text;   /* lives as long as the process; NULL: said again */
+    char *at, *text;    /* text: the value's, if it is one; both live as long
+                           as the process, whoever says what again */
+    bool again;
 } places[MAX_OPTIONS];
 
 static struct place *place_of(const char *option)
@@ -39,14 +41,14 @@ static struct place *place_of(const char *option)
 const char *job_place(const char *option)
 {
     const struct place *p = place_of(option);
-    return p ? p->text : NULL;
+    return p && !p->again ? p->at : NULL;
 }
 
 void job_said_again(const char *option)
 {
     struct place *p = place_of(option);
     if (p)
-        p->text = NULL;
+        p->again = true;
 }
 
 /* Lines and columns count from 1. */
@@ -67,11 +69,14 @@ refuse(const struct job *j, yaml_mark_t at, const char *format, ...)
 static int remember(const struct job *j, int row, yaml_mark_t at)
 {
     const size_t bytes = strlen(j->path) + 48;
-    char *text = malloc(bytes);
-    if (!text)
+    struct place *p = &places[row];
+    free(p->at);
+    p->at = malloc(bytes);
+    if (!p->at)
         return refuse(j, at, "no memory");
-    snprintf(text, bytes, "%s:%zu:%zu", j->path, at.line + 1, at.column + 1);
-    places[row] = (struct place){j->rows[row].name, text};
+    snprintf(p->at, bytes, "%s:%zu:%zu", j->path, at.line + 1, at.column + 1);
+    p->option = j->rows[row].name;
+    p->again = false;
     return 0;
 }
 
@@ -120,23 +125,25 @@ static int set_flag(const struct job *j, const struct option_row *row,
     return 0;
 }
 
-/* Texts outlive the file. */
-static int set_copy(const struct job *j, const struct option_row *row,
-                    const yaml_event_t *value)
+static int set_copy(const struct job *j, int row, const yaml_event_t *value)
 {
     char error[2048];
     char *copy = strdup(text_of(value));
     if (!copy)
         return refuse(j, value->start_mark, "no memory");
-    const bool set = options_set(row, copy, error, sizeof(error));
-    if (!set || row->kind != OPTION_TEXT)
+    const bool set = options_set(&j->rows[row], copy, error, sizeof(error));
+    if (set && j->rows[row].kind == OPTION_TEXT)
+        places[row].text = copy;
+    else
         free(copy);
-    return set ? 0 : refuse(j, value->start_mark, "%s: %s", row->name, error);
+    return set ? 0
+               : refuse(j, value->start_mark, "%s: %s", j->rows[row].name,
+                        error);
 }
 
-static int set_value(const struct job *j, const struct option_row *row,
-                     const yaml_event_t *value)
+static int set_value(const struct job *j, int i, const yaml_event_t *value)
 {
+    const struct option_row *row = &j->rows[i];
     if (value->type != YAML_SCALAR_EVENT)
         return refuse(j, value->start_mark,
                       "%s: found a list or a mapping, "
@@ -147,8 +154,9 @@ static int set_value(const struct job *j, const struct option_row *row,
                       "%s: valid only on the command "
                       "line",
                       row->name);
-    const bool flag = row->kind == OPTION_FLAG || row->kind == OPTION_SWITCH;
-    return (flag ? set_flag : set_copy)(j, row, value);
+    return row->kind == OPTION_FLAG || row->kind == OPTION_SWITCH
+               ? set_flag(j, row, value)
+               : set_copy(j, i, value);
 }
 
 /* One "name: value"; *done at the end of the mapping. */
@@ -167,8 +175,8 @@ static int read_pair(struct job *j, bool *done)
         const int row = find_row(j, &key);
         failed = row < 0 || next(j, &value);
         if (!failed) {
-            failed = set_value(j, &j->rows[row], &value)
-                     || remember(j, row, value.start_mark);
+            failed =
+                set_value(j, row, &value) || remember(j, row, value.start_mark);
             yaml_event_delete(&value);
         }
     }
