@@ -192,12 +192,16 @@ static ssize_t look(int fd, unsigned char *bytes, size_t room)
     return (ssize_t)n;
 }
 
-/* Its maker gives it its size first and the magic word last. */
-static bool is_unmade(const unsigned char *bytes, size_t n, bool grows)
+/* Its maker locks it, then gives it its size, and the magic word last. */
+static bool is_unmade(const unsigned char *bytes, size_t n, bool grows,
+                      bool locked)
 {
     static const unsigned char none[sizeof(((struct record_header *)0)->magic)];
-    return grows || n == 0
-           || (n >= sizeof(none) && memcmp(bytes, none, sizeof(none)) == 0);
+    return n == 0
+           || (locked
+               && (grows
+                   || (n >= sizeof(none)
+                       && memcmp(bytes, none, sizeof(none)) == 0)));
 }
 
 static bool read_open(struct trace_file *f, const char *path, int fd,
@@ -225,8 +229,8 @@ static bool read_open(struct trace_file *f, const char *path, int fd,
     f->writer = f->written && lock.l_pid > 0 ? (long)lock.l_pid : 0;
     /* Who ends in order removes it and then lets go. */
     f->passing = fstat(fd, &about) != 0 || about.st_nlink == 0
-                 || (!ok && f->written && n >= 0
-                     && is_unmade(bytes, (size_t)n, n != again));
+                 || (!ok && n >= 0
+                     && is_unmade(bytes, (size_t)n, n != again, f->written));
     free(bytes);
     return ok;
 }
