@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Jobs for trace_test.py and ras_test.py: what a rank does is the first argument. */
+/* Jobs for trace_test.py and ras_test.py: what a rank does is the first
+ * argument. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -172,12 +173,11 @@ static int act(const char *what, int n)
         return 0;
     }
     if (!strcmp(what, "linger")) { /* the last rank dies, the others stay */
-        if (sums(n))
-            return 1;
+        int failed = sums(n);      /* of who is not through when it dies */
         if (rank == coll_comm_count(comm) - 1)
             kill(getpid(), SIGKILL);
-        while (sums(1) == 0)
-            ;
+        while (!failed)
+            failed = sums(1);
         pause();
     }
     if (!strcmp(what, "differ"))
