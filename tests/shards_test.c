@@ -139,6 +139,28 @@ Test(shards, knows_every_form_of_long_path)
     folder_clean(&f, "x.tar", NULL);
 }
 
+/* Cut, the paths of a picture and of its class would be one. */
+Test(shards, refuses_a_path_that_is_too_long)
+{
+    enum { LONG = 1024 };
+    struct folder f;
+    char path[LONG + 1] = "", records[LONG + 16];
+    folder_make(&f, "shards");
+    memset(path, 'k', LONG);
+    for (int posix = 0; posix < 2; posix++) {
+        struct bytes tar = {0};
+        snprintf(records, sizeof(records), posix ? "%d path=%s\n" : "%.0d%s",
+                 posix ? LONG + 11 : 0, path);
+        tar_add(&tar, "before", posix ? 'x' : 'L', records, strlen(records));
+        tar_add(&tar, path, '0', "1", 1);
+        tar_end(&tar);
+        expect_error(put_one(&f, "x.tar", &tar), "x.tar: byte ", "at most 1023",
+                     NULL);
+        bytes_free(&tar);
+    }
+    folder_clean(&f, "x.tar", NULL);
+}
+
 /* An archive of two files, of which the first is a picture; NULL: it is one. */
 struct wrong {
     const char *first, *second, *text;
@@ -188,6 +210,12 @@ Test(shards, names_what_is_wrong_with_a_pair)
                      NULL);
         bytes_free(&tar);
     }
+    struct bytes tar = {0};
+    tar_add(&tar, "a.png", '0', png.at, png.count);
+    tar_add(&tar, "a.cls", '0', "1\0", 2);
+    tar_end(&tar);
+    expect_error(put_one(&f, "x.tar", &tar), "a.cls: found no class", NULL);
+    bytes_free(&tar);
     bytes_free(&png);
     folder_clean(&f, "x.tar", NULL);
 }
@@ -226,7 +254,7 @@ Test(shards, classes_txt_says_how_many)
                  "from 0 to 2, as classes.txt has lines", NULL);
     expect_error(f.name, "train.tar: ./000004.cls", NULL);
     put(file_in(&f, "classes.txt"), "\n", 1);
-    expect_error(f.name, "classes.txt: found 0 lines", NULL);
+    expect_error(f.name, "classes.txt: found 0 lines with a class", NULL);
     bytes_free(&tar);
     folder_clean(&f, "classes.txt", "x.tar", "train.tar", NULL);
 }

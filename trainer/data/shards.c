@@ -77,7 +77,7 @@ static int take_class(struct shards *s, struct tar_file *f)
         while (isspace((unsigned char)*end))
             end++;
     }
-    if (label < 0 || label >= most || *end)
+    if (label < 0 || label >= most || end != text + f->bytes)
         return pictures_refuse(s->p, f->path,
                                "found no class, valid is a number from 0 to "
                                "%d%s",
@@ -207,8 +207,8 @@ static int count_classes(struct shards *s, const char *where, bool folder)
     if (s->nclasses && s->nclasses <= MOST_CLASSES)
         return 0;
     snprintf(s->p->error, s->p->error_bytes,
-             "%s: found %d lines, valid is one for each class, from 1 to %d",
-             path, s->nclasses, MOST_CLASSES);
+             "%s: found %d lines with a class, valid are 1 to %d", path,
+             s->nclasses, MOST_CLASSES);
     return -1;
 }
 

@@ -88,7 +88,8 @@ static void set_path(char *to, const uint8_t *header)
 }
 
 /* A line of POSIX's records, "LENGTH KEY=VALUE\n"; others than the path, such
- * as the time, change nothing here. Returns its end, or NULL if it is none. */
+ * as the time, change nothing here. Returns its end, or NULL if it is none or
+ * its path is too long. */
 static const char *read_record(const char *at, const char *end, char *path)
 {
     char *key;
@@ -97,8 +98,11 @@ static const char *read_record(const char *at, const char *end, char *path)
         || length <= (size_t)(key + 1 - at) || at[length - 1] != '\n')
         return NULL;
     const size_t left = length - (size_t)(key + 1 - at) - 1;
-    if (left > 5 && !memcmp(key + 1, "path=", 5))
-        snprintf(path, TAR_PATH, "%.*s", (int)(left - 5), key + 6);
+    if (left <= 5 || memcmp(key + 1, "path=", 5))
+        return at + length;
+    if (left - 5 >= TAR_PATH)
+        return NULL;
+    snprintf(path, TAR_PATH, "%.*s", (int)(left - 5), key + 6);
     return at + length;
 }
 
@@ -123,9 +127,10 @@ static int take_path(struct reader *r, uint64_t bytes, bool records, char *path)
     for (const char *at = text; records && at < end;)
         if (!(at = read_record(at, end, path)))
             return reader_refuse(r,
-                                 "byte %llu: found no record before it, valid "
-                                 "are lines as \"LENGTH KEY=VALUE\"",
-                                 (unsigned long long)r->offset);
+                                 "byte %llu: found a record before it that "
+                                 "cannot be read, valid are lines as \"LENGTH "
+                                 "KEY=VALUE\", a path of at most %d bytes",
+                                 (unsigned long long)r->offset, TAR_PATH - 1);
     return 0;
 }
 
