@@ -70,6 +70,17 @@ static bool listed(const char *word, const char *list)
     return false;
 }
 
+static const char *const once = "a layer has each of its options once";
+
+/* Whether an option, words[i], is one of those before it. */
+static bool repeated(char **words, int i)
+{
+    for (int k = 0; k < i; k++)
+        if (!strcmp(words[k], words[i]))
+            return true;
+    return false;
+}
+
 static const char *window_words(struct layer *l, const char *options,
                                 int nwords, char **words)
 {
@@ -77,6 +88,8 @@ static const char *window_words(struct layer *l, const char *options,
     for (int i = 1; i < nwords; i++) {
         int which = 0, n = 0;
         l->wrong = words[i];
+        if (repeated(words + 1, i - 1))
+            return once;
         if (!listed(words[i], options) || !strcmp(words[i], "global"))
             return listed("groups", options)
                        ? "after the window comes stride S, pad P, groups G, "
@@ -162,6 +175,8 @@ const char *reals_parse(struct layer *l, const struct real_option *options,
         l->wrong = words[i];
         if (!o->to)
             return valid;
+        if (repeated(words, i))
+            return once;
         l->wrong = i + 1 < nwords ? words[i + 1] : NULL;
         if (!l->wrong || !word_real(words[i + 1], o->least, o->most, o->to))
             return valid;
