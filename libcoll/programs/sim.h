@@ -44,6 +44,12 @@ void sim_open_world(const struct sim_job *, int i, struct world *);
 /* Ends the program with status 1. */
 __attribute__((noreturn)) void sim_fail(const char *sentence);
 
+/* Ends the program as --algo has a name that is none, or has no plan; lists
+ * those that are valid. */
+__attribute__((noreturn)) void sim_unknown_algo(const struct sim_job *,
+                                                enum coll_kind,
+                                                const char *name);
+
 /* coll_sim COLLECTIVE and coll_sim train. */
 void sim_collective(struct sim_job *, enum coll_kind);
 void sim_train(struct sim_job *);

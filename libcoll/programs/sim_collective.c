@@ -25,26 +25,25 @@ struct sweep {
 /* --- what is asked for ------------------------------------------------------
  */
 
-__attribute__((noreturn)) static void unknown(const struct sweep *s,
-                                              const char *name)
+void sim_unknown_algo(const struct sim_job *job, enum coll_kind kind,
+                      const char *name)
 {
     const char *names[64];
     char list[1024] = "all";
     int n = 0;
     for (int a = 0; a < nplanned; a++) {
         const size_t length = strlen(list);
-        if (algos[a].kind != s->kind)
+        if (algos[a].kind != kind)
             continue;
         names[n++] = algos[a].name;
         snprintf(list + length, sizeof(list) - length, ", %s", algos[a].name);
     }
-    const struct algo *native = algo_find(s->kind, name);
+    const struct algo *native = algo_find(kind, name);
     const char *near = native ? NULL : nearest_name(name, names, n);
-    options_die(s->job->program,
-                "--algo: found \"%s\"%s, valid for %s is %s%s%s%s", name,
-                native ? ", which has no plan to simulate" : "",
-                kind_names[s->kind], list, near ? "; did you mean " : "",
-                near ? near : "", near ? "?" : "");
+    options_die(
+        job->program, "--algo: found \"%s\"%s, valid for %s is %s%s%s%s", name,
+        native ? ", which has no plan to simulate" : "", kind_names[kind], list,
+        near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
 /* Takes "@by_hosts" off a name; NLINEUPS: there is none. */
@@ -83,11 +82,11 @@ static void read_algos(struct sweep *s)
         s->orders[s->nnamed] = read_order(s, name);
         const struct algo *algo = algo_find(s->kind, name);
         if (!algo || algo->way != BY_PLAN)
-            unknown(s, name);
+            sim_unknown_algo(s->job, s->kind, name);
         s->named[s->nnamed++] = algo;
     }
     if (s->nnamed == 0)
-        unknown(s, text);
+        sim_unknown_algo(s->job, s->kind, text);
     free(copy);
 }
 

@@ -113,10 +113,7 @@ static const struct algo *forced(const struct sim_job *job, enum coll_kind kind)
         return NULL;
     const struct algo *algo = algo_find(kind, name);
     if (!algo || algo->way != BY_PLAN)
-        options_die(job->program,
-                    "--algo: found \"%s\", valid with train is one algorithm "
-                    "for %s (coll_info --algorithms)",
-                    name, kind_names[kind]);
+        sim_unknown_algo(job, kind, name);
     return algo;
 }
 
