@@ -421,6 +421,12 @@ Test(training, log_of_a_resumed_run_is_whole)
     for (p.step = 1; p.step <= 5; p.step++)
         report_step(&r, &p);
     cr_assert_eq(report_close(&r, error, sizeof(error)), 0);
+    /* Whoever wrote the fifth line was killed in it. */
+    const size_t whole = read_all("log", text, sizeof(text));
+    cr_assert_eq(truncate(file("log"), (off_t)whole - 3), 0);
+    cr_assert_eq(report_open(&r, file("log"), 5, error, sizeof(error)), 0);
+    cr_assert_eq(r.npoints, 4);
+    cr_assert_eq(report_close(&r, error, sizeof(error)), 0);
     /* The checkpoint was of step 3. */
     cr_assert_eq(report_open(&r, file("log"), 3, error, sizeof(error)), 0);
     cr_assert_eq(r.npoints, 3);

@@ -43,6 +43,7 @@ static void catch_signals(void)
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file beyond its limit is an error */
 }
 
 static char complaint[1024]; /* the last one, for the other ranks */
@@ -304,7 +305,8 @@ static int work(struct train *t, coll_comm *comm, double start)
     if (!status)
         return run(t, start);
     complain("%s", t->error);
-    return status;
+    /* It may have killed another rank, which had not asked for it yet. */
+    return status == 1 && stop ? 128 + stop : status;
 }
 
 static int train_main(int argc, char **argv)

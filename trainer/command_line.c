@@ -44,7 +44,7 @@ static const struct option_row train_rows[] = {
     {0, "optimizer", "NAME", OPTION_TEXT, &o.optimizer, 0, 0, NULL,
      "sgd (default), nesterov, adagrad, rmsprop, adadelta, adam, adamw, lars, "
      "lamb"},
-    {0, "lr", "RATE", OPTION_NUMBER, &o.lr, 0, 1e6, NULL,
+    {0, "lr", "RATE", OPTION_NUMBER, &o.lr, 1e-12, 1e6, NULL,
      "learning rate (default 0.01)"},
     {0, "momentum", "M", OPTION_NUMBER, &o.momentum, 0, 1, NULL,
      "sgd, nesterov, rmsprop, lars: momentum of the gradient (default 0; 0.9 "

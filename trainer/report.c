@@ -5,7 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "plot.h"
@@ -47,7 +49,8 @@ static void write_point(FILE *log, const struct report_point *p)
     fputs("}\n", log);
 }
 
-/* Only what write_point() wrote. */
+/* Only what write_point() wrote, to the end: the last line of a run that was
+ * killed, or of a full disk, may be cut. */
 static bool read_point(const char *line, struct report_point *p)
 {
     int length = 0;
@@ -59,7 +62,7 @@ static bool read_point(const char *line, struct report_point *p)
                &p->step, &p->epoch, &p->loss, &p->lr, &p->accuracy,
                &p->images_per_s, &p->comm_share, &p->step_ms, &length)
             != 8
-        || !length)
+        || !length || !strstr(line + length, "}\n"))
         return false;
     if (line[length] == ',')
         sscanf(line + length, ", \"test_loss\": %lf, \"test_accuracy\": %lf",
@@ -115,26 +118,51 @@ int report_open(struct report *r, const char *log_path, long first_step,
     return 0;
 }
 
+static int columns_of_terminal(void)
+{
+    struct winsize size;
+    return !ioctl(STDERR_FILENO, TIOCGWINSZ, &size) && size.ws_col ? size.ws_col
+                                                                   : 80;
+}
+
+/* Keeps to one line, or it could not be drawn over: a narrow terminal gets a
+ * shorter bar, or none and less of the words. */
 static void draw_bar(struct report *r, const struct report_point *p)
 {
-    enum { WIDTH = 24 };
+    enum { LONGEST = 24, LEAST = 4 };
     const double t = clock_now();
-    char bar[WIDTH + 1];
+    char epoch[64], words[256], bar[LONGEST + 4] = "";
     if (t - r->drawn < 0.1 && p->step != r->nsteps)
         return;
     r->drawn = t;
-    const int full = (int)(WIDTH * p->step / r->nsteps);
-    memset(bar, '-', WIDTH);
-    memset(bar, '#', (size_t)full);
-    bar[WIDTH] = '\0';
     const double left = (t - r->started) * (double)(r->nsteps - p->step)
                         / (double)(p->step - r->first_step);
-    fprintf(stderr,
-            "\repoch %ld/%ld [%s] %3ld %%  loss %.4f  accuracy %.3f  "
-            "%.0f images/s  %ld:%02ld left\033[K",
-            p->epoch, r->nepochs, bar, 100 * p->step / r->nsteps, p->loss,
-            p->accuracy, p->images_per_s, (long)left / 60, (long)left % 60);
+    int room = columns_of_terminal() - 1;
+    room -=
+        snprintf(epoch, sizeof(epoch), "epoch %ld/%ld ", p->epoch, r->nepochs);
+    room -= snprintf(words, sizeof(words),
+                     "%3ld %%  loss %.4f  accuracy %.3f  %.0f images/s  "
+                     "%ld:%02ld left",
+                     100 * p->step / r->nsteps, p->loss, p->accuracy,
+                     p->images_per_s, (long)left / 60, (long)left % 60);
+    const int width = room - 3 < LONGEST ? room - 3 : LONGEST;
+    if (width >= LEAST) {
+        snprintf(bar, sizeof(bar), "[%*s] ", width, "");
+        memset(bar + 1, '-', (size_t)width);
+        memset(bar + 1, '#', (size_t)(width * p->step / r->nsteps));
+        room = 0;
+    }
+    const int cut = room < 0 ? -room : 0, length = (int)strlen(words);
+    fprintf(stderr, "\r%s%s%.*s\033[K", epoch, bar,
+            cut < length ? length - cut : 0, words);
     fflush(stderr);
+}
+
+/* Later calls would change errno. */
+static void look_for_error(struct report *r)
+{
+    if (!r->log_errno && ferror(r->log))
+        r->log_errno = errno;
 }
 
 static void clear_bar(struct report *r)
@@ -147,8 +175,10 @@ static void clear_bar(struct report *r)
 void report_step(struct report *r, const struct report_point *p)
 {
     remember(r, p);
-    if (r->log)
+    if (r->log) {
         write_point(r->log, p);
+        look_for_error(r);
+    }
     if (r->bar)
         draw_bar(r, p);
 }
@@ -186,6 +216,7 @@ void report_final(struct report *r, const struct report_final *f)
     if (f->has_staleness)
         write_staleness(f->staleness, r->log);
     fputs("}\n", r->log);
+    look_for_error(r);
 }
 
 /* The mean of the points around each one; the noise of single batches hides
@@ -280,11 +311,12 @@ int report_close(struct report *r, char *error, size_t error_bytes)
     int failed = 0;
     clear_bar(r);
     if (r->log) {
-        failed = ferror(r->log);
-        failed |= fclose(r->log);
+        if (fclose(r->log) && !r->log_errno)
+            r->log_errno = errno;
+        failed = r->log_errno;
         if (failed)
             snprintf(error, error_bytes, "%s: cannot write: %s", r->log_path,
-                     strerror(errno));
+                     strerror(failed));
     }
     free(r->points);
     *r = (struct report){0};

@@ -33,7 +33,8 @@ struct report_final {
 
 struct report {
     const char *log_path;
-    FILE *log; /* or NULL */
+    FILE *log;     /* or NULL */
+    int log_errno; /* of the first line that could not be written */
     bool bar;  /* draw a progress bar on stderr */
     long nsteps, nepochs, first_step;
     double started, drawn; /* seconds; of the bar */
