@@ -433,7 +433,7 @@ def bad_input_is_told_in_one_line():
              ['--overlap', 'found on', 'sync-easgd2 is off']),
             (('train', '--cluster', FLAT, '--net', 'lenet', '--step-ms', '1',
               '--strategy', 'sync-easgd1', '--algo', 'ring'),
-             ['--algo', '"ring"', 'one algorithm for broadcast'])):
+             ['--algo', '"ring"', 'valid for broadcast is all, '])):
         status, out, err = sim(*args)
         check(status == 2 and not out, args, status, out)
         check(err.startswith('coll_sim: ') and err.count('\n') == 1, args, err)

@@ -7,14 +7,17 @@ same k twice gives the same bytes; a run that was stopped and resumed ends with
 the bytes of one that was not; one that is killed leaves a whole checkpoint.
 """
 import array
+import fcntl
 import json
 import os
+import pty
 import random
 import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 
 sys.dont_write_bytecode = True
@@ -361,6 +364,32 @@ def refuse_job(folder):
           and "did you mean eval?" in done.stderr, repr(done.stderr))
 
 
+def show(folder):
+    """What is drawn fits any terminal; what cannot be written is said."""
+    for columns in 30, 80, 200:
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ,
+                    struct.pack("HHHH", 24, columns, 0, 0))
+        subprocess.run([TRAIN, *OPTIONS, "--steps", "20"], env=ENV,
+                       stdout=subprocess.DEVNULL, stderr=theirs, check=True,
+                       timeout=60)
+        os.close(theirs)
+        drawn = os.read(ours, 65536).decode()
+        os.close(ours)
+        lines = [line.split("\033")[0] for line in drawn.split("\r")]
+        most = max(map(len, lines))
+        check(f"a line of {most} characters for {columns} columns",
+              "epoch 1/" in drawn and min(columns - 1, 90) <= most < columns,
+              repr(drawn))
+    done = subprocess.run(
+        [TRAIN, *OPTIONS, "--steps", "3", "--log", "/dev/full", "--plot",
+         os.path.join(folder, "p.svg")], env=ENV, capture_output=True,
+        text=True, timeout=60)
+    check("a full disk is named", done.returncode == 1
+          and "/dev/full: cannot write: No space left" in done.stderr,
+          repr(done.stderr))
+
+
 def disagree():
     """Ranks with other options than the rest end with a sentence."""
     path = os.path.join(FOLDER.name, "disagree.ckpt")
@@ -448,6 +477,7 @@ def main():
         stop(folder)
         refuse(folder)
         refuse_job(folder)
+        show(folder)
         disagree()
         deterministic_is_agreed()
         threads_are_bound(folder)
