@@ -193,6 +193,33 @@ static bool rounds_once(coll_comm *comm)
            && !strncmp(choice.algorithm, "in_order", 8);
 }
 
+/* Rules that leave what needs a node leave one rank whatever it has, also where
+ * somebody asks for an order; of those for others it keeps what it can. */
+static int rules_of_one(coll_comm *comm, int rank, int n)
+{
+    static const char *const full[] = {"off", "full"};
+    coll_comm *alone;
+    coll_choice choice;
+    coll_config config = COLL_CONFIG_INITIALIZER;
+    (void)n;
+    for (int i = 0; i < 2; i++) {
+        config.determinism = full[i];
+        config.algorithm = "node_inline,node_direct";
+        NEED(coll_comm_split(comm, rank, 0, &alone, &config) == COLL_OK);
+        NEED(sums_to(alone, 7, 7));
+        NEED(coll_barrier(alone, NULL) == COLL_OK);
+        NEED(coll_comm_destroy(alone) == COLL_OK);
+    }
+    config.determinism = "off";
+    config.algorithm = "allreduce:ring";
+    NEED(coll_comm_split(comm, rank, 0, &alone, &config) == COLL_OK);
+    NEED(coll_explain(alone, "allreduce", 9, COLL_I32, COLL_SUM, &choice)
+         == COLL_OK);
+    NEED(!strcmp(choice.algorithm, "ring"));
+    NEED(coll_comm_destroy(alone) == COLL_OK);
+    return 0;
+}
+
 /* Messages add in any order unless somebody asks for one. */
 static int repeatable(coll_comm *comm, int rank, int n)
 {
@@ -372,7 +399,7 @@ static int by_hosts(void)
 int main(void)
 {
     int failed = 0;
-    printf("1..13\n");
+    printf("1..14\n");
     failed += report(all_at_once(1) && all_at_once(2) && init_all_refuses(),
                      "init_all makes ranks of threads, or says why not");
     const int files = entries("/proc/self/fd");
@@ -388,6 +415,7 @@ int main(void)
     failed += report(run(2, in_common) && run(5, in_common),
                      "pages are all threads' and then each one's");
     failed += report(run(3, repeatable), "repeatable sums are one's own");
+    failed += report(run(3, rules_of_one), "rules leave one rank something");
     failed += report(run(3, aborts), "an abort ends the wait for others");
     failed += report(run(2, shrinks) && run(5, shrinks),
                      "some go on without one, and take it in again");

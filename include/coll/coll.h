@@ -258,8 +258,9 @@ coll_status coll_comm_place_threads(const coll_comm *comm, int nthreads,
  * "ring", "allreduce:0-4k:recursive_doubling;4k-:^ring", and with an order of
  * the ranks "ring@by_hosts", "^@by_hosts" (see coll_candidate). "@by_hosts"
  * alone means "@hosts_dealt" too; with an algorithm it means just that
- * candidate. NULL or "" goes back to the library's own choice, and to what it
- * has yet to learn. Every rank must make the same call, with no request
+ * candidate. One rank alone ignores rules that leave it nothing, as "node_direct"
+ * would. NULL or "" goes back to the library's own choice, and to what it has
+ * yet to learn. Every rank must make the same call, with no request
  * outstanding. Fails with INVALID; the sentence lists the valid names. */
 coll_status coll_comm_set_algorithm(coll_comm *comm, const char *rules);
 

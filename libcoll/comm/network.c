@@ -299,5 +299,6 @@ coll_status comm_price(coll_comm *c)
         status = layout_of_hosts(&c->layout, &c->hosts.layout);
     network_free(&n);
     c->select.adapts = c->nranks > 1 && c->adapts;
+    c->select.alone = c->nranks == 1;
     return status;
 }

@@ -88,12 +88,31 @@ static bool satisfies(const struct price_row *row, int order)
                                : row->keeps >= order;
 }
 
+static bool rules_leave(const struct select *s, const struct price_row *row,
+                        size_t bytes)
+{
+    return rules_allow(&s->rules, row->algo, (enum layout_order)row->order,
+                       bytes);
+}
+
+/* A rank alone has no node, and sends nothing: rules that leave it nothing, as
+ * they were made for the communicator that it was split off, are not for it. */
+static bool rules_void(const struct select *s, enum coll_kind kind,
+                       size_t bytes)
+{
+    for (int i = 0; i < s->prices.nrows && s->alone; i++)
+        if (algos[s->prices.row[i].algo].kind == kind
+            && rules_leave(s, &s->prices.row[i], bytes))
+            return false;
+    return s->alone;
+}
+
 static bool allows(const struct select *s, const struct price_row *row,
                    size_t bytes, int order)
 {
     return satisfies(row, order)
-           && rules_allow(&s->rules, row->algo, (enum layout_order)row->order,
-                          bytes);
+           && (rules_leave(s, row, bytes)
+               || rules_void(s, algos[row->algo].kind, bytes));
 }
 
 /* The rows that may serve, the cheapest first; as many as are learned about. */
@@ -184,12 +203,11 @@ static struct select_class *make_class(struct select *s, enum select_pool pool,
 static coll_status forbidden(const struct select *s, enum coll_kind kind,
                              size_t bytes)
 {
-    return fail(
-        COLL_ERR_UNSUPPORTED, "select",
-        "the rules of COLL_ALGO forbid every algorithm for %s of %zu "
-        "bytes that can serve these ranks%s",
-        kind_names[kind], bytes,
-        s->node.nranks ? "" : ", which are one alone or not all on one host");
+    return fail(COLL_ERR_UNSUPPORTED, "select",
+                "the rules of COLL_ALGO forbid every algorithm for %s of %zu "
+                "bytes that can serve these ranks%s",
+                kind_names[kind], bytes,
+                s->node.nranks ? "" : ", which are not all on one host");
 }
 
 /* Whether an algorithm would, if rules did not forbid it. */

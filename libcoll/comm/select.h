@@ -42,6 +42,7 @@ struct select {
     struct rules rules;
     struct select_node node;
     bool adapts; /* learns from what operations take */
+    bool alone;  /* one rank: rules forbid it some algorithms, but not all */
     /* Made at first use. */
     struct select_class *class[NPOOLS][NKINDS][PRICE_HALVES];
     /* Bit per octave: it is served without a class, and that was explained. */
