@@ -160,14 +160,14 @@ coll_status coll_comm_dup(coll_comm *comm, coll_comm **newcomm);
  * All that stay make the call, and must mean the same ranks: else they do not
  * meet, and the call fails with PEER when COLL_JOIN_SECONDS have passed. So it
  * does if another one dies meanwhile; the sentence names it by its new number,
- * and the call may be made again without it, twice if that one was the first that
- * stays: who came late may have looked for it for COLL_JOIN_SECONDS. Who is gone
- * may be unknown where two processes died at once or a network broke. An operation
- * that failed in comm may have ended well at some ranks, so who goes on from step
- * to step has to ask, in the new communicator, how far all are. comm is as it was,
- * still to be destroyed. Threads: one at a time for comm. Fails with INVALID, PEER,
- * UNSUPPORTED (nexclude 0, and it is not known who is gone; the first rank that
- * stays had no socket left for this), SYSTEM, MEMORY. */
+ * and the call may be made again without it; twice if that was the first that stays
+ * and its host is gone, too: who came late may have called it for
+ * COLL_JOIN_SECONDS. Who is gone may be unknown where two processes died at once or
+ * a network broke. An operation that failed in comm may have ended well at some
+ * ranks, so who goes on from step to step has to ask, in the new communicator, how
+ * far all are. comm is as it was, still to be destroyed. Threads: one at a time for
+ * comm. Fails with INVALID, PEER, UNSUPPORTED (nexclude 0, and it is not known who
+ * is gone; the first rank that stays had no socket left for this), SYSTEM, MEMORY. */
 #define COLL_SHRINK_DEFAULT 0
 #define COLL_SHRINK_ABORT   1
 coll_status coll_comm_shrink(coll_comm *comm, const int *exclude, int nexclude,

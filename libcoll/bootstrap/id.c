@@ -15,10 +15,11 @@
 #include "bootstrap/bootstrap.h"
 
 /* magic 4, version 1, addresses 1, port 2, key 16, then 17 for each address:
- * family (4 or 6) and 16 bytes; the last byte of all is `named`. */
+ * family (4 or 6) and 16 bytes; the last byte of all has the bits `named` and
+ * `listens`. */
 static const unsigned char magic[5] = {'c', 'o', 'l', 'l', 1};
 enum {
-    NAMED_AT = 127,
+    FLAGS_AT = 127,
     COUNT_AT = 5,
     PORT_AT = 6,
     KEY_AT = 8,
@@ -31,7 +32,7 @@ coll_unique_id id_pack(const struct id *id)
     coll_unique_id packed = {{0}};
     unsigned char *b = packed.bytes;
     memcpy(b, magic, sizeof(magic));
-    b[NAMED_AT] = id->named;
+    b[FLAGS_AT] = (unsigned char)(id->named | id->listens << 1);
     b[COUNT_AT] = (unsigned char)id->naddresses;
     b[PORT_AT] = (unsigned char)(id->port >> 8);
     b[PORT_AT + 1] = (unsigned char)id->port;
@@ -49,7 +50,8 @@ bool id_unpack(const coll_unique_id *packed, struct id *id)
     const unsigned char *b = packed->bytes;
     *id = (struct id){
         .port = (uint16_t)(b[PORT_AT] << 8 | b[PORT_AT + 1]),
-        .named = b[NAMED_AT] != 0,
+        .named = b[FLAGS_AT] & 1,
+        .listens = b[FLAGS_AT] >> 1 & 1,
         .naddresses = b[COUNT_AT],
     };
     if (memcmp(b, magic, sizeof(magic)) || id->naddresses < 1

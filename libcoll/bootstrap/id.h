@@ -16,6 +16,7 @@ struct id {
     unsigned char key[FRAME_KEY];
     uint16_t port; /* 0: not bound yet */
     bool named;    /* addresses come from a name other than localhost */
+    bool listens;  /* since before the id was known: who refuses is gone */
     int naddresses;
     struct {
         int family; /* AF_INET, AF_INET6 */

@@ -159,10 +159,12 @@ struct caller {
 };
 
 /* Goes through the addresses once. True: the hub heard the hello, or answered
- * with a refusal. last says why the last address failed. */
+ * with a refusal. last says why the last address failed; gone: nobody listens
+ * at any of them. */
 static bool call_once(struct bootstrap *b, const struct caller *c, char *last,
-                      size_t room)
+                      size_t room, bool *gone)
 {
+    *gone = true;
     const double end = c->begin + c->join_seconds;
     for (int i = 0; i < c->id->naddresses; i++) {
         const double now = tcp_clock();
@@ -177,10 +179,12 @@ static bool call_once(struct bootstrap *b, const struct caller *c, char *last,
         memcpy(hello.key, c->id->key, FRAME_KEY);
         b->fd = call_address(c->id, i, deadline);
         if (b->fd < 0) {
+            *gone &= errno == ECONNREFUSED;
             snprintf(last, room, "%s: %s", id_print(c->id, i).text,
                      strerror(errno));
             continue;
         }
+        *gone = false;
         ends_of_socket(b->fd, &b->mine, &b->hub);
         /* A hub that is late still reads the hello, and takes a link that has
          * ended by then for a death; so hang up only if another address may
@@ -209,7 +213,12 @@ static coll_status call_hub(struct bootstrap *b, const struct caller *c)
     const double deadline = c->begin + c->join_seconds;
     char last[160] = "";
     double pause = 1e-3;
-    while (!call_once(b, c, last, sizeof(last))) {
+    bool gone;
+    while (!call_once(b, c, last, sizeof(last), &gone)) {
+        if (gone && c->id->listens)
+            return fail(COLL_ERR_PEER, "bootstrap",
+                        "rank %d of %d: rank 0 is gone: %s", c->rank, c->nranks,
+                        last);
         if (tcp_clock() >= deadline)
             return fail(COLL_ERR_PEER, "bootstrap",
                         "rank %d of %d found no hub within %g s: %s", c->rank,

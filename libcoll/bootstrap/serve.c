@@ -430,7 +430,7 @@ coll_status bootstrap_open_refuge(struct bootstrap_refuge **refuge,
                                   coll_unique_id *packed,
                                   const char *interfaces, int most)
 {
-    struct id id = {.port = 0};
+    struct id id = {.listens = true};
     struct bootstrap_refuge *r = calloc(1, sizeof(*r));
     coll_status status = COLL_OK;
     if (!r)
