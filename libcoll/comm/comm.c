@@ -21,10 +21,8 @@
 #include "comm/reach.h"
 #include "comm/request.h"
 
-/* Empty polls with a processor for each rank: of memory, and where UCX asks the
- * system each time; about 20 us of either. The processor may have other work
- * that this rank does not know of, as that of another container's rank. */
-enum { SPINS = 400, SPINS_AFAR = 50 };
+/* With a processor for each rank: about two microseconds of empty polls. */
+enum { SPINS = 400 };
 
 static uint64_t hash_text(uint64_t h, const char *text)
 {
@@ -268,8 +266,6 @@ static coll_status set_up(coll_comm *c, const coll_unique_id *id)
         status = c->parent && c->same ? copy_rails(c) : comm_reach(c);
     if (status == COLL_OK)
         status = comm_connect(c);
-    if (c->remote && c->spins)
-        c->spins = SPINS_AFAR;
     if (status == COLL_OK)
         status = inlined_measure(c);
     if (status == COLL_OK)
