@@ -77,7 +77,7 @@ def test_two_nodes_add_up_what_one_does():
 
 
 def initial():
-    train('first', 1, '--lr', '1e-30', steps=1)
+    train('first', 1, '--lr', '1e-12', steps=1)
     return weights('first')
 
 
