@@ -46,11 +46,13 @@ MAY_INCLUDE = {
 }
 
 # Public headers with few readers: header -> who may include it.
+CALLERS = {"libcoll/bootstrap", "libcoll/comm", "libcoll/programs",
+           "trainer/dist", "trainer/bench", "trainer/.", "benchmarks/.",
+           "examples/."}
 READERS = {
-    "coll/coll.h": {"libcoll/bootstrap", "libcoll/comm", "libcoll/programs",
-                    "trainer/dist", "trainer/bench", "trainer/.",
-                    "benchmarks/.",
-                    "examples/."},
+    "coll/coll.h": CALLERS,
+    "coll/communicator.h": CALLERS,
+    "coll/explain.h": CALLERS,
     "coll/topo.h": {"libcoll/comm", "libcoll/programs", "topo/.", "trainer/.",
                     "benchmarks/.", "examples/."},
 }
