@@ -7,7 +7,7 @@ The headers are the only source. Lines without a blank one between them belong
 together: a comment, the types below it and the functions below those, which
 share a page. A comment that stands alone and says what "holds for each" is a
 part of the later pages of its header whose functions take a request. FOLDER is
-made anew; libcoll.3 has what the first header says of all.
+made anew; libcoll.3 has what coll.h says of all.
 """
 import os
 import re

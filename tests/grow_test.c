@@ -15,7 +15,7 @@
 
 /* What all ranks and their new ones see. */
 static struct {
-    atomic_int given, killed;
+    atomic_int given;
     coll_unique_id id;
 } * seen;
 

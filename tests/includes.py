@@ -45,10 +45,12 @@ MAY_INCLUDE = {
     "include": {},
 }
 
-# Public headers with few readers: header -> who may include it.
+# Who calls the library.
 CALLERS = {"libcoll/bootstrap", "libcoll/comm", "libcoll/programs",
            "trainer/dist", "trainer/bench", "trainer/.", "benchmarks/.",
            "examples/."}
+
+# Public headers with few readers: header -> who may include it.
 READERS = {
     "coll/coll.h": CALLERS,
     "coll/communicator.h": CALLERS,

@@ -15,6 +15,7 @@ import tap  # noqa: E402
 from tap import case, expect  # noqa: E402
 
 LIBRARY, FOLDER, PAGES, *HEADERS = sys.argv[1:]
+MAIN = next(h for h in HEADERS if os.path.basename(h) == 'coll.h')
 
 
 def exported():
@@ -84,7 +85,7 @@ def pages_of(header):
         to = os.path.join(folder, 'man3')
         with open(path, 'w', encoding='utf-8') as file:
             file.write(header)
-        done = subprocess.run([sys.executable, PAGES, to, '1', HEADERS[0],
+        done = subprocess.run([sys.executable, PAGES, to, '1', MAIN,
                                path], text=True, capture_output=True,
                               check=False)
         found = {}
